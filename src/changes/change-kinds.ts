@@ -25,8 +25,8 @@ interface ChangeKind<Input> {
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /** The objects that its plan will count and report, before anything is read for it. May throw a FileError. */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /** The existing things that it changes; absent: it only creates. */
-  targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets;
+  /** The existing things that it changes; absent or undefined: it creates a targeting. */
+  targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   /** How much it deletes; absent: nothing. */
   deletions?(input: Input): number;
   /** Whether its plan may take Context IDs away, as far as the input alone tells. */
@@ -194,10 +194,11 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     // What a plan would do is kept with it as a proposal.
     objects: () => new ObjectList(),
-    targets: ({ targetingId, furtherIds = [] }) => ({
-      targetings: [...(targetingId === undefined ? [] : [targetingId]), ...furtherIds],
-      options: [],
-    }),
+    // A desired state without a targeting creates one; an undo without one has nothing to do.
+    targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
+      plannedBy === "plan_targeting" && targetingId === undefined
+        ? undefined
+        : { targetings: [...(targetingId === undefined ? [] : [targetingId]), ...furtherIds], options: [] },
     mayTakeAway: () => true,
   },
 };
@@ -217,7 +218,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       return plan;
     },
     objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),
-    /** Undefined where it only creates. */
+    /** Undefined where it creates a targeting. */
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     /** Whether it deletes what it names, and how much that is. */
     deletes: kind.deletions !== undefined,

@@ -1,6 +1,7 @@
 import { isApiError } from "../api/errors.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ProjectLock } from "../runs/backend/project-lock.ts";
+import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
@@ -41,6 +42,11 @@ export type ChangeRun = Run<WriteCall, RunState>;
 
 /** Whether a run changes targetings and options. */
 export function isChangeRun(run: Run): run is ChangeRun {
+  return run.kind === CHANGE_FORM.name;
+}
+
+/** As `isChangeRun`, for a run of which only the header is known. */
+export function isOfChanges(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
 

@@ -165,9 +165,10 @@ export class Changes {
 
   /**
    * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
-   * when it was started before.
+   * when it was started before. Throws an ExecutionRefusedError.
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
+    await this.runs.checkExecutable(header);
     if (!("plan" in plan) && plan.steps.length > 0) await this.#endUndone(header.call);
     if (!("plan" in plan)) return this.runs.start(header, plan);
     const { state, planning } = await this.#unplanned(header, plan);

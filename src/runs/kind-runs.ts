@@ -2,6 +2,8 @@ import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
 import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
 import { type DrivenParts, drivenRun, followedBeyond } from "./driving.ts";
+import { understood } from "./entries.ts";
+import { ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
 import { type KeptRun, KeptRuns } from "./processes/kept-runs.ts";
@@ -70,13 +72,26 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
+   * Throws an ExecutionRefusedError where this process may not execute a run now. Each way to become the executor of a
+   * run asks this before it takes the lease.
+   */
+  async checkExecutable(header: RunHeader<Call>): Promise<void> {
+    const refusal = await this.#refusal(header);
+    if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
+  }
+
+  async #refusal(header: RunHeader<Call>): Promise<Refusal | undefined> {
+    return this.#context.mayExecute?.({ kind: this.kind.name, header });
+  }
+
+  /**
    * Starts a kept run and drives it in the background; until it has objects, its state is `meanwhile`. Undefined when
-   * it was started before: then `find` gives it.
+   * it was started before: then `find` gives it. Throws an ExecutionRefusedError.
    */
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const starting = this.#kept.startedBy(runId).then((lease) => {
+    const starting = this.#startedBy(header).then((lease) => {
       if (lease === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => lease;
@@ -84,6 +99,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     });
     this.#starting.set(runId, starting);
     return starting.finally(() => this.#starting.delete(runId));
+  }
+
+  async #startedBy(header: RunHeader<Call>): Promise<Lease | undefined> {
+    await this.checkExecutable(header);
+    return this.#kept.startedBy(header.runId);
   }
 
   /**
@@ -99,6 +119,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const header = this.#headerOf(call, caller);
     const { runId } = header;
     const open = async (): Promise<Lease> => {
+      await this.checkExecutable(header);
       await store.create(header);
       const lease = await store.lease(runId);
       if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
@@ -113,7 +134,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /**
    * Resumes a run. Gives the run as it is when another driver has it already, and when it was not
-   * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read.
+   * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read, and an
+   * ExecutionRefusedError.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
@@ -121,7 +143,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
-    const lease = await leaseToResume(store, runId);
+    const refusal = await this.#refusal(stored.header);
+    // A run that another process executes is followed, whoever asks.
+    if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
+    const lease = refusal === undefined ? await leaseToResume(store, runId) : undefined;
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
   }
 
@@ -172,16 +197,22 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /** Goes on with a run that was left; undefined where another process has it. Throws where that needs a call. */
+  /**
+   * Goes on with a run that was left; undefined where another process has it. Throws where that needs a call, and an
+   * ExecutionRefusedError.
+   */
   async takeUpLeft(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
-    const lease = await store.lease(stored.header.runId);
+    const left = understood(this.kind, stored);
+    if (left === undefined) return undefined;
+    await this.checkExecutable(left.header);
+    const lease = await store.lease(left.header.runId);
     if (lease === undefined) return undefined;
     if (lease.isTakenOver) {
       this.kind.takenOver?.();
       await clock.sleep(READ_LATER_MS);
     }
-    return this.#resume(lease, () => this.#kept.readLeft(stored));
+    return this.#resume(lease, () => this.#kept.readLeft(left));
   }
 
   /** The run of a call that this process drives. */

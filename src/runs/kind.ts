@@ -4,6 +4,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Line } from "./backend/kept.ts";
 import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
+import type { MayExecute } from "./execution.ts";
 import type { Reason, StopCause } from "./outcome.ts";
 import type { StopRequests } from "./processes/stop-requests.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
@@ -186,6 +187,8 @@ export interface RunsContext {
   readonly environment: "live" | "sandbox";
   /** Looks at the driving of each run from outside. */
   readonly around?: AroundRun | undefined;
+  /** Asked before a process becomes the executor of a run; absent: every run may be executed. */
+  readonly mayExecute?: MayExecute | undefined;
 }
 
 /** Looks at the driving of a run; its result is the status of the run, undefined where another process has it now. */

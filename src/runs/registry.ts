@@ -11,6 +11,7 @@ import {
   type StoredRun,
 } from "./backend/store.ts";
 import { damaged, isOfKind, toolOf } from "./entries.ts";
+import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { summaryOf } from "./report.ts";
 
@@ -43,12 +44,14 @@ export class Runs {
   readonly #store: RunStore;
   readonly #of: Pick<RunsContext, "project" | "environment">;
   readonly #kinds: readonly AnyKindRuns[];
+  readonly #mayExecute: RunsContext["mayExecute"];
 
   constructor(
-    { store, project, environment }: Pick<RunsContext, "store" | "project" | "environment">,
+    { store, project, environment, mayExecute }: Pick<RunsContext, "store" | "project" | "environment" | "mayExecute">,
     kinds: readonly AnyKindRuns[],
   ) {
     this.#store = store;
+    this.#mayExecute = mayExecute;
     this.#of = { project, environment };
     this.#kinds = kinds;
   }
@@ -71,6 +74,17 @@ export class Runs {
   /** Whether a living process would drive runs of a project, among those that share the store. */
   async isTakenUp(project: string): Promise<boolean> {
     return (await this.#store.left?.isTakenUp(project)) ?? true;
+  }
+
+  /** Why this process may not execute a run now; undefined where it may. */
+  async refusal(run: ExecutableRun): Promise<Refusal | undefined> {
+    return this.#mayExecute?.(run);
+  }
+
+  /** Throws an ExecutionRefusedError where this process may not execute a run now. */
+  async checkExecutable(run: ExecutableRun): Promise<void> {
+    const refusal = await this.refusal(run);
+    if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
   }
 
   /**

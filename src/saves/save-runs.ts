@@ -1,6 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/not-planned.ts";
 import type { ContentsStore } from "../runs/backend/contents-store.ts";
+import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, Run, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
@@ -19,6 +20,11 @@ type OnError = (thrown: unknown) => void;
 
 /** Whether a run saves what it reads. */
 export function isSaveRun(run: Run): run is SaveRun {
+  return run.kind === SAVE_FORM.name;
+}
+
+/** As `isSaveRun`, for a run of which only the header is known. */
+export function isOfSaves(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 

@@ -14,6 +14,7 @@ const RUN_MS = 190;
 const ALONE: Member = {
   number: async () => 1,
   drives: async () => {},
+  refuses: async () => {},
   tellOfLeft: async () => {},
   changed: () => {},
   watch: () => () => {},
@@ -38,6 +39,7 @@ test("all runs of a worker that was killed are taken up within half a second, th
     isTakenUp: async () => true,
     hasRoomFor: () => true,
     leave: async () => {},
+    refuses: async () => {},
     takesUp: async () => {},
     found: async (_, count) => {
       most.push(count);
@@ -58,6 +60,9 @@ test("all runs of a worker that was killed are taken up within half a second, th
     stopping: stopping.signal,
     onProblem: (problem) => {
       throw problem;
+    },
+    onRefused: (refused) => {
+      throw refused;
     },
   });
   await expect.poll(() => taken.size).toBe(LEFT);
@@ -97,6 +102,9 @@ test("a process with room for one project takes the next one as soon as it is do
     onProblem: (problem) => {
       throw problem;
     },
+    onRefused: (refused) => {
+      throw refused;
+    },
   });
   await expect.poll(() => ended.length).toBe(runs.length);
   const waits = began.slice(1).map((at, n) => at - (ended[n] ?? Number.NaN));
@@ -125,7 +133,7 @@ test("a process that is told of runs again and again looks for a third of the ti
   };
   const projects = new Map([["one", () => ({ takeUpLeft: async () => undefined })]]);
   const began = clock.now();
-  await takeUpRuns({ left, projects, clock, stopping: stopping.signal, onProblem: () => {} });
+  await takeUpRuns({ left, projects, clock, stopping: stopping.signal, onProblem: () => {}, onRefused: () => {} });
   await expect.poll(() => looks).toBe(10);
   expect(clock.now() - began).toBeGreaterThanOrEqual(9 * 180);
 });

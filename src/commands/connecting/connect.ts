@@ -24,6 +24,7 @@ import type { Settings } from "../../settings/settings.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { ulidSource } from "../../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../../tools/context.ts";
+import { executionGuard, type GuardParts } from "../../tools/runs/execution-guard.ts";
 import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
@@ -57,6 +58,8 @@ export interface Shared extends LogParts {
   readonly told?: Told;
   /** Looks at what the process does. */
   readonly observer?: Observer | undefined;
+  /** What a caller may do now; absent: whatever the settings allow. */
+  readonly rightsOf?: GuardParts["rightsOf"];
 }
 
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
@@ -66,7 +69,7 @@ export function connect(settings: Settings, shared: Shared): Connected {
   const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
   const apis = watched(openApis(settings), watch);
   const services: ToolServices = {
-    ...servicesOver(apis, settings, { backend, log, around: observer?.run }),
+    ...servicesOver(apis, settings, { backend, log, around: observer?.run, rightsOf: shared.rightsOf }),
     ...{ sealKey, stopping },
   };
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
@@ -123,7 +126,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
 }
 
 /** What the services keep their runs in, and who looks at them. */
-interface Below extends Pick<RunsContext, "around"> {
+interface Below extends Pick<RunsContext, "around">, Pick<Shared, "rightsOf"> {
   readonly backend: Backend;
   readonly log: Log;
 }
@@ -133,7 +136,7 @@ const renewBase: RenewBase = async (...given) => (await import("../../plans/rene
 /** What runs of changes need of plans: only one that is applied loads it. */
 const PLANS = { lookAgain, renewBase };
 
-function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: Below) {
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around, rightsOf }: Below) {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
   const {
@@ -164,8 +167,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
+  const mayExecute = executionGuard({
+    ...{ environment: environment.kind, project: id, toolsets: settings.toolsets, waitMs, management: read, rightsOf },
+    ...{ readOnly, maxDeletes, maxChangePercent, allowedDirs, ...(allowedTargetings && { allowedTargetings }) },
+    input: (runId) => backend.runs.part(runId, "input"),
+  });
   const world = {
     ...PLANS,
+    mayExecute,
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: id, environment: environment.kind, retryBudgetMs, words: reasonWords },

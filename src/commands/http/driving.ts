@@ -11,7 +11,8 @@ import { observers } from "../connecting/observers.ts";
 import { backendOf, isStoreReady } from "../connecting/store.ts";
 import { isOn } from "../settings-input.ts";
 import { orAsked } from "../stop-signal.ts";
-import { projects } from "./projects.ts";
+import { accessNow, rightsNow } from "./access-now.ts";
+import { type Projects, projects } from "./projects.ts";
 
 /** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
@@ -22,6 +23,8 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
+  /** Whether it serves calls: then its access file names every token. */
+  readonly serves: boolean;
 }
 
 /** A process that serves or drives, with its projects and its store. */
@@ -37,13 +40,17 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const { observer, over, text: figures, problem } = await observers(wantsFigures);
   const backend = over(await backendOf(settings));
   const seals = sealKeys(settings.sealKey, backend.sealKey);
-  const all = projects(input, settings, {
+  const accessOfNow = accessNow(settings.http.accessFile, access, (error) =>
+    all.of(undefined).log.error("the access file has changed, and cannot be read: it lets nobody in", { error }),
+  );
+  const all: Projects = projects(input, settings, {
     stopping: stopping.signal,
     backend,
     secrets: secretsIn(access),
     sealKey: () => seals("confirmation"),
     work: followWork(),
     observer,
+    rightsOf: rightsNow({ settings, access: accessOfNow, knowsTokens: start.serves || access.tokens.length > 0 }),
   });
   const { log } = all.of(undefined);
   const isReady = await orAsked(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
@@ -51,7 +58,20 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     await all.close();
     await backend.close();
   };
-  return { ...start, stopping, observer, figures, problem, backend, seals, all, log, isReady, close } as const;
+  return {
+    ...start,
+    accessOfNow,
+    stopping,
+    observer,
+    figures,
+    problem,
+    backend,
+    seals,
+    all,
+    log,
+    isReady,
+    close,
+  } as const;
 }
 
 /**
@@ -61,12 +81,15 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
 export async function driveLeftRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
-  if (settings.store?.drives !== true || left === undefined) return;
+  // What only reads goes on with nothing, and counts as nobody who does.
+  if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
   await takeUpRuns({
     left,
     projects: projectsById(started),
     clock: systemClock,
     stopping: stopping.signal,
+    onRefused: ({ refusal: { message } }, runId) =>
+      log.warn("a run that was left may not be executed here", { runId, reason: message }),
     onProblem: (error, runId) => log.warn("a run that was left could not be taken up", { error, runId }),
   });
 }

@@ -54,7 +54,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const settings = settingsFrom(input);
   const access = readAccess(settings.http.accessFile);
   checkAccess(settings, access, host);
-  const started = await startProcess({ line, input, settings, access }, settings.http.metrics, asked);
+  const started = await startProcess({ line, input, settings, access, serves: true }, settings.http.metrics, asked);
   const { all, backend, isReady, log, stopping, problem, close } = started;
   if (isReady !== true) {
     await close();
@@ -82,19 +82,35 @@ export async function runHttp(line: CommandLine): Promise<number> {
 
 /** Makes the server; `listensAt` tells it its address as soon as its port is open. */
 async function serverOf(
-  { settings, access, all, input, log, seals, observer, stopping: { signal: stopping }, backend, figures }: Started,
+  {
+    settings,
+    access,
+    accessOfNow,
+    all,
+    input,
+    log,
+    seals,
+    observer,
+    stopping: { signal: stopping },
+    backend,
+    figures,
+  }: Started,
   host: string,
   port: number,
 ) {
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
-  const { auth, metadata } = authOf(settings, { access, addresses, ownKeys: settings.http.ownKeys }, publicUrl);
+  const { auth, metadata } = authOf(
+    settings,
+    { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys },
+    publicUrl,
+  );
   const tools = await allTools();
   const asks = asksWho(auth);
   let address = publicUrl;
   const deciders = people({
-    ...{ settings, access, all, asksWho: asks, stopping, environment: input.environment },
+    ...{ settings, access: accessOfNow, all, asksWho: asks, stopping, environment: input.environment },
     address: () => new URL("/", address).href,
     key: () => seals("page"),
   });

@@ -25,7 +25,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
   // A worker drives by its name; the setting is for those that serve.
   const settings = { ...read, store: { ...read.store, drives: true } };
   const access = readAccess(settings.http.accessFile);
-  const start = { line, input, settings, access };
+  const start = { line, input, settings, access, serves: false };
   const started = await startProcess(start, settings.http.metrics && port !== undefined, asked);
   const { stopping, figures, problem, backend, all, log, isReady, close } = started;
   let probed: Server | undefined;

@@ -8,7 +8,6 @@ import { unmarked } from "../../render/fence.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
-import { checkAllowed } from "../../tools/writing/allowed-targetings.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { type PlanContext, saysYes, tell } from "./project.ts";
 
@@ -38,7 +37,7 @@ export async function kept(
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
   const bytes = context.runs.part(header.runId, "input");
-  await checkAllowed(header.call, bytes, context);
+  await changes.runs.checkExecutable(header);
   const plan = await changes.plan(header.call, context.signal, bytes);
   plan.askedBy(needsConfirmation(plan) ? "agreed_in_client" : "not_needed");
   const run = await changes.startOrFind(header, plan);

@@ -5,6 +5,7 @@ import { FileError } from "../../platform/file-error.ts";
 import { effectSentence } from "../../render/changes/effect.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { undoCounts } from "../../render/plans/undo-text.ts";
+import { ExecutionRefusedError } from "../../runs/execution.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changesOf } from "../../tools/apis.ts";
 import type { ToolServices } from "../../tools/context.ts";
@@ -58,6 +59,7 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
     return refusalAnswer(409, outcome === "stale" ? `${STALE} Ask the agent to plan it again.` : DECIDED);
   } catch (thrown) {
     if (isApiError(thrown)) return refusalAnswer(502, requestFailure(thrown).message);
+    if (thrown instanceof ExecutionRefusedError) return refusalAnswer(403, `${thrown.message}. ${thrown.remedy}`);
     if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
     return refusalAnswer(409, `${thrown.message}.`);
   }

@@ -120,6 +120,8 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
 /** What is said of a run that no process drives although nothing of this machine stopped it. */
 async function standsStill(run: Run, { services: { runs } }: Shown): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
+  const refusal = await runs.refusal(run);
+  if (refusal !== undefined) return `It cannot go on here: ${refusal.message}.`;
   if (await runs.isToBeTakenUp(run.header.runId)) return STANDS_STILL.onStore;
   return run.state.stopped === undefined ? STANDS_STILL.onMachine : undefined;
 }
@@ -142,12 +144,15 @@ async function withUndo(
   shown: Shown,
 ): Promise<Pick<RunRow, "actions" | "disabled">> {
   const isDriven = await canBeDriven(run, shown);
+  const refusal = await shown.services.runs.refusal(run);
   const all = mayGoBack(run) && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
-  const off = isDriven ? [] : all.filter((action) => action === "undo" || action === "resume");
-  return {
-    actions: all,
-    disabled: off.length > 0 ? Object.fromEntries(off.map((action) => [action, ENDED])) : undefined,
+  const why = (action: RunAction): string | undefined => {
+    if (action !== "undo" && action !== "resume") return undefined;
+    if (!isDriven) return ENDED;
+    return action === "resume" ? refusal && `${refusal.message}.` : undefined;
   };
+  const off = all.map((action) => [action, why(action)] as const).filter(([, reason]) => reason !== undefined);
+  return { actions: all, disabled: off.length > 0 ? Object.fromEntries(off) : undefined };
 }
 
 function mayGoBack(run: Run): boolean {
@@ -167,7 +172,9 @@ async function waitingParts(
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return { actions: [] };
   const isDriven = await canBeDriven(run, shown);
-  const why = waits.stale === undefined ? (isDriven ? notApproved(run, to) : ENDED) : STALE;
+  const refusal = isDriven ? await shown.services.runs.refusal(run) : undefined;
+  const mayNot = isDriven ? (notApproved(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
+  const why = waits.stale === undefined ? mayNot : STALE;
   const waiting: Waiting = {
     ...{ effect, parts: waits.parts, expiresAt: waits.until },
     ...lostAndUndoable(waits.parts, shown.services.keep.days),

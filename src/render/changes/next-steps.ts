@@ -37,18 +37,18 @@ const SETTINGS = {
 /** What is to be done next about a run, by what it came to and why. */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
-  const { runId, status, counts } = run;
+  const { runId, status, counts, blocked } = run;
   const causes = new Set(run.failures.map(causeOf));
   if (runId !== undefined && status === "running")
     steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
   for (const cause of ["key", "route", "eventKey"] as const) if (causes.has(cause)) steps.push(SETTINGS[cause]);
   steps.push(...limitSteps(run));
   if (runId === undefined) return steps;
-  steps.push(...strandedWords(runId, run.strandedNames ?? []));
+  if (blocked === undefined) steps.push(...strandedWords(runId, run.strandedNames ?? []));
   const unknown = run.unknownIsFinal ? 0 : counts.unknown;
   const isOver = status !== "running" && status !== "needs_confirmation";
   const hasFixable = causes.has("key") || causes.has("route") || causes.has("eventKey");
-  if (isOver && unknown + counts.pending + waiting(run) + (hasFixable ? 1 : 0) > 0) {
+  if (blocked === undefined && isOver && unknown + counts.pending + waiting(run) + (hasFixable ? 1 : 0) > 0) {
     steps.push(...(causes.has("busy") ? [busyStep(run, runId)] : [resumeStep(run, runId, hasFixable)]));
   }
   const toMend = run.failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === undefined);

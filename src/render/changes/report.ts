@@ -96,6 +96,7 @@ function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"
     ...sectionData("plan", plan),
     ...sectionData("verdicts", told.verdicts),
     ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
+    ...(run.blocked !== undefined && { blocked: run.blocked }),
     ...(run.stale !== undefined && { stale: run.stale }),
     ...(told.notes.length > 0 && { notes: told.notes }),
     ...(told.nextSteps.length > 0 && { nextSteps: told.nextSteps }),
@@ -116,6 +117,7 @@ function textOf(run: ReportedRun, told: Told): string {
   const lines = [
     headline(run),
     ...(asked === undefined ? [] : [askedWords(asked)]),
+    ...(run.blocked === undefined ? [] : [blockedText(run.blocked)]),
     ...notes.map((note) => `Note: ${note}.`),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
     ...sectionText("What did not succeed:", failures, "more reasons"),
@@ -142,6 +144,11 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...resumedNote(run),
     ...ringsNote(run),
   ];
+}
+
+/** Why the server that answers may not execute a run. */
+export function blockedText({ message, remedy }: NonNullable<ReportedRun["blocked"]>): string {
+  return `It cannot go on here: ${message}. ${remedy}`;
 }
 
 function resultsUri(runId: string): string {

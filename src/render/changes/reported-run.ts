@@ -1,5 +1,6 @@
 import type { PlannedRequest, StaleField } from "../../changes/rows/entries.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import type { Refusal } from "../../runs/execution.ts";
 import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
 import type { AskedOrDeclined } from "../asked.ts";
@@ -60,6 +61,8 @@ export interface ReportedRun {
   readonly lastAt?: number;
   /** What has changed since it was planned, so that nothing was sent. */
   readonly stale?: readonly StaleField[];
+  /** Why the server that answers may not execute it. */
+  readonly blocked?: Refusal | undefined;
   /** What else is to be said of what happened. */
   readonly notes?: readonly string[];
   /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */

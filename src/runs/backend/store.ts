@@ -178,9 +178,11 @@ export interface LeftRuns {
   takesUp(projects: readonly string[], wake: () => void): Promise<void>;
   /**
    * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are
-   * driven, then the oldest.
+   * driven, then the oldest; none of `except`.
    */
-  found(projects: readonly string[], most: number): Promise<readonly LeftRun[]>;
+  found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly LeftRun[]>;
+  /** Tells the others which runs this process may not execute: for its sake alone they do not count as driven. */
+  refuses(runIds: readonly string[]): Promise<void>;
   /** Notes that a run cannot be taken up; it then waits until it is resumed by a call. */
   decline(runId: string): Promise<void>;
 }

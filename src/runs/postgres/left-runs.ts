@@ -36,11 +36,11 @@ const FOUND = `
     select caller, count(distinct project) as projects from unfinished where driven group by caller
   ), next as (
     select caller, project, rank() over (partition by caller order by min(id)) as place
-    from unfinished where not driven and project = any($1) group by caller, project
+    from unfinished where not driven and project = any($1) and id <> all($3) group by caller, project
   )
   select u.id, u.project
   from unfinished u join next n using (caller, project) left join busy b using (caller)
-  where not u.driven
+  where not u.driven and u.id <> all($3)
   order by coalesce(b.projects, 0) + n.place, u.id limit $2`;
 
 /** What this process does with runs. */
@@ -83,10 +83,11 @@ export function leftRuns(
       wakeUp = wake;
       await member.drives(projects, wake);
     },
-    async found(projects, most) {
-      const rows = await database.rows<{ id: string; project: string }>(FOUND, [projects, most]);
+    async found(projects, most, except = []) {
+      const rows = await database.rows<{ id: string; project: string }>(FOUND, [projects, most, except]);
       return rows.map(({ id, project }) => ({ runId: id, project }));
     },
+    refuses: (runIds) => member.refuses(runIds),
     async decline(runId) {
       await database.rows(
         `update targeting_mcp.run set declined = true, changes = changes + 1 where id = $1 and summary is null

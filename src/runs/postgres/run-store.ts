@@ -5,7 +5,7 @@ import type { ProjectLock } from "../backend/project-lock.ts";
 import type { LeftRuns, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import type { Database } from "./database/database.ts";
-import { STOPS } from "./database/member.ts";
+import { refusedRun, STOPS } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
@@ -87,7 +87,7 @@ export function storedRuns(
     lease: (runId) => takeLease(of, driverOf(runId)),
     planLease: (runId) => takeLease(of, plannerOf(runId)),
     async isDriven(runId) {
-      const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId)];
+      const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId), refusedRun(runId)];
       const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
@@ -108,7 +108,7 @@ const STORED_BYTES = `
   ), 0) as bytes from targeting_mcp.run r where r.id = any($1)`;
 
 /**
- * A run is driven where its lease is held, where a process is there that takes it up by itself, and where one makes its
+ * A run is driven where its lease is held, where a process is there that takes it up by itself and may execute it, and where one makes its
  * plan: that counts no more once it was started, such as to cancel it.
  */
 const IS_DRIVEN = `
@@ -116,7 +116,7 @@ const IS_DRIVEN = `
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
   ) or exists (
     select from targeting_mcp.run r join targeting_mcp.worker w on r.project = any(w.projects)
-    where r.id = $1 and r.started and r.summary is null and not r.declined
+    where r.id = $1 and r.started and r.summary is null and not r.declined and $5 <> all(w.projects)
       and w.seen_at > clock_timestamp() - $3::interval
   ) or exists (
     select from targeting_mcp.run r join targeting_mcp.lease l on l.name = $4

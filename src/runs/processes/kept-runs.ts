@@ -61,21 +61,22 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * says that it is this process which holds its lease.
    */
   async read(runId: string, isDrivenHere = false): Promise<KeptRun<Call, Entry, State> | undefined> {
-    const stored = await this.#of.store.read(runId);
+    const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
   /** Reads the rest of a run that another process left, by its lease. Throws a RunStoreError where it waits for a call. */
-  async readLeft(stored: StoredRun): Promise<KeptRun<Call, Entry, State> | undefined> {
+  async readLeft(stored: StoredRun<Call, Entry>): Promise<KeptRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeTakenUp?.(found, this.#of.clock.now()) ?? true)) return found;
     throw new RunStoreError(`run ${stored.header.runId} waits until a call resumes it`, "Call resume_run.");
   }
 
-  async #readFrom(found: StoredRun, isDrivenHere: boolean): Promise<KeptRun<Call, Entry, State> | undefined> {
+  async #readFrom(
+    stored: StoredRun<Call, Entry>,
+    isDrivenHere: boolean,
+  ): Promise<KeptRun<Call, Entry, State> | undefined> {
     const { store } = this.#of;
-    const stored = understood(this.#kind, found);
-    if (stored === undefined) return undefined;
     const { runId } = stored.header;
     const read = await this.#kind.readBack({
       ...stored,

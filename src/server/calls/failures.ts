@@ -4,6 +4,7 @@ import { UnsupportedEventError } from "../../events/check/event-types.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/backend/store.ts";
+import { ExecutionRefusedError } from "../../runs/execution.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { PlanningError } from "../../tools/writing/planning.ts";
 import type { Log } from "../log.ts";
@@ -14,7 +15,12 @@ import type { ToldFailure } from "./failure-answer.ts";
  * class is a fault of this server: its details go only to the log, under an ID that the answer names.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): ToldFailure {
-  if (thrown instanceof ToolError || thrown instanceof FileError || thrown instanceof RunStoreError) {
+  if (
+    thrown instanceof ToolError ||
+    thrown instanceof FileError ||
+    thrown instanceof RunStoreError ||
+    thrown instanceof ExecutionRefusedError
+  ) {
     const { message, remedy } = thrown;
     if (thrown instanceof DamagedRunError) return { errorCode: "RUN_DAMAGED", message, remedy, runId: thrown.runId };
     return { ...(thrown instanceof StoreUnavailableError && { errorCode: "STORE_UNAVAILABLE" }), message, remedy };

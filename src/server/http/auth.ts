@@ -41,6 +41,11 @@ export interface AuthOptions {
   /** Where callers' own keys are sent. */
   readonly addresses: readonly string[];
   readonly access: Access;
+  /**
+   * The access file as it is now: what it takes away from a token counts at once, while tokens and keys that are new in
+   * it count from the next start on. Absent: it does not change.
+   */
+  readonly accessOfNow?: () => Access;
   /** Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
   readonly ownKeys: boolean;
@@ -102,17 +107,21 @@ function challenge(error: OAuthError, scope: string, resourceMetadataUrl: string
 async function tokenCaller(
   request: Request,
   findToken: (token: string) => AccessToken | undefined,
-  { access, jwt, resourceMetadataUrl }: AuthOptions,
+  { access, accessOfNow = () => access, jwt, resourceMetadataUrl }: AuthOptions,
 ): Promise<Caller | Response> {
   const [, token] = /^bearer +([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
   if (token === undefined) return bareChallenge(resourceMetadataUrl);
-  const known = findToken(token);
+  const first = findToken(token);
+  const known = first && accessOfNow().tokens.find((one) => one.name === first.name && one.token === first.token);
   if (known !== undefined) {
     if (!callsTools(known)) return httpError(403, "this token approves on the page, and calls no tool");
     const keys = known.project === undefined ? undefined : access.projects.get(known.project);
+    if (known.project !== undefined && keys === undefined)
+      return httpError(403, "the token's project is not known here");
     return named(`token:${known.name}`, { readOnly: known.readOnly, folders: known.folders, keys });
   }
-  if (jwt === undefined) throw new OAuthError(OAuthErrorCode.InvalidToken, "the bearer token is not known");
+  if (jwt === undefined || first !== undefined)
+    throw new OAuthError(OAuthErrorCode.InvalidToken, "the bearer token is not known");
   return claimedCaller(await jwt.verify(token), access);
 }
 

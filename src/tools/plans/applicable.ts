@@ -29,12 +29,21 @@ export function whyNotApplied(
 
 /** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
 export function checkApplicable(document: PlanDocument, thresholds: Thresholds): void {
+  const refused = notApplicable(document, thresholds);
+  if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was sent`, refused.remedy);
+}
+
+/** Why a plan may not be applied, and what to do; undefined where it may. */
+export function notApplicable(
+  document: PlanDocument,
+  thresholds: Thresholds,
+): { readonly message: string; readonly remedy: string } | undefined {
   const why = whyNotApplied(document, thresholds);
-  if (why.length === 0) return;
-  throw new ToolError(
-    `this plan cannot be applied: ${why.join("; ")}; nothing was sent`,
-    "Mend the state and plan it again; get_run shows the plan.",
-  );
+  if (why.length === 0) return undefined;
+  return {
+    message: `this plan cannot be applied: ${why.join("; ")}`,
+    remedy: "Mend the state and plan it again; get_run shows the plan.",
+  };
 }
 
 /**

@@ -13,7 +13,6 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
-import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided, isDecidedElsewhere } from "../writing/confirmation/agreement.ts";
 import { startAgreed } from "../writing/confirmation/deciding.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
@@ -44,7 +43,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   checkApplicable(await documentOf(runId, context), context);
   const changes = changesOf(context);
   const bytes = context.runs.part(runId, "input");
-  await checkAllowed(header.call, bytes, context);
+  await context.runs.checkExecutable(run);
   const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
   if (isGoing(plan)) {
     if (!dryRun && context.reply === undefined) return goesOn(run, plan, context);

@@ -7,10 +7,12 @@ import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 import { asPlanned, readKeptPlan } from "../../plans/look-again.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
+import { blockedText } from "../../render/changes/report.ts";
 import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";
 import { undoAnswer } from "../../render/plans/undo-answer.ts";
+import type { Refusal } from "../../runs/execution.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 
@@ -40,8 +42,21 @@ export async function planPageOf(
 const MOST_ROWS = 1000;
 
 /** A planned run that was not started, as `get_run` shows it. */
-export async function shownPlan({ header, state }: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
-  return toldPlan(await documentOf(header.runId, context), header, state, context);
+export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
+  const { header, state } = run;
+  const blocked = await context.runs.refusal(run);
+  const answer = toldPlan(await documentOf(header.runId, context), header, state, { ...context, blocked });
+  if (blocked === undefined) return answer;
+  return {
+    ...answer,
+    structured: { ...answer.structured, blocked },
+    text: `${answer.text}\n${blockedText(blocked)}`,
+  };
+}
+
+/** Who reads about a plan, and why it may not be applied here. */
+interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
+  readonly blocked?: Refusal | undefined;
 }
 
 /** The answer about a plan that is kept as a run, with what is known of it. */
@@ -49,7 +64,7 @@ export function toldPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
   known: Pick<ChangeRun["state"], "facts">,
-  { environment, readOnly }: Pick<ToolContext, "environment" | "readOnly">,
+  { environment, readOnly, blocked }: PlanReader,
 ): ToolAnswer {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) {
@@ -59,7 +74,7 @@ export function toldPlan(
   return planAnswer({
     ...{ environment, runId, tool: known.facts.tool ?? call.tool, status: "planned", document },
     requests: isApplicable(plan) ? requestsFor(document, known) : [],
-    nextSteps: nextStepsOf(plan, runId, readOnly),
+    nextSteps: blocked !== undefined && !readOnly ? [] : nextStepsOf(plan, runId, readOnly),
   });
 }
 

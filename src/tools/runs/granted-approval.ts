@@ -3,7 +3,6 @@ import { isChangeRun } from "../../changes/change-run.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changesOf, eventsOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
-import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { askedAt, callerContext, type Decider, type DecisionOutcome, note } from "../writing/confirmation/deciding.ts";
 import { checkStarted, yesToGoOn } from "./resumed-change.ts";
 import { ownRun } from "./run-reports.ts";
@@ -56,7 +55,7 @@ async function workOf(
   if (!isChangeRun(run) || run.status() === "running") return undefined;
   await checkStarted(run, context);
   if ((await yesToGoOn(run, context)) !== approval.state.facts.waits?.effect) return undefined;
-  await checkAllowed(run.header.call, context.runs.part(about, "input"), context);
+  await context.runs.checkExecutable(run);
   return async () => {
     await changesOf(context).runs.resume(about, agreed);
   };
@@ -71,7 +70,7 @@ export async function resumeFor(run: Run, by: Decider, services: ToolServices): 
   }
   const context = callerContext(run, services);
   await checkStarted(run, context);
-  await checkAllowed(run.header.call, context.runs.part(runId, "input"), context);
+  await services.runs.checkExecutable(run);
   const needsYes = (await yesToGoOn(run, context)) !== undefined;
   const agreed = agreedBy(by, services);
   const resumed = await changesOf(context).runs.resume(runId, needsYes ? agreed : undefined);

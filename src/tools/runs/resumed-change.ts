@@ -11,7 +11,6 @@ import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
-import { checkAllowed } from "../writing/allowed-targetings.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
@@ -27,7 +26,7 @@ export async function resumeChange(
   confirmation: string | undefined,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const { runId, call } = run.header;
+  const { runId } = run.header;
   if (await isUnmadePlan(run, context)) {
     const { makeAgain } = await import("../plans/made-again.ts");
     return makeAgain(run.header, context);
@@ -46,7 +45,7 @@ export async function resumeChange(
     return reportRun(resumed, context, [], { asked: told, tellsAsked: true });
   };
   if (run.status() === "running") return goOn("not_needed");
-  await checkAllowed(call, context.runs.part(runId, "input"), context);
+  await context.runs.checkExecutable(run);
   return askedAgain(run, { confirmation, message: await yesToGoOn(run, context) }, context, goOn);
 }
 

@@ -1,6 +1,7 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
+import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
 import type { AskedOrDeclined } from "../../render/asked.ts";
@@ -99,9 +100,20 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
 
 /** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
-  const report = reported(run, context.environment);
+  const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
+  const report = { ...reported(run, context.environment), ...(blocked && { blocked }) };
   if (isApproval(run)) return { ...report, ...approvalReport(run) };
   return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
+}
+
+/** Whether somebody could have a run begun or continued, as far as its state tells. */
+function mayGoOn(run: Run): boolean {
+  const status = run.status();
+  if (status === "running") return false;
+  if (status === "interrupted" || status === "planned" || status === "needs_confirmation") return true;
+  if (isChangeRun(run) && (isWithdrawn(run.state) || isUndone(run.state))) return false;
+  const { unknown, unattempted } = run.state.counts();
+  return unknown + unattempted > 0;
 }
 
 async function changeReport(run: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {

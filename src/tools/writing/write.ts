@@ -19,6 +19,7 @@ import { startAgreed } from "./confirmation/deciding.ts";
 import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
+import { tooManyDeletes } from "./delete-limit.ts";
 import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
 import { planInTime } from "./planning.ts";
 
@@ -154,10 +155,6 @@ function unasked(plan: Plan): Plan {
 
 /** Refuses too many deletions before anything is read for them. */
 function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
-  const { deletions } = changeOf(call);
-  if (deletions <= maxDeletes) return;
-  throw new ToolError(
-    `${deletions} deletions in one call are more than the ${maxDeletes} that are allowed; nothing was deleted`,
-    "Delete fewer at a time; TARGETING_MCP_MAX_DELETES sets the limit.",
-  );
+  const refused = tooManyDeletes(call, maxDeletes);
+  if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
 }

@@ -1,9 +1,6 @@
-import { statSync } from "node:fs";
 import type { RunHeader } from "../../../runs/backend/store.ts";
 import { ownerOf } from "../../../server/http/auth.ts";
-import type { Log } from "../../../server/log.ts";
-import { type Access, type AccessToken, ALL_PROJECTS, type ProjectKeys, readAccess } from "../../../settings/access.ts";
-import { SettingsError } from "../../../settings/error.ts";
+import { type Access, type AccessToken, ALL_PROJECTS, type ProjectKeys } from "../../../settings/access.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import { callerName } from "../../../tools/caller-name.ts";
 import type { Projects } from "../projects.ts";
@@ -52,31 +49,4 @@ export function issuerWho(name: string, project: string | undefined): string {
 /** The name under which the holder of a token calls tools. */
 export function nameOf({ name }: Pick<AccessToken, "name">): string {
   return `token:${name}`;
-}
-
-/**
- * The access file as it is now: `first` until it changes. One that cannot be read any more lets no person in, until it is
- * mended.
- */
-export function accessNow(file: string | undefined, first: Access, log: Log): () => Access {
-  if (file === undefined) return () => first;
-  let [seen, last] = [markOf(file), first];
-  return () => {
-    const mark = markOf(file);
-    if (mark === seen) return last;
-    seen = mark;
-    try {
-      last = readAccess(file);
-    } catch (thrown) {
-      if (!(thrown instanceof SettingsError)) throw thrown;
-      log.error("the access file has changed, and cannot be read: nobody can approve", { error: thrown });
-      last = { ...last, tokens: [] };
-    }
-    return last;
-  };
-}
-
-function markOf(file: string): string {
-  const { mtimeMs, ino, size } = statSync(file, { throwIfNoEntry: false }) ?? {};
-  return `${mtimeMs} ${ino} ${size}`;
 }

@@ -10,7 +10,7 @@ import { once } from "../../../tools/once.ts";
 import { decisionPage } from "../../page/decision-page.ts";
 import { personHere } from "../../page/person.ts";
 import type { Project, Projects } from "../projects.ts";
-import { type ApproversOf, accessNow, offersTo } from "./approvers.ts";
+import { type ApproversOf, offersTo } from "./approvers.ts";
 
 /** The people who decide over HTTP. */
 export interface People {
@@ -23,7 +23,8 @@ export interface People {
 /** What people are reached with. */
 interface PeopleParts {
   readonly settings: Settings;
-  readonly access: Access;
+  /** The access file as it is now. */
+  readonly access: () => Access;
   readonly all: Projects;
   /** Whether callers have to say who they are. */
   readonly asksWho: boolean;
@@ -57,9 +58,8 @@ interface WayIn {
   readonly personOf: (caller: string) => string;
 }
 
-function whoLogIn({ settings, access: first, all, address, key, stopping }: PeopleParts): WayIn {
+function whoLogIn({ settings, access, all, address, key, stopping }: PeopleParts): WayIn {
   const { log } = all.of(undefined);
-  const access = accessNow(settings.http.accessFile, first, log);
   const of: ApproversOf = { settings, access, all };
   const page = once(async () => {
     const [{ approversPage }, { viewers }] = await Promise.all([import("./approvers-page.ts"), import("./viewers.ts")]);

@@ -25,6 +25,8 @@ export interface Member {
   number(): Promise<number>;
   /** From now on it takes up the runs of these projects by itself; `wake` is called when there may be some. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
+  /** From now on all processes know that this one may not execute these runs, although it takes up those of their projects. */
+  refuses(runIds: readonly string[]): Promise<void>;
   /** Tells all processes that a run was left to be taken up. */
   tellOfLeft(): Promise<void>;
   /** Tells all processes, a little later, that a run has changed. */
@@ -35,6 +37,11 @@ export interface Member {
   watchStops(runId: string, listener: () => void): () => void;
   /** Ends the sign of life. */
   close(): Promise<void>;
+}
+
+/** How a run that a process may not execute stands among the projects of which it takes up runs. */
+export function refusedRun(runId: string): string {
+  return `!${runId}`;
 }
 
 type Session = Awaited<ReturnType<Database["direct"]>>;
@@ -49,6 +56,7 @@ interface Shown {
   /** The process of the server that holds the sign of life. */
   backend?: number | undefined;
   projects: readonly string[];
+  refused: readonly string[];
   wake: () => void;
   readonly changes: Listeners;
   readonly stops: Listeners;
@@ -59,7 +67,7 @@ interface Shown {
  * its own, which ends with the process. It begins at the first use.
  */
 export function memberOf(database: Database, clock: Clock): Member {
-  const shown: Shown = { projects: [], wake: () => {}, changes: new Map(), stops: new Map() };
+  const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
   const closing = new AbortController();
   let seen: NodeJS.Timeout | undefined;
@@ -94,7 +102,7 @@ export function memberOf(database: Database, clock: Clock): Member {
   /** Over the session itself, so that one whose way was cut without a word is replaced. */
   const showLife = async (): Promise<void> => {
     const client = await connected();
-    await inTime(client, () => client.query(SEEN, [shown.number, shown.projects]));
+    await inTime(client, () => client.query(SEEN, [shown.number, toldProjects(shown)]));
   };
   const tell = teller(database);
   return {
@@ -110,6 +118,10 @@ export function memberOf(database: Database, clock: Clock): Member {
     async drives(projects, wake) {
       Object.assign(shown, { projects, wake });
       await this.number();
+      await showLife();
+    },
+    async refuses(runIds) {
+      shown.refused = runIds;
       await showLife();
     },
     async tellOfLeft() {
@@ -168,6 +180,10 @@ const HOLDER = `
   where locktype = 'advisory' and classid = ${LOCKS} and objid = $1::int and objsubid = 2 and mode = 'ExclusiveLock' and granted
     and database = (select oid from pg_database where datname = current_database())`;
 
+function toldProjects({ projects, refused }: Shown): readonly string[] {
+  return [...projects, ...refused.map(refusedRun)];
+}
+
 /** Does some work with a connection, which is closed where that takes too long: then the work fails. */
 async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
@@ -208,7 +224,7 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
   await client.query(
     `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
      on conflict (number) do update set seen_at = excluded.seen_at, projects = excluded.projects`,
-    [shown.number, `${hostname()}:${process.pid}`, shown.projects],
+    [shown.number, `${hostname()}:${process.pid}`, toldProjects(shown)],
   );
 }
 

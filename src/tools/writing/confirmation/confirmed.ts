@@ -12,7 +12,6 @@ import { changesOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
-import { checkAllowed } from "../allowed-targetings.ts";
 import { needsYes } from "../planned.ts";
 import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
@@ -59,7 +58,7 @@ async function startConfirmed(
     plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
     return isAgreed || !needsConfirmation(plan);
   };
-  await checkAllowed(header.call, bytes, context);
+  await changes.runs.checkExecutable(header);
   const plan = await plannedOrStarted(header.runId, changes, () =>
     planInTime((signal) => changes.plan(header.call, signal, bytes), context),
   );

@@ -11,7 +11,6 @@ import type { Asked } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { changesOf } from "../../apis.ts";
 import type { DecisionLine, ToolContext, ToolServices } from "../../context.ts";
-import { checkAllowed } from "../allowed-targetings.ts";
 
 /** Who decides, and where. */
 export type Decider = Pick<Decided, "who" | "where">;
@@ -58,7 +57,7 @@ export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServ
 
 /**
  * Starts a waiting run, once in all processes, if it still does what the person saw; the decision stands in its journal
- * before anything is sent. Throws the errors of planning.
+ * before anything is sent. Throws the errors of planning, and an ExecutionRefusedError.
  */
 export async function approve(run: ChangeRun, by: Decider, services: ToolServices) {
   const changes = changesOf(services);
@@ -67,9 +66,8 @@ export async function approve(run: ChangeRun, by: Decider, services: ToolService
   const { waits } = state.facts;
   if (waits === undefined) return "decided" satisfies DecisionOutcome;
   if (waits.stale !== undefined) return "stale" satisfies DecisionOutcome;
-  const context = callerContext(run, services);
+  await services.runs.checkExecutable(run);
   const bytes = services.runs.part(runId, "input");
-  await checkAllowed(call, bytes, context);
   const plan = await changes.plan(call, services.stopping, bytes);
   if ((await changes.runs.stored(runId))?.started !== false) return "decided" satisfies DecisionOutcome;
   const gone = plan.facts.stale;

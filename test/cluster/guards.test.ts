@@ -1,0 +1,88 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { call, optionItems, reportOf, restOf, startMember, startReplica, startWorker, withService } from "./cluster.ts";
+import { statement } from "./postgres.ts";
+
+const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
+const blocked = z.looseObject({ blocked: z.looseObject({ code: z.string() }).optional() });
+
+/** Groups in six requests. */
+const GROUPS = optionItems(900).map((item) => ({ ...item, type: "collection" }));
+
+/** A run that a process began which is dead by now, before a second request could leave; its caller has this token. */
+async function orphaned(env: Readonly<Record<string, string>> = {}, token?: string) {
+  const one = await startReplica({ ...cluster.settings, ...env });
+  const [targetingId, otherId] = [await cluster.service.targeting("One"), await cluster.service.targeting("Other")];
+  await cluster.service.faults({ kind: "slow", delayMs: 3000, on: "write", probability: 1 });
+  const { runId } = reportOf(await call(one.url, "bulk_add_options", { targetingId, items: GROUPS }, token));
+  await expect.poll(() => cluster.gate.writes.length).toBe(1);
+  one.child.kill("SIGKILL");
+  await one.exited;
+  await cluster.service.calm();
+  return { runId, targetingId, otherId };
+}
+
+/** Resolves once nobody holds the lease of the run any more, as far as another process can tell. */
+async function leaseIsOver(runId: string): Promise<void> {
+  const query = `select until < clock_timestamp() as is_over from targeting_mcp.lease where name = 'run:${runId}'`;
+  await expect.poll(async () => (await statement(cluster.store, query)).rows[0]?.is_over).toBe(true);
+}
+
+test.for([
+  ["READ_ONLY", () => ({ TARGETING_MCP_READ_ONLY: "on" })],
+  ["TOOLSET", () => ({ TARGETING_MCP_TOOLSETS: "events" })],
+  ["TARGETINGS", (otherId: string) => ({ TARGETING_MCP_ALLOWED_TARGETINGS: otherId })],
+] as const)("a replica and a worker that may not execute a run leave it to others: %s", async ([code, envOf]) => {
+  const { runId, targetingId, otherId } = await orphaned();
+  const events = { EVENT_API_URL: cluster.gate.url, EVENT_APP_KEY: "sandbox-app-key" };
+  const guarded = { ...cluster.settings, ...events, ...envOf(otherId) };
+  const [replica] = [await startReplica(guarded), await startWorker(guarded)];
+  await leaseIsOver(runId);
+  const seen = async () => (await call(replica.url, "get_run", { runId })).structuredContent;
+  // For 30 seconds the process that died counts as one that may be back.
+  await expect
+    .poll(async () => reportOf(await call(replica.url, "get_run", { runId })).status, { timeout: 90_000 })
+    .toBe("interrupted");
+  expect(blocked.parse(await seen()).blocked?.code).toBe(code);
+  expect(cluster.gate.writes).toHaveLength(1);
+  const free = await startWorker(cluster.settings);
+  expect(await restOf(replica.url, runId)).toMatchObject({ status: "succeeded", counts: { succeeded: GROUPS.length } });
+  expect(await cluster.service.options(targetingId)).toHaveLength(GROUPS.length);
+  free.child.kill("SIGTERM");
+});
+
+test("a run that may not be executed by any process is cancelled by one that only reads", async () => {
+  const { runId } = await orphaned();
+  const reading = await startReplica({ ...cluster.settings, TARGETING_MCP_READ_ONLY: "on" });
+  await leaseIsOver(runId);
+  expect(reportOf(await call(reading.url, "cancel_run", { runId })).status).toBe("cancelled");
+  const free = await startWorker(cluster.settings);
+  free.child.kill("SIGTERM");
+  await free.exited;
+  expect(cluster.gate.writes).toHaveLength(1);
+});
+
+test.for([
+  ["was removed", []],
+  ["may only read", [{ name: "agent", token: "agent-token-0123456789", readOnly: true }]],
+] as const)("a worker does not go on for a caller whose token %s", async ([, tokens]) => {
+  const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
+  const other = { name: "other", token: "other-token-0123456789" };
+  const agent = { name: "agent", token: "agent-token-0123456789" };
+  writeFileSync(file, JSON.stringify({ tokens: [agent, other] }), { mode: 0o600 });
+  const env = { TARGETING_MCP_ACCESS_FILE: file };
+  const { runId } = await orphaned(env, agent.token);
+  writeFileSync(file, JSON.stringify({ tokens: [...tokens, other] }), { mode: 0o600 });
+  const worker = startMember(["worker"], { ...cluster.settings, ...env });
+  const { runId: refused, reason } = await worker.logged("a run that was left may not be executed here");
+  expect(refused).toBe(runId);
+  expect(String(reason)).toMatch(/caller/);
+  expect(cluster.gate.writes).toHaveLength(1);
+  // Once they may write again, it goes on by itself.
+  writeFileSync(file, JSON.stringify({ tokens: [agent, other] }), { mode: 0o600 });
+  const replica = await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
+  expect(await restOf(replica.url, runId, 60_000, agent.token)).toMatchObject({ status: "succeeded" });
+});

@@ -1,0 +1,155 @@
+// Whoever starts a run, and in whatever process: it is executed only where settings and rights allow it as they are now.
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { textOf } from "../support/clients.ts";
+import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { clientOf, loggedIn, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
+import { startService } from "../support/service.ts";
+import { checkedReport } from "../support/writing.ts";
+
+const answer = z.looseObject({
+  runId: z.string().default(""),
+  status: z.string().default(""),
+  results: z.array(z.looseObject({ _id: z.string().default("") })).default([]),
+  confirmation: z.looseObject({ token: z.string() }).default({ token: "" }),
+  blocked: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+  nextSteps: z.array(z.string()).default([]),
+});
+
+/** A server over one service and one state folder, with a client. */
+async function startServer(env: Readonly<Record<string, string>>) {
+  const server = await startHttp({ TARGETING_MCP_CONFIRM: "off", ...env });
+  const client = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url });
+  return {
+    ...server,
+    toolNames: client.toolNames,
+    async call(name: string, args: Record<string, unknown>) {
+      const told = await client.callTool(name, args);
+      return { ...answer.parse(told.structuredContent), isError: told.isError === true, text: textOf(told) };
+    },
+  };
+}
+
+/** A run of so many options that its server died after the first request; and how another server is started there. */
+async function interrupted() {
+  const service = await startService();
+  const first = await startServer({ ...service.live, TARGETING_MCP_WAIT_MS: "5000" });
+  const made = await first.call("create_targetings", { items: [{ name: "Spring" }, { name: "Other" }] });
+  const [targetingId = "", otherId = ""] = made.results.map(({ _id }) => _id);
+  const items = Array.from({ length: 900 }, (_, at) => ({ name: `o${at}`, type: "collection", contexts: [`c${at}`] }));
+  await service.slow("addOptions", 20_000, 2);
+  const args = { targetingId, items };
+  const { runId, status } = await first.call("bulk_add_options", args);
+  expect(status).toBe("running");
+  await expect.poll(() => service.count("addOptions"), { timeout: 20_000 }).toBe(2);
+  first.child.kill("SIGKILL");
+  await first.exited;
+  await service.control("DELETE", "/faults");
+  const another = (env: Readonly<Record<string, string>>) =>
+    startServer({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir, ...env });
+  return { service, runId, args, otherId, another };
+}
+
+describe("a run that was cut short is not executed", () => {
+  test.for([
+    ["by a server that only reads", "READ_ONLY", () => ({ TARGETING_MCP_READ_ONLY: "on" })],
+    ["without its toolset", "TOOLSET", () => ({ TARGETING_MCP_TOOLSETS: "events" })],
+    [
+      "in a targeting that may not change",
+      "TARGETINGS",
+      (otherId: string) => ({ TARGETING_MCP_ALLOWED_TARGETINGS: otherId }),
+    ],
+    ["in another project", "PROJECT", () => ({ TARGETING_MCP_PROJECT: "another" })],
+  ] as const)("%s, and stays cancellable", { timeout: 120_000 }, async ([, code, envOf]) => {
+    const { service, runId, otherId, another } = await interrupted();
+    const sent = await service.count("addOptions");
+    const server = await another(envOf(otherId));
+    const seen = await server.call("get_run", { runId });
+    expect(seen).toMatchObject({ status: "interrupted", blocked: { code } });
+    expect(seen.text).toContain(seen.blocked?.message);
+    expect(seen.nextSteps.join(" ")).not.toContain("resume_run");
+    if ((await server.toolNames()).includes("resume_run")) {
+      const resumed = await server.call("resume_run", { runId });
+      expect(resumed.isError).toBe(true);
+      expect(resumed.text).toContain(seen.blocked?.message);
+    } else expect(code).toBe("READ_ONLY");
+    expect(await service.count("addOptions")).toBe(sent);
+    expect(await server.call("cancel_run", { runId })).toMatchObject({ status: "cancelled" });
+    expect(await service.count("addOptions")).toBe(sent);
+  });
+
+  test("when the same call is made again where its targeting may not change", async () => {
+    const { service, runId, args, otherId, another } = await interrupted();
+    const sent = await service.count("addOptions");
+    const server = await another({ TARGETING_MCP_ALLOWED_TARGETINGS: otherId });
+    expect((await server.call("bulk_add_options", args)).isError).toBe(true);
+    expect(await service.count("addOptions")).toBe(sent);
+    const unguarded = await another({});
+    await unguarded.call("resume_run", { runId });
+    await expect
+      .poll(() => unguarded.call("get_run", { runId, waitMs: 5000 }), { timeout: 90_000 })
+      .toMatchObject({ status: "succeeded" });
+  }, 120_000);
+});
+
+test("a confirmation starts nothing that deletes more than is allowed by now", async () => {
+  const service = await startService();
+  const asking = await startServer({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
+  const made = await asking.call("create_targetings", { items: [{ name: "One" }, { name: "Two" }] });
+  const ids = made.results.map(({ _id }) => _id);
+  const { confirmation, runId } = await asking.call("delete_targeting", { ids });
+  const env = {
+    TARGETING_MCP_STATE_DIR: asking.stateDir,
+    TARGETING_MCP_CONFIRM: "ask",
+    TARGETING_MCP_MAX_DELETES: "1",
+  };
+  const limited = await startServer({ ...service.live, ...env });
+  const refused = await limited.call("delete_targeting", { confirmation: confirmation.token });
+  expect(refused.isError).toBe(true);
+  expect(refused.text).toContain("TARGETING_MCP_MAX_DELETES");
+  expect(await limited.call("get_run", { runId })).toMatchObject({ blocked: { code: "LIMITS" } });
+  expect(await service.count("deleteTargetings")).toBe(0);
+}, 60_000);
+
+describe("a deletion that waits on the page is refused to its approver", () => {
+  test.for([
+    ["was removed", []],
+    ["may only read", [{ name: "agent", readOnly: true }]],
+    ["is for another project", [{ name: "agent", project: "shop" }]],
+  ] as const)("when the token that asked for it %s by then", { timeout: 60_000 }, async ([, entries]) => {
+    const boss = { name: "boss", approves: true } as const;
+    const more = { projects: { shop: { targetingApiKey: "key-of-the-shop" } } };
+    const server = await startApproved([{ name: "agent" }, boss], { more, env: { TARGETING_MCP_WAIT_MS: "1000" } });
+    const agent = await clientOf(server.url, "agent");
+    const made = checkedReport(await agent.callTool("create_targetings", { items: [{ name: "Sports fans" }] }));
+    const asked = await agent.callTool("delete_targeting", { ids: [made.results[0]?._id ?? ""] });
+    const { runId = "" } = checkedReport(asked);
+    writeAccess(server.accessFile, [...entries, boss], more);
+    const person = await loggedIn(server.origin, "boss");
+    const pressed = await person.press(runId, "approve");
+    expect(pressed.status).toBe(403);
+    expect(JSON.stringify(await pressed.json())).toMatch(/caller|token/);
+    const state = JSON.stringify(await (await fetch(`${server.sandbox.url}/_sandbox/state`)).json());
+    expect(state).toContain("Sports fans");
+    expect((await person.press(runId, "decline")).status).toBe(200);
+  });
+
+  test("and a token that was removed lets nobody call", async () => {
+    const boss = { name: "boss", approves: true } as const;
+    const server = await startApproved([{ name: "agent" }, { name: "other" }, boss]);
+    const list = (token: string) =>
+      fetch(server.url, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+        },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/list", params: {} }),
+      });
+    expect((await list(TOKENS.agent)).status).not.toBe(401);
+    writeAccess(server.accessFile, [{ name: "other" }, boss]);
+    expect((await list(TOKENS.agent)).status).toBe(401);
+    expect((await list(TOKENS.other)).status).not.toBe(401);
+  });
+});
