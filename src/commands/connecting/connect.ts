@@ -63,7 +63,8 @@ export interface Shared extends LogParts {
 export function connect(settings: Settings, shared: Shared): Connected {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
-  const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
+  const { now, monotonic } = systemClock;
+  const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request };
   const apis = watched(openApis(settings), watch);
   const services: ToolServices = {
     ...servicesOver(apis, settings, { backend, log, around: observer?.run }),
