@@ -87,6 +87,11 @@ function canDecode(given: string): boolean {
   }
 }
 
+/** Keys and addresses: over stdio a server that is given a wrong one starts, and says so in its answers. */
+export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
+  ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
+]);
+
 /** A whole number within bounds, both included. */
 export function wholeNumber(least: number, most: number): Form<number> {
   return {

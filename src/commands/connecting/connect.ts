@@ -174,6 +174,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around }: 
   const kinds = [changes?.runs, sending?.runs, saves?.runs, approvals.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
+    ...(settings.blocked !== undefined && { blocked: settings.blocked }),
     ...(half !== undefined && {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
     }),
