@@ -36,7 +36,7 @@ const DEEPEST_DETAIL = 6;
 /**
  * Cuts a text of the service that is longer than any text of the documents, so that none fills an answer or a journal.
  */
-function cut(text: string): string {
+export function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
 }

@@ -1,9 +1,9 @@
 import type { Fence } from "../platform/fence.ts";
 import type { Operation, RouteTable } from "../spec/routes.ts";
 import { jsonIn } from "./answers.ts";
-import { AmbiguousError, NotSentError } from "./errors.ts";
+import { NotSentError } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
-import { type Asked, errorOf } from "./rejections.ts";
+import { type Asked, errorOf, notUnderstood } from "./rejections.ts";
 
 /** The parameters of a route, and the query, body and options of its request. */
 export interface CallParts {
@@ -43,7 +43,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
     fence: parts.fence,
     timeoutMs: parts.timeoutMs,
   });
-  return { asked: { operation, route: `${method} ${path}` }, answer };
+  return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
 }
 
 /** The value in a 2xx answer; throws the ApiError that another status, or an unreadable body, stands for. */
@@ -51,8 +51,7 @@ export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) 
   if (!isSuccess(answer)) throw errorOf(asked, answer);
   const value = read(jsonIn(answer.body));
   if (value !== undefined) return value;
-  const { statusCode } = answer;
-  throw new AmbiguousError({ operation: asked.operation, reason: "its answer cannot be understood", statusCode });
+  throw notUnderstood(asked, answer);
 }
 
 /** Whether the status is any 2xx. */

@@ -1,12 +1,8 @@
-import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
-
-/** A proxy on the way to an API, and the hosts that need none, as in NO_PROXY. */
-export interface ProxyRoute {
-  readonly url: string;
-  readonly except: string;
-}
-
-const LARGEST_ANSWER = 64 * 1_048_576;
+import { request as requestInClear } from "node:http";
+import { request as requestSecurely } from "node:https";
+import { isIP } from "node:net";
+import { buildConnector, type Dispatcher, Pool } from "undici";
+import { ProxyError, StoppedError } from "./network-causes.ts";
 
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -15,8 +11,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
-  readonly proxy?: ProxyRoute | undefined;
-  readonly largestAnswer?: number;
+  /** The address of a proxy, perhaps with a user and a password. */
+  readonly proxy?: string | undefined;
+  readonly largestAnswer: number;
 }
 
 /** The bodies of undici, and one that its types leave out: it asks for each slice when the one before has drained. */
@@ -31,9 +28,19 @@ export interface Sender {
   close(): Promise<void>;
 }
 
+/** Connections to an API, and what each of its requests says so that it arrives there. */
+export interface Connections {
+  readonly sender: Sender;
+  /** Where the connections lead: to the API, or to a proxy that forwards requests. */
+  readonly origin: string;
+  /** What comes before the path of a request. */
+  readonly prefix: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /** Kept-alive connections to one origin. The time of a whole request is limited by its sender. */
-export function dispatcherTo(origin: string, way: Way): Sender {
-  const { requestTimeoutMs, proxy, largestAnswer = LARGEST_ANSWER, connections = 0 } = way;
+export function connectionsTo(origin: string, way: Way): Connections {
+  const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {
     connections: Math.max(CONNECTIONS, connections),
     headersTimeout: 0,
@@ -41,6 +48,67 @@ export function dispatcherTo(origin: string, way: Way): Sender {
     connectTimeout: Math.min(CONNECT_TIMEOUT_MS, requestTimeoutMs),
     maxResponseSize: largestAnswer,
   };
-  if (proxy === undefined) return new Pool(origin, options);
-  return new EnvHttpProxyAgent({ ...options, httpProxy: proxy.url, httpsProxy: proxy.url, noProxy: proxy.except });
+  if (proxy === undefined) return { sender: new Pool(origin, options), origin, prefix: "", headers: {} };
+  const to = new URL(proxy);
+  const timeout = options.connectTimeout;
+  if (origin.startsWith("https:")) {
+    const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
+    return { sender, origin, prefix: "", headers: {} };
+  }
+  // A proxy reads and forwards what is in clear (RFC 9112 section 3.2.2): many open tunnels to the port of https alone.
+  return {
+    sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
+    origin: to.origin,
+    prefix: origin,
+    headers: { ...credentialsOf(to), host: new URL(origin).host },
+  };
+}
+
+/** Makes connections to a proxy; its own certificate counts, although requests name another host. */
+function toProxy(proxy: URL, timeout: number): buildConnector.connector {
+  const connect = buildConnector({ timeout });
+  return (target, callback) =>
+    connect({ ...target, servername: serverNameOf(proxy) }, (error, socket) =>
+      error === null ? callback(null, socket) : callback(new ProxyError("unreachable", { cause: error }), null),
+    );
+}
+
+/** Makes connections through tunnels that a proxy opens (RFC 9110 section 9.3.6). */
+function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
+  const secure = buildConnector({ timeout });
+  const request = proxy.protocol === "https:" ? requestSecurely : requestInClear;
+  return (target, callback) => {
+    const { host = target.hostname, port } = target;
+    const authority = port === "" ? `${host}:443` : host;
+    const asked = request(proxy.origin, {
+      method: "CONNECT",
+      path: authority,
+      headers: { host: authority, ...credentialsOf(proxy) },
+      servername: serverNameOf(proxy),
+      agent: false,
+      timeout,
+    });
+    asked
+      .on("connect", ({ statusCode = 0 }, socket) => {
+        socket.setTimeout(0);
+        if (statusCode >= 200 && statusCode < 300) return secure({ ...target, httpSocket: socket }, callback);
+        socket.destroy();
+        callback(new ProxyError(statusCode === 407 ? "credentials" : "refused", { statusCode }), null);
+      })
+      .on("timeout", () => asked.destroy(new StoppedError("no answer in time")))
+      .on("error", (cause) => callback(new ProxyError("unreachable", { cause }), null))
+      .end();
+  };
+}
+
+/** The host that the certificate of a proxy has to be for; nothing for an IP address, which TLS sends no name for. */
+function serverNameOf({ hostname }: URL): string {
+  return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
+}
+
+/** The header that names the user of a proxy to it; none where the address holds no user. */
+function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
+  if (username === "" && password === "") return {};
+  const userAndPassword = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return { "proxy-authorization": `Basic ${Buffer.from(userAndPassword).toString("base64")}` };
 }

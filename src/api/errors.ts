@@ -1,5 +1,5 @@
-import { HeldBackError } from "../platform/fence.ts";
 import type { Operation } from "../spec/routes.ts";
+import type { NetworkCause, NetworkFailure } from "./network-causes.ts";
 
 /**
  * The purpose of a request: an operation of the two APIs, a look into a sandbox, or the keys of an authorization
@@ -8,11 +8,13 @@ import type { Operation } from "../spec/routes.ts";
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
 /** Why a request failed, for people and for the journal. Never shown raw to an agent. */
-interface Cause {
+interface Cause extends NetworkFailure {
   readonly operation: Purpose;
-  /** Our own words about what happened, e.g. "connection refused". */
-  readonly reason: string;
   readonly statusCode?: number;
+  /** The setting that names the address, where one does. */
+  readonly setBy?: string | undefined;
+  /** What a page says that is no answer of the service: its title, foreign text. */
+  readonly messages?: readonly string[];
 }
 
 /** The request never left this machine, or never reached the service: nothing was applied. */
@@ -20,18 +22,23 @@ export class NotSentError extends Error {
   readonly effect = "notSent" as const;
   readonly statusCode: undefined;
   readonly reason: string;
+  readonly network: NetworkCause | undefined;
   readonly operation: Purpose;
+  readonly setBy: string | undefined;
   constructor(cause: Cause, options?: ErrorOptions) {
     super(`${cause.operation} was not sent: ${cause.reason}`, options);
     this.reason = cause.reason;
+    this.network = cause.network;
     this.operation = cause.operation;
+    this.setBy = cause.setBy;
   }
 }
 
 /**
  * Why the service said no:
  * `business` an error of management-api 7.2; `validation` a 400 without a code; `tooLarge` 413; `unauthorized` 401;
- * `forbidden` 403; `wrongRoute` a 404 or 405 without a documented code; `redirect` a 3xx; `other` any other 4xx.
+ * `forbidden` 403; `wrongRoute` a 404 or 405 without a documented code; `redirect` a 3xx; `foreign` a 4xx whose body is
+ * not of the API's form, so that something on the way has answered; `other` any other 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -41,9 +48,10 @@ export type RejectionKind =
   | "forbidden"
   | "wrongRoute"
   | "redirect"
+  | "foreign"
   | "other";
 
-/** The service answered that it did nothing (management-api 4 rule 3, 7.1, 7.2). */
+/** The service answered that it did nothing (management-api 4 rule 3, 7.1, 7.2), or something on the way to it did. */
 export class RejectedError extends Error {
   readonly effect = "rejected" as const;
   readonly kind: RejectionKind;
@@ -53,11 +61,16 @@ export class RejectedError extends Error {
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
-  /** The service's own sentences about a validation error: foreign text. */
+  /**
+   * Foreign text: the service's own sentences about a validation error, where a redirect leads, or the title of the page
+   * that something on the way has answered with.
+   */
   readonly messages: readonly string[];
+  /** The setting that names the address, where one does. */
+  readonly setBy: string | undefined;
   constructor(
     rejection: Pick<RejectedError, "kind" | "statusCode" | "operation" | "route"> &
-      Partial<Pick<RejectedError, "errorCode" | "detail" | "messages">>,
+      Partial<Pick<RejectedError, "errorCode" | "detail" | "messages" | "setBy">>,
   ) {
     super(`${rejection.operation} was rejected: ${rejection.statusCode} ${rejection.errorCode ?? rejection.kind}`);
     this.kind = rejection.kind;
@@ -67,10 +80,11 @@ export class RejectedError extends Error {
     this.errorCode = rejection.errorCode;
     this.detail = rejection.detail;
     this.messages = rejection.messages ?? [];
+    this.setBy = rejection.setBy;
   }
 }
 
-/** Another write of the project is running (409), or the service asks for patience (429): nothing was applied. */
+/** Another write of the project is running (409), or the service limits requests (429): nothing was applied. */
 export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
@@ -78,24 +92,34 @@ export class BusyError extends Error {
   /** How long to wait before sending again, in milliseconds, as the service says. */
   readonly retryAfterMs: number;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
-    super(`${busy.operation} was not applied: another write is in progress`);
+    const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
+    super(`${busy.operation} was not applied: ${why}`);
     this.operation = busy.operation;
     this.statusCode = busy.statusCode;
     this.retryAfterMs = busy.retryAfterMs;
   }
 }
 
+/** The status of an answer that asks for fewer requests. */
+export const RATE_LIMITED = 429;
+
 /** The request may or may not have been applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
+  readonly network: NetworkCause | undefined;
   readonly statusCode: number | undefined;
   readonly operation: Purpose;
+  readonly setBy: string | undefined;
+  readonly messages: readonly string[];
   constructor(cause: Cause, options?: ErrorOptions) {
     super(`${cause.operation} may or may not have been applied: ${cause.reason}`, options);
     this.reason = cause.reason;
+    this.network = cause.network;
     this.statusCode = cause.statusCode;
     this.operation = cause.operation;
+    this.setBy = cause.setBy;
+    this.messages = cause.messages ?? [];
   }
 }
 
@@ -129,41 +153,17 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** Our words for the codes of Node and undici; other codes are shown as they are. */
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "the connection was refused",
-  ECONNRESET: "the connection was reset",
-  EADDRINUSE: "the port of the embedded sandbox is in use",
-  EPIPE: "the connection was closed while sending",
-  ETIMEDOUT: "the connection timed out",
-  EHOSTUNREACH: "the host cannot be reached",
-  ENETUNREACH: "the network cannot be reached",
-  ENOTFOUND: "the host name is unknown",
-  EAI_AGAIN: "the host name could not be looked up",
-  UND_ERR_CONNECT_TIMEOUT: "no connection in time",
-  UND_ERR_SOCKET: "the connection was closed before the answer was complete",
-  UND_ERR_RES_EXCEEDED_MAX_SIZE: "the answer is too large to read",
-  UND_ERR_HEADERS_OVERFLOW: "the answer's headers are too large to read",
-  UND_ERR_INVALID_ARG: "the request holds a header or a path that HTTP does not allow",
-};
-
-const TLS = /^(CERT_|ERR_TLS|ERR_SSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO_|HOSTNAME_MISMATCH)/;
-
-/** We ended a request ourselves; the message is ours. */
-export class StoppedError extends Error {}
-
-/** Why a request ended without an answer, in our own words; never the text of a foreign error. */
-export function connectionReason(cause: unknown): string {
-  if (cause instanceof StoppedError || cause instanceof HeldBackError) return cause.message;
-  const code = codeOf(cause);
-  if (code === undefined) return "the connection failed";
-  if (TLS.test(code)) return `a secure connection could not be made (${code})`;
-  if (code.startsWith("HPE_")) return `the answer is not HTTP (${code})`;
-  return REASONS[code] ?? `the connection failed (${code})`;
-}
-
-function codeOf(cause: unknown): string | undefined {
-  if (typeof cause !== "object" || cause === null) return undefined;
-  if ("code" in cause && typeof cause.code === "string") return cause.code;
-  return "cause" in cause ? codeOf(cause.cause) : undefined;
+/** The fields of an API error from which `render/` makes a sentence, as runs keep them. */
+export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
+  const { effect, operation, statusCode } = error;
+  const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };
+  if (error instanceof BusyError) return { ...about, retryAfterMs: error.retryAfterMs };
+  const { messages: all = [], setBy } = "messages" in error ? error : { setBy: error.setBy };
+  const more = { ...(setBy !== undefined && { setBy }), ...(all.length > 0 && { messages: all.slice(0, 3) }) };
+  if (error instanceof RejectedError) {
+    const { kind, route, errorCode } = error;
+    return { ...about, ...more, kind, route, ...(errorCode !== undefined && { errorCode }) };
+  }
+  const { reason, network } = error;
+  return { ...about, ...more, reason, ...(network !== undefined && { network }) };
 }

@@ -1,19 +1,24 @@
 import type { Dispatcher } from "undici";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 import type { Method } from "../spec/routes.ts";
+import { decoded } from "./decoded.ts";
 import { type OnItsWay, onItsWay } from "./delivered.ts";
-import type { ProxyRoute, Sender } from "./dispatcher.ts";
-import { AmbiguousError, connectionReason, NotSentError, type Purpose, StoppedError } from "./errors.ts";
+import type { Connections } from "./dispatcher.ts";
+import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
+import { networkFailure, StoppedError } from "./network-causes.ts";
 
 /** Where an API is and how its requests travel. */
 export interface HttpSettings {
   /** Base address, perhaps with a path; or a way to get it, used when the first request needs it. */
   readonly url: string | (() => Promise<string>);
+  /** The setting that names the address, for messages; absent where none does. */
+  readonly setBy?: string | undefined;
   /** The header that carries the key. */
   readonly credential: Readonly<Record<string, string>>;
   /** For one request, from its first step to the last byte of its answer. */
   readonly requestTimeoutMs: number;
-  readonly proxy?: ProxyRoute | undefined;
+  /** The address of a proxy on the way, perhaps with a user and a password. */
+  readonly proxy?: string | undefined;
   /** How many requests may be under way at the same time, where that is to be more than 16. */
   readonly connections?: number | undefined;
   /**
@@ -46,6 +51,8 @@ export interface HttpAnswer {
 
 /** Requests to one API over kept-alive connections. */
 export interface Http {
+  /** The setting that names the address, for messages. */
+  readonly setBy?: string | undefined;
   /**
    * Sends one request, once; redirects are not followed. Throws a NotSentError when no whole request had left this
    * machine, an AmbiguousError when no whole answer came, and the signal's reason when it was aborted before sending.
@@ -57,26 +64,24 @@ export interface Http {
   close(): Promise<void>;
 }
 
-/** The connections of an API, its origin, and the prefix of its paths. */
-interface Opened {
-  readonly dispatcher: Sender;
-  readonly origin: string;
-  readonly prefix: string;
-}
+/** The most bytes of an answer, before and after it is decompressed. */
+const LARGEST_ANSWER = 64 * 1_048_576;
 
 /** Prepares requests to an API. Loads, resolves and connects nothing before the first request. */
 export function openHttp(settings: HttpSettings): Http {
-  let opening: Promise<Opened> | undefined;
-  const opened = async (operation: Purpose): Promise<Opened> => {
+  const { setBy } = settings;
+  let opening: Promise<Connections> | undefined;
+  const opened = async (operation: Purpose): Promise<Connections> => {
     opening ??= open(settings);
     try {
       return await opening;
     } catch (cause) {
       opening = undefined;
-      throw new NotSentError({ operation, reason: connectionReason(cause) }, { cause });
+      throw new NotSentError({ operation, setBy, ...networkFailure(cause) }, { cause });
     }
   };
   return {
+    setBy,
     send: async (request) => sendOnce(await opened(request.operation), settings, request),
     async connect(operation) {
       const request = { operation, method: "GET", path: "/", fence: CONNECTED_ONLY } as const;
@@ -87,8 +92,8 @@ export function openHttp(settings: HttpSettings): Http {
       }
     },
     async close() {
-      const { dispatcher } = (await opening) ?? {};
-      await dispatcher?.close();
+      const { sender } = (await opening) ?? {};
+      await sender?.close();
     },
   };
 }
@@ -103,11 +108,13 @@ const CONNECTED_ONLY: Fence = {
   renew: () => Promise.resolve(),
 };
 
-async function open(settings: HttpSettings): Promise<Opened> {
+async function open(settings: HttpSettings): Promise<Connections> {
   // Loaded late: a server that is only asked for its tools starts faster without it.
-  const { dispatcherTo } = await import("./dispatcher.ts");
+  const { connectionsTo } = await import("./dispatcher.ts");
   const { origin, pathname } = new URL(typeof settings.url === "string" ? settings.url : await settings.url());
-  return { dispatcher: dispatcherTo(origin, settings), origin, prefix: pathname.replace(/\/+$/, "") };
+  const way = { largestAnswer: LARGEST_ANSWER, ...settings };
+  const connections = connectionsTo(origin, way);
+  return { ...connections, prefix: connections.prefix + pathname.replace(/\/+$/, "") };
 }
 
 /**
@@ -116,8 +123,8 @@ async function open(settings: HttpSettings): Promise<Opened> {
  * a request; a failure after them means that it may have been applied.
  */
 async function sendOnce(
-  { dispatcher, origin, prefix }: Opened,
-  { credential, requestTimeoutMs }: HttpSettings,
+  { sender, origin, prefix, headers: ofWay }: Connections,
+  { credential, requestTimeoutMs, setBy, largestAnswer = LARGEST_ANSWER }: HttpSettings,
   request: HttpRequest,
 ): Promise<HttpAnswer> {
   const { operation, signal, fence } = request;
@@ -138,7 +145,7 @@ async function sendOnce(
   const limitMs = Math.min(requestTimeoutMs, request.timeoutMs ?? requestTimeoutMs);
   const timer = setTimeout(() => stop(`its time limit of ${limitMs} ms passed`), limitMs);
   try {
-    return await new Promise<HttpAnswer>((resolve, reject) => {
+    const answer = await new Promise<HttpAnswer>((resolve, reject) => {
       stop = (why) => {
         stopped ??= new StoppedError(why);
         reject(stopped);
@@ -147,13 +154,13 @@ async function sendOnce(
       let statusCode = 0;
       let headers: HttpAnswer["headers"] = {};
       const chunks: Buffer[] = [];
-      dispatcher.dispatch(
+      sender.dispatch(
         {
           origin,
           path: prefix + request.path,
           method: request.method,
           body,
-          headers: { ...credential, ...ofBody },
+          headers: { ...ofWay, ...credential, ...ofBody },
         },
         {
           onRequestStart(controller) {
@@ -175,12 +182,14 @@ async function sendOnce(
         },
       );
     });
+    const encodings = answer.headers["content-encoding"];
+    if (encodings === undefined) return answer;
+    return { ...answer, body: await decoded(answer.body, String(encodings), largestAnswer) };
   } catch (cause) {
-    if (!isComplete) {
-      signal?.throwIfAborted();
-      throw new NotSentError({ operation, reason: connectionReason(cause) }, { cause });
-    }
-    throw new AmbiguousError({ operation, reason: connectionReason(cause) }, { cause });
+    const failure = { operation, setBy, ...networkFailure(cause) };
+    if (isComplete) throw new AmbiguousError(failure, { cause });
+    signal?.throwIfAborted();
+    throw new NotSentError(failure, { cause });
   } finally {
     way?.end();
     clearTimeout(timer);

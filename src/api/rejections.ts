@@ -1,47 +1,120 @@
 import { isErrorCode } from "../spec/error-codes.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { ItemError } from "../spec/records.ts";
-import { isObject, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
-import { AmbiguousError, type ApiError, BusyError, type Purpose, RejectedError, type RejectionKind } from "./errors.ts";
+import { cut, isObject, itemErrorOf, jsonIn, messagesOf } from "./answers.ts";
+import {
+  AmbiguousError,
+  type ApiError,
+  BusyError,
+  NotSentError,
+  type Purpose,
+  RATE_LIMITED,
+  RejectedError,
+  type RejectionKind,
+} from "./errors.ts";
 import type { HttpAnswer } from "./http.ts";
-
-/** The longest wait of a Retry-After that is followed. */
-const LONGEST_RETRY_AFTER_MS = 60_000;
+import { ProxyError } from "./network-causes.ts";
 
 /** The request that an error is about. */
 export interface Asked {
   readonly operation: Purpose;
   /** `METHOD /path` as sent, without the query. */
   readonly route: string;
+  /** The setting that names the address, where one does. */
+  readonly setBy?: string | undefined;
 }
 
 /**
  * The error of an answer that is no 2xx: what it says about the effect of its request (management-api 4 rule 3, 4.2,
  * 7.1, 7.2).
  */
-export function errorOf({ operation, route }: Asked, answer: HttpAnswer): ApiError {
+export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
   const body = jsonIn(answer.body);
   const { errorCode, detail } = isObject(body) ? itemErrorOf(body) : {};
   if (statusCode === 409 && errorCode === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
     return new BusyError({ operation, statusCode, retryAfterMs: retryAfterIn(detail) });
   }
-  if (statusCode === 429) {
+  if (statusCode === RATE_LIMITED) {
     return new BusyError({ operation, statusCode, retryAfterMs: retryAfter(headers) });
   }
-  if (statusCode < 300 || statusCode >= 500 || statusCode === 408) {
-    return new AmbiguousError({ operation, reason: `the service answered with status ${statusCode}`, statusCode });
+  if (statusCode === PROXY_CREDENTIALS) {
+    return new NotSentError({ operation, setBy, ...new ProxyError("credentials").failure });
   }
+  if (statusCode < 300 || statusCode >= 500 || statusCode === 408) {
+    const reason = `the service answered with status ${statusCode}`;
+    return new AmbiguousError({ operation, reason, statusCode, setBy, messages: titleIn(answer) });
+  }
+  const about = { statusCode, operation, route, setBy };
+  if (statusCode < 400) return new RejectedError({ ...about, kind: "redirect", messages: locationIn(headers) });
+  if (isForeign(answer, body)) return new RejectedError({ ...about, kind: "foreign", messages: titleIn(answer) });
   return new RejectedError({
+    ...about,
     kind: kindOf(statusCode, errorCode),
-    statusCode,
-    operation,
-    route,
     errorCode,
     detail,
     messages: messagesOf(body),
   });
 }
+
+/** The error of a 2xx whose body cannot be read: it is open whether the service has made it. */
+export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
+  const { statusCode } = answer;
+  const messages = titleIn(answer);
+  const network = messages.length > 0 ? "notTheService" : undefined;
+  return new AmbiguousError({
+    operation,
+    reason: "its answer cannot be understood",
+    statusCode,
+    setBy,
+    network,
+    messages,
+  });
+}
+
+/** A proxy wants a user and a password. */
+const PROXY_CREDENTIALS = 407;
+/** Anything on the way may find a body too large, and what is smaller passes it. */
+const TOO_LARGE = 413;
+
+/** Whether a refusal is not of the API's form, a JSON object (management-api 2.2): something on the way has answered. */
+function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
+  return statusCode !== TOO_LARGE && body.length > 0 && !isObject(json);
+}
+
+/** Where a redirect leads. */
+function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
+  return typeof location === "string" ? [cut(location)] : [];
+}
+
+/** A title stands at the beginning of a page. */
+const WHERE_TITLES_ARE = 65_536;
+
+/** The title of a page that is no answer of the service, or the first line of another text; nothing of JSON. */
+function titleIn({ body }: HttpAnswer): readonly string[] {
+  const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
+  if (/^\s*[{["]/.test(text)) return [];
+  const isPage = /^\s*<(?:!doctype|html|\?xml|head|body|title|!--)/i.test(text);
+  const [, title = ""] = /<(?:title|h1)[^>]*>([^<]*)</i.exec(text) ?? [];
+  const [firstLine = ""] = text.trim().split(/\r?\n/, 1);
+  const words = (isPage ? title : firstLine).replaceAll(
+    /&(amp|lt|gt|quot|#39|nbsp|mdash|ndash);/g,
+    (_, name) => ENTITIES[name] ?? "",
+  );
+  const shown = words.replaceAll(/\s+/g, " ").trim();
+  return shown === "" ? [] : [cut(shown)];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  "#39": "'",
+  nbsp: " ",
+  mdash: "—",
+  ndash: "–",
+};
 
 /** The wait that a 409 asks for, in milliseconds: limited to 0 to 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
@@ -49,7 +122,6 @@ export function retryAfterIn(detail: ItemError["detail"]): number {
 }
 
 function kindOf(statusCode: number, errorCode: string | undefined): RejectionKind {
-  if (statusCode < 400) return "redirect";
   if (statusCode === 401) return "unauthorized";
   if (statusCode === 403) return "forbidden";
   if (statusCode === 413) return "tooLarge";
@@ -60,12 +132,12 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** Retry-After in milliseconds: seconds, or a date that is measured from the answer's own clock. */
-function retryAfter(headers: HttpAnswer["headers"]): number {
+/** `Retry-After` in milliseconds: seconds, or a date that is measured from the answer's own clock. */
+export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
   const asDate = Date.parse(given) - (serverTimeOf(headers) ?? Number.NaN);
-  return within(/^\s*\d+(\.\d+)?\s*$/.test(given) ? Number(given) * 1000 : asDate, LONGEST_RETRY_AFTER_MS);
+  return within(/^\s*\d+(\.\d+)?\s*$/.test(given) ? Number(given) * 1000 : asDate, Number.MAX_SAFE_INTEGER);
 }
 
 /** Limits a wait to 0 up to `most`; a value that is no number counts as 0. */

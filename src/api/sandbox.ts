@@ -52,7 +52,7 @@ export function sandboxOver(http: Http): SandboxApi {
       for (const [name, value] of Object.entries(query)) if (value !== undefined) search.set(name, String(value));
       const answer = await http.send({ operation, method: "GET", path: `${path}?${search}`, signal });
       return valueIn(
-        { asked: { operation, route: `GET ${path}` }, answer },
+        { asked: { operation, route: `GET ${path}`, setBy: http.setBy }, answer },
         (body) => sandboxEvents.safeParse(body).data,
       );
     },

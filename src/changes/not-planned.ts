@@ -1,4 +1,4 @@
-import { type ApiError, isApiError, RejectedError } from "../api/errors.ts";
+import { isApiError, problemOf } from "../api/errors.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { Ending } from "../runs/kind.ts";
@@ -48,15 +48,6 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   if (!isApiError(thrown)) return undefined;
   const cause = thrown.effect === "rejected" ? "ended" : "interrupted";
   return { cause, reason: ownReason(code, problemOf(thrown)) };
-}
-
-/** The fields of an API error from which `render/` makes a sentence. */
-function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
-  const { effect, operation, statusCode } = error;
-  const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };
-  if (!(error instanceof RejectedError)) return "reason" in error ? { ...about, reason: error.reason } : about;
-  const { kind, route, errorCode, messages } = error;
-  return { ...about, kind, route, ...(errorCode !== undefined && { errorCode }), messages: messages.slice(0, 3) };
 }
 
 /**

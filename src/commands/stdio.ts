@@ -102,7 +102,9 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   const { exposures } = await import("./doctor/exposures.ts");
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+  for (const [variable, problem] of settings.unusable) log.warn(problem, { variable });
   const { environment } = settings;
-  for (const { missing, present } of Object.values((environment.kind === "live" && environment.half) || {}))
-    log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
+  for (const { missing, present, problem } of Object.values((environment.kind === "live" && environment.half) || {}))
+    if (problem === undefined)
+      log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
 }

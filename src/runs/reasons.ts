@@ -20,6 +20,7 @@ export const OWN_CODES = {
   NO_ANSWER: "no answer came within the retry budget",
   NOT_SENT: "the service could not be reached within the retry budget",
   BUSY: "other writes held the project during the whole retry budget",
+  RATE_LIMITED: "the service limits requests, for longer than the retry budget",
   CANCELLED: "the run was cancelled before this was sent",
   NOT_PLANNED: "the run could not be planned, so that nothing of it was sent",
   NOT_SAVED: "what was to be saved could not be read, or not be written",
@@ -38,6 +39,7 @@ export const OWN_CODES = {
   FORBIDDEN: "the key lacks the scope",
   WRONG_ROUTE: "the service has no such route",
   REDIRECTED: "the address answers with a redirect",
+  FOREIGN_ANSWER: "something between this server and the service refused the request",
   TOO_LARGE: "the service finds the request too large",
 } as const;
 

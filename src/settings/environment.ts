@@ -1,7 +1,7 @@
 import { SettingsError } from "./error.ts";
 import type { SandboxSeed } from "./forms.ts";
 import type { Read } from "./http.ts";
-import { isLoopback } from "./proxy.ts";
+import { isLoopback, type Proxies, proxyFor } from "./proxy.ts";
 import { SETTINGS } from "./registry.ts";
 
 /** Where an API is, and the key that opens it. */
@@ -10,11 +10,19 @@ export interface Endpoint {
   readonly key: string;
 }
 
-/** An address without its key, or a key without its address: the variables of both. */
-interface HalfPair {
+/**
+ * Why an API cannot be used as it is set: an address without its key, or a key without its address; or a setting of which
+ * `problem` says what is wrong.
+ */
+export interface HalfPair {
+  /** The variable that is to be set, or set right. */
   readonly missing: string;
-  readonly present: string;
+  readonly present?: string;
+  readonly problem?: string;
 }
+
+/** Settings that cannot be used, by their variable: what is wrong with each. */
+export type UnusableSettings = ReadonlyMap<string, string>;
 
 /** The real APIs. An absent one is not configured: its tools are not listed, unless it is half set. */
 export interface LiveEnvironment {
@@ -70,13 +78,25 @@ const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as
  * Decides between the real APIs and the sandbox. Throws a SettingsError that names the missing variable where a pair
  * of address and key is half set and that is refused, and where live mode has no pair at all.
  */
-export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: HalfPairs = "refused"): Environment {
+export function resolveEnvironment(
+  settings: EnvironmentSettings,
+  halfPairs: HalfPairs = "refused",
+  { unusable = new Map(), proxies = {} }: { readonly unusable?: UnusableSettings; readonly proxies?: Proxies } = {},
+): Environment {
   const { targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey } = settings;
-  const nothingSet = [targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey].every((one) => one === undefined);
+  const pairs = {
+    management: [SETTINGS.targetingApiUrl.variable, SETTINGS.targetingApiKey.variable],
+    events: [SETTINGS.eventApiUrl.variable, SETTINGS.eventAppKey.variable],
+  } as const;
+  const nothingSet =
+    [targetingApiUrl, targetingApiKey, eventApiUrl, eventAppKey].every((one) => one === undefined) &&
+    ![...pairs.management, ...pairs.events].some((variable) => unusable.has(variable));
   if (settings.mode === "sandbox" || (settings.mode === "auto" && nothingSet))
     return sandboxOf(settings, nothingSet && settings.mode === "auto");
-  const management = pairOf(["TARGETING_API_URL", targetingApiUrl], ["TARGETING_API_KEY", targetingApiKey]);
-  const events = pairOf(["EVENT_API_URL", eventApiUrl], ["EVENT_APP_KEY", eventAppKey]);
+  const [management, events] = [
+    pairOf([pairs.management[0], targetingApiUrl], [pairs.management[1], targetingApiKey], { unusable, proxies }),
+    pairOf([pairs.events[0], eventApiUrl], [pairs.events[1], eventAppKey], { unusable, proxies }),
+  ];
   if (nothingSet) throw nothingToUse();
   const halves = {
     ...(management.half && { management: management.half }),
@@ -87,11 +107,7 @@ export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: Hal
   );
   if (refused !== undefined) {
     const { missing, present } = refused;
-    throw new SettingsError(
-      `${missing} is missing: ${present} is set, and each is of use only with the other. ` +
-        `Set ${missing}, or unset ${present}`,
-      missing,
-    );
+    throw new SettingsError(`${halfWords(refused)}. Set ${missing}, or unset ${present}`, missing);
   }
   return {
     kind: "live",
@@ -99,6 +115,11 @@ export function resolveEnvironment(settings: EnvironmentSettings, halfPairs: Hal
     ...(events.whole && { events: events.whole }),
     ...(halfPairs === "told" && Object.keys(halves).length > 0 && { half: halves }),
   };
+}
+
+/** Why an API cannot be used as it is set. */
+export function halfWords({ missing, present, problem }: HalfPair): string {
+  return problem ?? `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
 
 function nothingToUse(): SettingsError {
@@ -126,12 +147,26 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** An address with its key, or which of them is missing; neither where neither is set. */
+/** An address with its key, or why they cannot be used; neither where neither is set. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,
+  { unusable, proxies }: { readonly unusable: UnusableSettings; readonly proxies: Proxies },
 ): { readonly whole?: Endpoint; readonly half?: HalfPair } {
+  const proxy = url === undefined ? undefined : brokenProxy(url, proxies, unusable);
+  for (const missing of [urlVariable, keyVariable, proxy]) {
+    const problem = missing === undefined ? undefined : unusable.get(missing);
+    if (missing !== undefined && problem !== undefined) return { half: { missing, problem } };
+  }
   if (url !== undefined && key !== undefined) return { whole: { url, key } };
   if (url !== undefined) return { half: { missing: keyVariable, present: urlVariable } };
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
+}
+
+/** The variable of a proxy that leads to an address, and cannot be used: a request must not go another way instead. */
+function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
+  const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
+  return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
+    ? variable
+    : undefined;
 }

@@ -66,11 +66,31 @@ export const databaseAddress: Form<string> = {
   read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
 };
 
-/** The address of a proxy; it may hold a user and a password. */
+/** The address of a proxy; it may hold a user and a password. Without a scheme it is plain http, as in other programs. */
 export const proxyAddress: Form<string> = {
-  words: "an http:// or https:// address",
-  read: (given) => (/^https?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
+  words: "an http:// or https:// address, perhaps with a user and a password (special characters as %40)",
+  read(given) {
+    const withScheme = given.includes("://") ? given : `http://${given}`;
+    if (!/^https?:\/\//i.test(withScheme) || !URL.canParse(withScheme)) return undefined;
+    const { username, password } = new URL(withScheme);
+    return canDecode(username) && canDecode(password) ? withScheme : undefined;
+  },
 };
+
+/** Whether every `%` begins the code of a character. */
+function canDecode(given: string): boolean {
+  try {
+    decodeURIComponent(given);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Keys and addresses: over stdio a server that is given a wrong one starts, and says so in its answers. */
+export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
+  ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
+]);
 
 /** A whole number within bounds, both included. */
 export function wholeNumber(least: number, most: number): Form<number> {

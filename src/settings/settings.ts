@@ -1,8 +1,15 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { type Environment, type HalfPairs, readAddresses, resolveEnvironment } from "./environment.ts";
+import {
+  type Environment,
+  type HalfPair,
+  type HalfPairs,
+  readAddresses,
+  resolveEnvironment,
+  type UnusableSettings,
+} from "./environment.ts";
 import { SettingsError } from "./error.ts";
-import { OWN_PREFIX, type Setting } from "./forms.ts";
+import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Setting } from "./forms.ts";
 import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, type Read, readHttpSettings } from "./http.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
@@ -13,7 +20,7 @@ export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
   /** Set where callers may bring keys of their own: an address may then stand without its key. */
   readonly overHttp?: true;
-  /** Set where half a pair of address and key is an error of each call, instead of one at the start. */
+  /** Set where half a pair, and a key or address that cannot be used, is an error of each call and not of the start. */
   readonly overStdio?: true;
 }
 
@@ -26,22 +33,35 @@ export type Settings = ReturnType<typeof readSettings>;
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
+  const unusable = new Map<string, string>();
   const read: Read = (setting) => {
     const found = givenText(setting, input);
     sources.set(setting.variable, found?.source ?? "default");
-    return found === undefined ? setting.fallback : parse(setting, found.text);
+    if (found === undefined) return setting.fallback;
+    try {
+      return parse(setting, found.text);
+    } catch (thrown) {
+      const isTold = input.overStdio === true && KEYS_AND_ADDRESSES.has(setting.form);
+      if (!isTold || !(thrown instanceof SettingsError)) throw thrown;
+      unusable.set(setting.variable, thrown.message);
+      return setting.fallback;
+    }
   };
   const addresses = readAddresses(read);
   const http = readHttpSettings(read);
-  const environment = resolveEnvironment(addresses, halfPairsOf(input, http));
-  const name = read(SETTINGS.project);
   const proxies = { https: read(SETTINGS.httpsProxy), http: read(SETTINGS.httpProxy), none: read(SETTINGS.noProxy) };
+  const environment = resolveEnvironment(addresses, halfPairsOf(input, http), { unusable, proxies });
+  const name = read(SETTINGS.project);
   const routes = read(SETTINGS.routes);
   const sealKey = read(SETTINGS.sealKey);
   const store = readStoreSettings(read, http.ownKeys);
   const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
+    /** Keys and addresses that cannot be used, where that keeps the server from nothing but their use. */
+    unusable,
+    /** The first of them without which no tool can work. */
+    blocked: blockedBy(unusable),
     /** A running sandbox to inspect, in live mode too. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
@@ -98,6 +118,15 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
   } as const;
 }
 
+/** Where no tool can work without a setting: without it the server would keep its runs, or look, somewhere else. */
+function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
+  for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
+    const problem = unusable.get(variable);
+    if (problem !== undefined) return { missing: variable, problem };
+  }
+  return undefined;
+}
+
 function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFile }: HttpSettings): HalfPairs {
   if (overStdio === true) return "told";
   return overHttp === true && (ownKeys || accessFile !== undefined) ? "callersBringKeys" : "refused";
@@ -106,7 +135,8 @@ function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFi
 function parse<Value>(setting: Setting<Value, unknown>, text: string): Value {
   const value = setting.form.read(text);
   if (value !== undefined) return value;
-  const shown = setting.secret ? "" : `; it is ${JSON.stringify(text.slice(0, 80))}`;
+  const holdsPassword = /\/\/[^/]*@/.test(text);
+  const shown = setting.secret || holdsPassword ? "" : `; it is ${JSON.stringify(text.slice(0, 80))}`;
   throw new SettingsError(`${nameOf(setting)} must be ${setting.form.words}${shown}`, setting.variable);
 }
 

@@ -6,25 +6,27 @@ import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
+import { halfWords } from "../settings/environment.ts";
 import type { TestBench, ToolContext, ToolServices } from "./context.ts";
 import { ToolError, type Toolset } from "./definition.ts";
 import { readingWithinWait, withinWait } from "./within-wait.ts";
 
 /**
- * Throws a ToolError where a tool works with an API of which the address or the key is missing; a tool of either API
- * where that leaves none.
+ * Throws a ToolError where a tool works with an API of which the address or the key is missing or cannot be used; a tool
+ * of either API where that leaves none; any tool where a setting blocks all.
  */
-export function checkNotHalf(toolset: Toolset, { half, management, events }: ToolServices): void {
-  if (half === undefined) return;
+export function checkNotHalf(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
-  const ofEither = whole === undefined ? (half.targeting ?? half.events) : undefined;
-  const pair = toolset === "either" ? ofEither : half[toolset];
+  const ofEither = whole === undefined ? (half?.targeting ?? half?.events) : undefined;
+  const pair = blocked ?? (toolset === "either" ? ofEither : half?.[toolset]);
   if (pair === undefined) return;
   const { missing: variable, present } = pair;
+  const otherwise = present === undefined ? "" : ` (or to take ${present} out there)`;
   throw new ToolError(
-    `${variable} is missing: ${present} is set, and each is of use only with the other; nothing was sent`,
-    `Tell the person to set ${variable} where this server is started, which is the env of its entry in the ` +
-      `host's configuration (or to take ${present} out there), and to restart it; targeting-mcp doctor checks it.`,
+    `${halfWords(pair)}; nothing was sent`,
+    `Tell the person to set ${variable}${pair.problem === undefined ? "" : " right"} where this server is started, ` +
+      `which is the env of its entry in the host's configuration${otherwise}, and to restart it; ` +
+      "targeting-mcp doctor checks it.",
   );
 }
 

@@ -10,6 +10,7 @@ import type { ContentsStore } from "../runs/backend/contents-store.ts";
 import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
 import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
+import type { HalfPair } from "../settings/environment.ts";
 
 /** Where events are tried out: a sandbox's event API, and the look into it. */
 export interface TestBench {
@@ -17,12 +18,6 @@ export interface TestBench {
   readonly url: () => Promise<string>;
   readonly events: EventApi;
   readonly sandbox: SandboxApi;
-}
-
-/** An address without its key, or a key without its address: the variables of both. */
-interface HalfPair {
-  readonly missing: string;
-  readonly present: string;
 }
 
 /** A line of the audit about a person's decision on a run. */
@@ -62,6 +57,8 @@ export interface ToolServices {
   readonly events?: EventApi;
   /** The APIs that are half set, by the toolset that works with them: its tools are listed, and say what is missing. */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
+  /** A setting without which no tool can work: each says what is wrong with it. */
+  readonly blocked?: HalfPair;
   /** The targetings that were seen before, by name. */
   readonly memory: TargetingMemory;
   /** Context IDs that were read before; absent where none are kept. */

@@ -1,22 +1,10 @@
-import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { openHttp } from "../../src/api/http.ts";
-import { startRaw, startStub } from "../support/stub-server.ts";
+import { startProxy } from "../support/proxy.ts";
+import { startStub } from "../support/stub-server.ts";
 
 // The limit of the contract, by hand.
 const LARGEST = 64 * 1_048_576;
-
-/** A proxy that leads every address to one server. */
-function startProxy(to: string): Promise<string> {
-  return startRaw((socket) =>
-    socket.once("data", () => {
-      const onward = connect(Number(new URL(to).port), "127.0.0.1");
-      onward.on("error", () => socket.destroy());
-      socket.write("HTTP/1.1 200 OK\r\n\r\n");
-      socket.pipe(onward).pipe(socket);
-    }),
-  );
-}
 
 /** An API whose answers have so many bytes: declared beforehand, or not. */
 async function startApi(bytes: number, isDeclared: boolean) {
@@ -44,7 +32,7 @@ test.each([
 ])("an answer ends at 64 MB (length declared: %s, through a proxy: %s)", async (isDeclared, isProxied) => {
   const read = async (bytes: number) => {
     const url = await startApi(bytes, isDeclared);
-    const proxy = isProxied ? { url: await startProxy(url), except: "" } : undefined;
+    const proxy = isProxied ? (await startProxy({ to: url })).url : undefined;
     const at = isProxied ? "http://api.example.test" : url;
     const http = openHttp({ url: at, credential: {}, requestTimeoutMs: 20_000, proxy });
     try {

@@ -1,4 +1,3 @@
-import { connect } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ApiError, isApiError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
@@ -222,13 +221,62 @@ describe("answers that say no", () => {
     ["3", 3000],
     ["Sat, 01 Nov 2025 10:00:05 GMT", 5000],
     ["whenever", 0],
-    ["86400", 60_000],
+    ["86400", 86_400_000],
   ])("429 with Retry-After %s waits %i ms", async (after, wait) => {
     const headers = { "retry-after": after, date: "Sat, 01 Nov 2025 10:00:00 GMT" };
     const { api } = await stub({ status: 429, json: {}, headers });
     expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
       effect: "busy",
       retryAfterMs: wait,
+    });
+  });
+});
+
+describe("refusals that are not the service's", () => {
+  const page = "<!DOCTYPE html><html><head><TITLE>\n Blocked &lt;by&gt; policy</TITLE></head></html>";
+  test.each([
+    [400, page, "Blocked <by> policy"],
+    [401, page, "Blocked <by> policy"],
+    [403, page, "Blocked <by> policy"],
+    [404, page, "Blocked <by> policy"],
+    [405, "<html><body><h1>405 Not Allowed</h1></body></html>", "405 Not Allowed"],
+    [403, "RBAC: access denied", "RBAC: access denied"],
+    [409, "upstream\nconflict", "upstream"],
+  ])("%i with the body %j", async (status, text, title) => {
+    const { api } = await stub({ status, text });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
+      effect: "rejected",
+      kind: "foreign",
+      statusCode: status,
+      messages: [title],
+    });
+  });
+
+  test.each([
+    [413, page, "tooLarge"],
+    [401, "", "unauthorized"],
+    [403, "", "forbidden"],
+    [404, "", "wrongRoute"],
+    [403, JSON.stringify({ message: "Forbidden" }), "forbidden"],
+  ])("%i with the body %j is %s", async (status, text, kind) => {
+    const { api } = await stub({ status, text });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({ effect: "rejected", kind });
+  });
+
+  test("a page with status 200 leaves it open, and is named", async () => {
+    const { api } = await stub({ status: 200, text: page });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
+      effect: "ambiguous",
+      network: "notTheService",
+      messages: ["Blocked <by> policy"],
+    });
+  });
+
+  test("a 407 comes from a proxy, so that nothing was sent to the service", async () => {
+    const { api } = await stub({ status: 407, text: page });
+    expect(await errorFrom(api.bulk("addOptions", items(["{}"])))).toMatchObject({
+      effect: "notSent",
+      network: "proxyCredentials",
     });
   });
 });
@@ -320,42 +368,6 @@ describe("requests that were not sent", () => {
       effect: "notSent",
       reason: expect.stringContaining("header"),
     });
-  });
-});
-
-describe("through a proxy", () => {
-  const proxied = (proxyUrl: string, except = "") => {
-    const http = openHttp({
-      url: "http://api.example.test",
-      credential: { "x-api-key": KEY },
-      requestTimeoutMs: 5000,
-      proxy: { url: proxyUrl, except },
-    });
-    onTestFinished(() => http.close());
-    return managementOver(http, routesWith({}));
-  };
-
-  test("requests reach the address that only the proxy knows", async () => {
-    const { url, received } = await startStub(() => ({ status: 200, json: { _id: TARGETING, name: "a" } }));
-    const asked: string[] = [];
-    const proxy = await startRaw((socket) =>
-      socket.once("data", (head) => {
-        asked.push(head.toString("latin1").split("\r\n")[0] ?? "");
-        const onward = connect(Number(new URL(url).port), "127.0.0.1");
-        socket.write("HTTP/1.1 200 OK\r\n\r\n");
-        socket.pipe(onward).pipe(socket);
-      }),
-    );
-    expect(await proxied(proxy).getTargeting(TARGETING)).toEqual({ _id: TARGETING, name: "a" });
-    expect(asked).toEqual(["CONNECT api.example.test:80 HTTP/1.1"]);
-    expect(received).toHaveLength(1);
-  });
-
-  test("a proxy that refuses means that nothing was sent", async () => {
-    const proxy = await startRaw((socket) =>
-      socket.once("data", () => socket.end("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")),
-    );
-    expect(await errorFrom(proxied(proxy).bulk("addOptions", items(["{}"])))).toMatchObject({ effect: "notSent" });
   });
 });
 

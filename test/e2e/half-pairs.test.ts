@@ -89,6 +89,63 @@ describe("half a pair over stdio", () => {
   });
 });
 
+describe("keys, addresses and proxies that cannot be used, over stdio", () => {
+  const management = { TARGETING_API_URL: "https://api.example.test", TARGETING_API_KEY: "some-key" };
+  const events = { EVENT_API_URL: "https://api.example.test", EVENT_APP_KEY: "some-key" };
+  const named = (variable: string) => ({
+    result: {
+      isError: true,
+      structuredContent: {
+        error: {
+          message: expect.stringMatching(new RegExp(`^${variable}( \\(--[a-z-]+\\))? must be`)),
+          remedy: expect.stringContaining(`set ${variable} right where this server is started`),
+        },
+      },
+    },
+  });
+
+  test.each([
+    ["TARGETING_API_KEY", "스페이스 key", { ...management, ...events }, OF_TARGETINGS, OF_EVENTS],
+    ["TARGETING_API_KEY", "two words", {}, OF_TARGETINGS, OF_EITHER],
+    ["TARGETING_API_URL", "api.example.test", { ...management, TARGETING_MCP_MODE: "live" }, OF_TARGETINGS, OF_EITHER],
+    ["EVENT_API_URL", "https://user:word@api.example.test", { ...management, ...events }, OF_EVENTS, OF_TARGETINGS],
+    ["EVENT_APP_KEY", "key\twith a tab", { ...management, ...events }, OF_EVENTS, OF_TARGETINGS],
+    ["HTTPS_PROXY", "socks5://proxy:1080", { ...management, ...events }, [...OF_TARGETINGS, ...OF_EVENTS], []],
+    ["https_proxy", "http://", { ...management }, OF_TARGETINGS, OF_EITHER],
+    ["TARGETING_MCP_SANDBOX_URL", "localhost:4010", { TARGETING_MCP_MODE: "sandbox" }, OF_TARGETINGS, OF_EVENTS],
+    ["TARGETING_MCP_STORE", "mysql://shop", {}, [...OF_TARGETINGS, ...OF_EVENTS], OF_EITHER],
+    ["TARGETING_MCP_SEAL_KEY", "short", {}, [...OF_TARGETINGS, ...OF_EVENTS], OF_EITHER],
+  ])("%s=%s is named in every answer", async (variable, text, environment, tools, others) => {
+    const { names, call, command } = await started({ ...environment, [variable]: text });
+    const shown = variable.toUpperCase();
+    expect(names).toEqual(expect.arrayContaining(tools));
+    for (const name of tools) expect(await call(name), name).toMatchObject(named(shown));
+    const isAll = ["TARGETING_MCP_SANDBOX_URL", "TARGETING_MCP_STORE", "TARGETING_MCP_SEAL_KEY"].includes(variable);
+    const isOnlyApi = others === OF_EITHER;
+    for (const name of others) {
+      const answer = JSON.stringify(await call(name));
+      expect(/"[A-Z_]+( \(--[a-z-]+\))? must be/.test(answer), `${name}: ${answer}`).toBe(isAll || isOnlyApi);
+    }
+    expect(command.stderr()).toMatch(new RegExp(`${shown}( \\(--[a-z-]+\\))? must be`));
+    if (variable.endsWith("KEY") || text.includes("@")) expect(command.stderr()).not.toContain(text);
+  });
+
+  test("what is not used keeps nothing from working", async () => {
+    const { call } = await started({
+      ...{ HTTPS_PROXY: "socks5://proxy:1080", TARGETING_MCP_PUBLIC_URL: "nowhere" },
+      ...{ TARGETING_API_KEY: "two words", TARGETING_MCP_MODE: "sandbox" },
+    });
+    expect(await call("get_targeting")).toMatchObject({ result: { isError: false } });
+  });
+
+  test("other settings, and other commands, are refused as before", async () => {
+    const wrong = startCommand([], { TARGETING_MCP_CONFIRM: "maybe" });
+    expect((await wrong.exited).code).toBe(2);
+    const http = startCommand(["http", "--port", "0"], { ...management, TARGETING_API_KEY: "two words" });
+    expect((await http.exited).code).toBe(2);
+  });
+});
+
 test.each([
   [["http", "--port", "0"], 2],
   [["doctor"], 1],

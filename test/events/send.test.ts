@@ -155,7 +155,7 @@ describe("a run", () => {
     const service = scripted((n) => [n === 3 ? kind : "ok"]);
     const events = Array.from({ length: 500 }, (_, n) => eventOf(n));
     const { counts, ended, settled } = await send(events, service);
-    expect(ended).toEqual({ kind, statusCode: 401, route: "POST /event" });
+    expect(ended).toMatchObject({ kind, statusCode: 401, problem: { kind, route: "POST /event" } });
     expect(counts).toMatchObject({ items: 500, succeeded: 3, failed: 1, unattempted: 496, unknown: 0, sent: 4 });
     expect(settled.get(4)).toMatchObject({ outcome: "unattempted", reason: "runEnded", attempts: 0 });
   });
@@ -164,7 +164,7 @@ describe("a run", () => {
     const service = scripted(() => ["notSent"]);
     const events = Array.from({ length: 2000 }, (_, n) => eventOf(n, `u-${n}`));
     const { counts, ended } = await send(events, service);
-    expect(ended).toEqual({ kind: "unreachable" });
+    expect(ended).toMatchObject({ kind: "unreachable", problem: { reason: "connection refused" } });
     expect(counts).toMatchObject({ items: 2000, unattempted: 2000 });
     expect(new Set(service.begun).size).toBe(16);
   });

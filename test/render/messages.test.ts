@@ -132,8 +132,9 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "UNDONE" },
   { code: "NEEDS_FAILED", detail: { needs: 0 } },
   { code: "NO_ANSWER", detail: { reason: "no answer in time" } },
-  { code: "NOT_SENT", detail: { reason: "connection refused" } },
-  { code: "BUSY", statusCode: 429 },
+  { code: "NOT_SENT", detail: { reason: "connection refused", network: "refused", setBy: "TARGETING_API_URL" } },
+  { code: "BUSY", statusCode: 409 },
+  { code: "RATE_LIMITED", statusCode: 429, detail: { retryAfterMs: 300_000 } },
   { code: "CANCELLED" },
   { code: "NOT_PLANNED", detail: { effect: "ambiguous", reason: "no answer in time" } },
   {
@@ -154,8 +155,21 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "VALIDATION", statusCode: 400, detail: { messages: ["name must be shorter", "type is unknown"] } },
   { code: "UNAUTHORIZED", statusCode: 401 },
   { code: "FORBIDDEN", statusCode: 403 },
-  { code: "WRONG_ROUTE", statusCode: 404, detail: { route: "POST /context-targeting/category/bulk/create" } },
-  { code: "REDIRECTED", statusCode: 302, detail: { route: "POST /context-targeting/bulk/create" } },
+  {
+    code: "WRONG_ROUTE",
+    statusCode: 404,
+    detail: { route: "POST /context-targeting/category/bulk/create", setBy: "TARGETING_API_URL" },
+  },
+  {
+    code: "REDIRECTED",
+    statusCode: 302,
+    detail: {
+      route: "POST /context-targeting/bulk/create",
+      messages: ["https://login.example.com/"],
+      setBy: "TARGETING_API_URL",
+    },
+  },
+  { code: "FOREIGN_ANSWER", statusCode: 403, detail: { messages: ["Access denied"], setBy: "TARGETING_API_URL" } },
   { code: "TOO_LARGE", statusCode: 413 },
 ];
 

@@ -226,11 +226,41 @@ describe("the environment", () => {
 
 test("proxies by scheme, never for this machine", () => {
   const proxies = { https: "http://proxy:1", none: "inner.example.com" };
-  expect(proxyFor("https://api.example.com", proxies)).toEqual({ url: "http://proxy:1", except: "inner.example.com" });
+  expect(proxyFor("https://api.example.com", proxies)).toBe("http://proxy:1");
   expect(proxyFor("http://api.example.com", proxies)).toBeUndefined();
   for (const near of ["https://localhost:1", "https://127.0.0.1:1", "https://[::1]:1"]) {
     expect(proxyFor(near, proxies)).toBeUndefined();
   }
+});
+
+test.each([
+  ["api.example.com", true],
+  ["example.com", true],
+  [".example.com", true],
+  ["*.example.com", true],
+  ["other.test, EXAMPLE.com", true],
+  ["*", true],
+  ["example.com:8443", true],
+  ["example.com:443", false],
+  ["ample.com", false],
+  ["api.example.com.other", false],
+  ["", false],
+])("NO_PROXY=%s names https://api.example.com:8443: %s", (none, isNamed) => {
+  const proxy = proxyFor("https://api.example.com:8443", { https: "http://proxy:1", none });
+  expect(proxy).toBe(isNamed ? undefined : "http://proxy:1");
+});
+
+test.each(["2001:db8::7", "[2001:db8::7]", "[2001:db8::7]:443"])("NO_PROXY=%s names an IPv6 address", (none) => {
+  expect(proxyFor("https://[2001:db8::7]", { https: "http://proxy:1", none })).toBeUndefined();
+  expect(proxyFor("https://[2001:db8::8]", { https: "http://proxy:1", none })).toBe("http://proxy:1");
+});
+
+test("a proxy without a scheme is one of plain http", () => {
+  const proxy = (text: string) => read({ ...MANAGEMENT, HTTPS_PROXY: text }).proxies.https;
+  expect(proxy("proxy.example.com:3128")).toBe("http://proxy.example.com:3128");
+  expect(proxy("person:p%40ss@proxy:3128")).toBe("http://person:p%40ss@proxy:3128");
+  expect(problem({ ...MANAGEMENT, HTTPS_PROXY: "socks5://proxy:1080" })).toMatch(/^HTTPS_PROXY must be/);
+  expect(problem({ ...MANAGEMENT, HTTPS_PROXY: "http://person:50%@proxy" })).toMatch(/^HTTPS_PROXY must be/);
 });
 
 test("state folders of the platforms", () => {

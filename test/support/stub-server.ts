@@ -1,6 +1,13 @@
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
+
+/** A certificate with its key, for a TLS server. */
+export interface Certificate {
+  readonly key: Buffer;
+  readonly cert: Buffer;
+}
 
 /** A request as it arrived. */
 export interface Received {
@@ -15,15 +22,24 @@ export type Reply =
   | {
       readonly status: number;
       readonly json?: unknown;
-      readonly text?: string;
+      readonly text?: string | Buffer;
       readonly headers?: Record<string, string>;
     }
   | ((response: ServerResponse) => void);
 
+/** Where a stub listens, and by which certificate, where it speaks TLS. */
+interface StubOptions {
+  readonly certificate?: Certificate;
+  readonly host?: string;
+}
+
 /** Starts an HTTP server that answers by `reply` and keeps what it received; it ends with the test. */
-export async function startStub(reply: (request: Received, count: number) => Reply) {
+export async function startStub(
+  reply: (request: Received, count: number) => Reply,
+  { certificate, host = "127.0.0.1" }: StubOptions = {},
+) {
   const received: Received[] = [];
-  const server = createServer((request, response) => {
+  const answerTo: RequestListener = (request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
@@ -35,12 +51,14 @@ export async function startStub(reply: (request: Received, count: number) => Rep
       response.writeHead(answer.status, { "content-type": "application/json", ...answer.headers });
       response.end(answer.text ?? JSON.stringify(answer.json));
     });
-  });
+  };
+  const server = certificate === undefined ? createServer(answerTo) : createSecureServer({ ...certificate }, answerTo);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: await listen(server), received };
+  const url = await listening(server, host);
+  return { url: certificate === undefined ? url : url.replace("http:", "https:"), received };
 }
 
 /** Starts a server of bare sockets; it ends with the test. */
@@ -55,20 +73,21 @@ export async function startRaw(onSocket: (socket: Socket) => void): Promise<stri
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return listen(server);
+  return listening(server);
 }
 
 /** The address of a port on which nothing listens. */
 export async function closedPort(): Promise<string> {
   const server = createTcpServer();
-  const url = await listen(server);
+  const url = await listening(server);
   await new Promise((resolve) => server.close(resolve));
   return url;
 }
 
-async function listen(server: Server): Promise<string> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return `http://127.0.0.1:${portOf(server.address())}`;
+/** The address of a server, once it listens on a free port. */
+export async function listening(server: Server, host = "127.0.0.1"): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  return `http://${host.includes(":") ? `[${host}]` : host}:${portOf(server.address())}`;
 }
 
 function portOf(address: AddressInfo | string | null): number {

@@ -71,7 +71,10 @@ async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Prom
   }
 }
 
-const SHARED_BY_ALL = new Set(["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "PROJECT_NOT_FOUND"]);
+const SHARED_BY_ALL = new Set([
+  ...["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "FOREIGN_ANSWER", "PROJECT_NOT_FOUND"],
+  "RATE_LIMITED",
+]);
 
 /** A wrong key stops unsent steps for the same reason; a request without an answer says nothing about other steps. */
 function endReason(reason: Reason): Reason {

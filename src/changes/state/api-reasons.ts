@@ -1,4 +1,4 @@
-import type { ApiError } from "../../api/errors.ts";
+import { type ApiError, problemOf, RATE_LIMITED, type RejectionKind } from "../../api/errors.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { OWN_CODES, type OwnCode } from "../../runs/reasons.ts";
 import type { ItemError } from "../../spec/records.ts";
@@ -32,35 +32,37 @@ const REJECTION_CODES = {
   forbidden: "FORBIDDEN",
   wrongRoute: "WRONG_ROUTE",
   redirect: "REDIRECTED",
+  foreign: "FOREIGN_ANSWER",
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
+/** Refusals by what is at the address, or on the way to it. */
+const OF_THE_WAY: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
+
 /** The reason that a failed request gives for every item in it. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
-  switch (error.effect) {
-    case "rejected": {
-      const detail = {
-        ...error.detail,
-        ...(error.messages.length > 0 ? { messages: error.messages.slice(0, 3) } : {}),
-        ...(error.kind === "wrongRoute" || error.kind === "redirect" ? { route: error.route } : {}),
-      };
-      return {
-        code: codeGiven(error.errorCode) ?? REJECTION_CODES[error.kind],
-        statusCode: error.statusCode,
-        operation,
-        ...(Object.keys(detail).length > 0 ? { detail } : {}),
-      };
-    }
-    case "busy":
-      return { code: "BUSY", statusCode: error.statusCode, operation };
-    case "notSent":
-      return { code: "NOT_SENT", operation, detail: { reason: error.reason } };
-    case "ambiguous":
-      return {
-        code: "NO_ANSWER",
-        operation,
-        detail: { reason: error.reason },
-        ...(error.statusCode === undefined ? {} : { statusCode: error.statusCode }),
-      };
+  const { statusCode } = error;
+  const about = { operation, ...(statusCode !== undefined && { statusCode }) };
+  if (error.effect === "busy") {
+    return statusCode === RATE_LIMITED
+      ? { code: "RATE_LIMITED", ...about, detail: { retryAfterMs: error.retryAfterMs } }
+      : { code: "BUSY", ...about };
   }
+  const { route, reason, network, setBy, messages } = problemOf(error);
+  if (error.effect !== "rejected") {
+    const detail = { reason, ...given({ network, setBy, messages }) };
+    return { code: error.effect === "notSent" ? "NOT_SENT" : "NO_ANSWER", ...about, detail };
+  }
+  const way = OF_THE_WAY.has(error.kind) ? { route, setBy } : {};
+  const detail = { ...error.detail, ...given({ messages, ...way }) };
+  return {
+    code: codeGiven(error.errorCode) ?? REJECTION_CODES[error.kind],
+    ...about,
+    ...(Object.keys(detail).length > 0 && { detail }),
+  };
+}
+
+/** The fields that have a value. */
+function given(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

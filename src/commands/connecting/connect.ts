@@ -66,7 +66,8 @@ export interface Shared extends LogParts {
 export function connect(settings: Settings, shared: Shared): Connected {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
-  const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
+  const { now, monotonic } = systemClock;
+  const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request };
   const apis = watched(openApis(settings), watch);
   const services: ToolServices = {
     ...servicesOver(apis, settings, { backend, log, around: observer?.run, rightsOf: shared.rightsOf }),
@@ -191,6 +192,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, ri
   const kinds = [changes?.runs, sending?.runs, saves?.runs, approvals.runs].filter((kind) => kind !== undefined);
   return {
     environment: environment.kind,
+    ...(settings.blocked !== undefined && { blocked: settings.blocked }),
     ...(half !== undefined && {
       half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
     }),

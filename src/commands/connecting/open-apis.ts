@@ -1,9 +1,11 @@
 import { type Http, openHttp } from "../../api/http.ts";
+import { keepingToLimits } from "../../api/rate-limit.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Log, LogFields } from "../../server/log.ts";
 import type { Observer } from "../../server/observing/observer.ts";
 import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../../settings/environment.ts";
 import { proxyFor } from "../../settings/proxy.ts";
+import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { acceptedKeys, embeddedSandbox, type Named } from "../sandbox/embedded-sandbox.ts";
 import { startsSandbox } from "./offer.ts";
@@ -36,11 +38,15 @@ interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
+  readonly monotonic: () => number;
   readonly request?: Observer["request"] | undefined;
 }
 
-/** Removes keys from the answers of an API, before they are shown, logged or kept in a file; and logs each request. */
-export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis {
+/**
+ * Removes keys from the answers of an API, before they are shown, logged or kept in a file; logs each request; and sends
+ * none before the time that the service has asked to wait for.
+ */
+export function watched(apis: Apis, { redact, log, now, monotonic, request }: Watch): Apis {
   const seen = (http: Http | undefined, around?: Observer["request"]): Http | undefined =>
     http && {
       ...http,
@@ -60,10 +66,11 @@ export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis 
         }
       },
     };
+  const limited = (http: Http | undefined) => http && keepingToLimits(http, monotonic);
   return {
     ...apis,
-    management: seen(apis.management, request),
-    events: seen(apis.events, request),
+    management: limited(seen(apis.management, request)),
+    events: limited(seen(apis.events, request)),
     bench: seen(apis.bench),
     sandbox: seen(apis.sandbox),
   };
@@ -71,22 +78,25 @@ export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis 
 
 function openLive(environment: LiveEnvironment, settings: Settings): Apis {
   const { requestTimeoutMs, proxies, sandboxUrl, readConcurrency: connections } = settings;
-  const open = (endpoint: Endpoint | undefined, header: string) =>
+  const open = (endpoint: Endpoint | undefined, header: string, setBy: string) =>
     endpoint &&
     openHttp({
       connections,
       url: endpoint.url,
+      setBy,
       credential: { [header]: endpoint.key },
       requestTimeoutMs,
       proxy: proxyFor(endpoint.url, proxies),
     });
-  const management = open(environment.management, "x-api-key");
-  const events = open(environment.events, "authorization");
+  const management = open(environment.management, "x-api-key", SETTINGS.targetingApiUrl.variable);
+  const events = open(environment.events, "authorization", SETTINGS.eventApiUrl.variable);
   const embedded = embeddedSandbox({ port: 0, keys: {}, seed: "none" });
   const [authorization] = BUILT_IN_KEYS.app;
   const bench = events && openHttp({ url: embedded.url, credential: { authorization }, requestTimeoutMs });
   const sandbox =
-    sandboxUrl === undefined ? undefined : openHttp({ url: sandboxUrl, credential: {}, requestTimeoutMs });
+    sandboxUrl === undefined
+      ? undefined
+      : openHttp({ url: sandboxUrl, setBy: SETTINGS.sandboxUrl.variable, credential: {}, requestTimeoutMs });
   return {
     management,
     events,
@@ -111,8 +121,9 @@ function openSandbox(environment: SandboxEnvironment, settings: Settings): Apis 
     allowedHosts: http.allowedHosts,
   });
   const url = environment.url ?? embedded.url;
-  const management = openHttp({ url, credential: { "x-api-key": managementKey }, requestTimeoutMs, connections });
-  const events = openHttp({ url, credential: { authorization: eventKey }, requestTimeoutMs });
+  const way = { url, requestTimeoutMs, ...(environment.url !== undefined && { setBy: SETTINGS.sandboxUrl.variable }) };
+  const management = openHttp({ ...way, credential: { "x-api-key": managementKey }, connections });
+  const events = openHttp({ ...way, credential: { authorization: eventKey } });
   return {
     management,
     events,

@@ -1,6 +1,15 @@
-import { type AmbiguousError, BusyError, isApiError, NotSentError, RejectedError } from "../../api/errors.ts";
+import {
+  type AmbiguousError,
+  BusyError,
+  isApiError,
+  NotSentError,
+  problemOf,
+  RATE_LIMITED,
+  RejectedError,
+} from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { ManagementApi } from "../../api/management.ts";
+import { knownOf, rateLimitWords, refusalWords, remedyOf } from "../../render/failures/request-failures.ts";
 import type { Operation, RouteTable } from "../../spec/routes.ts";
 import { type Check, note, ok, problem } from "./machine.ts";
 
@@ -25,32 +34,28 @@ interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
   readonly words: string;
+  /** Of what was not reached: what to do, as in the answers of tools. */
+  readonly remedy?: string;
 }
 
 /** What an API is called, and the variables that open it. */
 interface Names {
   readonly about: string;
   readonly address: string;
-  /** What else decides whether the address is reached. */
-  readonly onTheWay: string;
   readonly key: string;
   readonly whereKeysAre: string;
 }
-
-const THE_NETWORK = "the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY";
 
 /** Where keys come from: management-api 5, event-tracking-api 5. */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
-  onTheWay: THE_NETWORK,
   key: "TARGETING_API_KEY",
   whereKeysAre: "keys are made in the console under Settings > Integrations",
 };
 const EVENTS: Names = {
   about: "event API",
   address: "EVENT_API_URL",
-  onTheWay: THE_NETWORK,
   key: "EVENT_APP_KEY",
   whereKeysAre: "it stands in the application's service configuration file",
 };
@@ -61,7 +66,6 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   return {
     ...names,
     address: "TARGETING_MCP_SANDBOX_URL",
-    onTheWay: "and that a sandbox runs there (targeting-mcp sandbox)",
     whereKeysAre: "one that this sandbox accepts, or none",
   };
 }
@@ -144,10 +148,11 @@ async function outcomeOf(probe: Probe): Promise<ProbeOutcome> {
     return { probe, kind: "answered", words: "answers" };
   } catch (thrown) {
     if (!isApiError(thrown)) throw thrown;
-    if (thrown instanceof BusyError) return { probe, kind: "answered", words: "answers: another write is in progress" };
+    if (thrown instanceof BusyError) return { probe, ...busyMeans(thrown) };
     if (thrown instanceof RejectedError) return { probe, ...rejectionMeans(thrown) };
     const silent = thrown instanceof NotSentError || thrown.statusCode === undefined;
-    return { probe, kind: silent ? "unreached" : "trouble", words: reasonOf(thrown) };
+    const remedy = remedyOf(knownOf(problemOf(thrown)));
+    return { probe, kind: silent ? "unreached" : "trouble", words: reasonOf(thrown), remedy };
   }
 }
 
@@ -156,7 +161,19 @@ function reasonOf({ reason, statusCode }: NotSentError | AmbiguousError): string
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): Omit<ProbeOutcome, "probe"> {
+/** A service that limits requests is there, but does not show whether the key opens it. */
+function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
+  return statusCode === RATE_LIMITED
+    ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again then." }
+    : { kind: "answered", words: "answers: another write is in progress" };
+}
+
+function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
+  const { kind, statusCode, errorCode, route } = error;
+  if (kind === "redirect" || kind === "foreign") {
+    const words = refusalWords(kind, knownOf(problemOf(error)));
+    if (words !== undefined) return { kind: "unreached", words: words.message, remedy: words.remedy };
+  }
   const said = errorCode === undefined ? String(statusCode) : `${statusCode} ${errorCode}`;
   if (kind === "unauthorized" || kind === "forbidden") return { kind, words: said };
   if (kind === "wrongRoute") return { kind, words: `${route} does not exist here: ${said} without a documented code` };
@@ -167,14 +184,11 @@ function rejectionMeans({ kind, statusCode, errorCode, route }: RejectedError): 
 }
 
 /** Why an API cannot be probed further; undefined where it can. */
-function unusable(
-  outcomes: readonly ProbeOutcome[],
-  { about, address, onTheWay, key, whereKeysAre }: Names,
-): Check | undefined {
+function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
   const of = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = of("unreached");
   if (unreached !== undefined) {
-    return problem(about, `not reached: ${unreached.words}`, `Check ${address}, ${onTheWay}.`);
+    return problem(about, `not reached: ${unreached.words}`, unreached.remedy);
   }
   const unauthorized = of("unauthorized");
   if (unauthorized !== undefined) {
@@ -209,7 +223,11 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
 }
 
 /** What a probe shows about its route; nothing where the key did not open it. */
-function routeCheck({ probe, kind, words }: ProbeOutcome, routes: RouteTable, names: Names): readonly Check[] {
+function routeCheck(
+  { probe, kind, words, remedy: known }: ProbeOutcome,
+  routes: RouteTable,
+  names: Names,
+): readonly Check[] {
   const { operation } = probe;
   const { method, path, basis } = routes[operation];
   const about = `${names.about}, ${operation}`;
@@ -220,6 +238,6 @@ function routeCheck({ probe, kind, words }: ProbeOutcome, routes: RouteTable, na
   const remedy = isAssumed
     ? "This path is assumed, not documented. Let TARGETING_MCP_ROUTES name a JSON file with the right one, " +
       `such as ${example}.`
-    : `Check ${names.address}: it may be the address of something else, or the service has trouble now.`;
+    : (known ?? `Check ${names.address}: it may be the address of something else, or the service has trouble now.`);
   return [problem(about, words, remedy)];
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { StoppedError } from "../../api/errors.ts";
+import { StoppedError } from "../../api/network-causes.ts";
 import { hasCode } from "../../platform/file-error.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Sandbox, SandboxOptions } from "../../sandbox/index.ts";

@@ -19,19 +19,20 @@ export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "
  * Why an event did not succeed, as reports and journals keep it; undefined where it did. `detail` holds the rule that
  * decides with its place, its section, and what the validator says of it (`finding`, `fix`).
  */
-export function eventReason({ reason, predicted, statusCode }: EventSettlement): Reason | undefined {
+export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
   const [first] = predicted.findings;
   const dropped = predicted.verdict === "ignored" ? "EVENT_IGNORED" : "EVENT_REJECTED";
   const code: EventCode = reason === "refused" ? dropped : CODES[reason];
-  const detail = first && { rule: ruleAt(first), section: first.section, finding: first.message, fix: first.fix };
+  const found = first && { rule: ruleAt(first), section: first.section, finding: first.message, fix: first.fix };
+  const detail = (found ?? problem) && { ...found, ...problem };
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
 /** The reason of events that were not sent since another event ended the run. */
-export function endReason({ kind, statusCode, route }: RunEnd): Reason {
+export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   const code: EventCode = "EVENTS_ENDED";
-  const detail = { kind, ...(route !== undefined && { route }) };
+  const detail = { ...problem, kind };
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 

@@ -1,4 +1,4 @@
-import type { ApiError, RejectionKind } from "../../api/errors.ts";
+import { type ApiError, problemOf, type RejectionKind } from "../../api/errors.ts";
 import type { EventAnswer } from "../../api/events.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import type { Validation, Verdict } from "../check/rules.ts";
@@ -37,6 +37,8 @@ export interface EventSettlement {
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
+  /** What the failed request said about itself (`problemOf`). */
+  readonly problem?: Readonly<Record<string, unknown>>;
   /** How often a request for it was begun; more than once after `answerLost` means that it may be recorded twice. */
   readonly attempts: number;
   /** An answer was lost on the way, so that an earlier attempt may have been recorded as well. */
@@ -45,10 +47,10 @@ export interface EventSettlement {
 
 /** Why a whole run ended early. */
 export interface RunEnd {
-  readonly kind: RejectionKind | "unreachable";
-  readonly statusCode?: number;
-  /** `METHOD /path` of the request that was rejected. */
-  readonly route?: string;
+  readonly kind: RejectionKind | "unreachable" | "rateLimited";
+  readonly statusCode?: number | undefined;
+  /** What the failed request said about itself (`problemOf`). */
+  readonly problem: Readonly<Record<string, unknown>>;
 }
 
 /** What is known about the attempts to send one event so far. */
@@ -74,7 +76,8 @@ export function settleByAnswer(attempts: Attempts, { statusCode, message }: Even
 
 /** Settles an event by the error that its last attempt ended in. */
 export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): EventSettlement {
-  const settled = { predicted, attempts: count, ...(error.statusCode && { statusCode: error.statusCode }) };
+  const { statusCode } = error;
+  const settled = { predicted, attempts: count, problem: problemOf(error), ...(statusCode && { statusCode }) };
   if (lost) return { ...settled, outcome: "unknown", reason: "answerLost" };
   switch (error.effect) {
     case "rejected":
@@ -86,10 +89,18 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
   }
 }
 
-const ENDS_THE_RUN: ReadonlySet<RejectionKind> = new Set(["unauthorized", "forbidden", "wrongRoute", "redirect"]);
+const ENDS_THE_RUN: ReadonlySet<RejectionKind> = new Set([
+  ...(["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"] as const),
+]);
 
 /** The end of the run, where an error shows that no event at all can be sent. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !ENDS_THE_RUN.has(error.kind)) return undefined;
-  return { kind: error.kind, statusCode: error.statusCode, route: error.route };
+  return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
+}
+
+/** The end of a run in which nothing was answered for a whole retry budget. */
+export function silentEnd(error: ApiError): RunEnd {
+  const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
+  return { kind, statusCode: error.statusCode, problem: problemOf(error) };
 }

@@ -6,7 +6,7 @@ import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 /** What kind of cause a failure has, where no item can be mended for it. */
-type Cause = "key" | "route" | "eventKey" | "limit" | "campaign" | "busy";
+type Cause = "key" | "route" | "network" | "rateLimit" | "eventKey" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
   UNAUTHORIZED: "key",
@@ -14,8 +14,10 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   PROJECT_NOT_FOUND: "key",
   WRONG_ROUTE: "route",
   REDIRECTED: "route",
-  NOT_SENT: "route",
-  EVENT_NOT_SENT: "eventKey",
+  FOREIGN_ANSWER: "network",
+  NOT_SENT: "network",
+  EVENT_NOT_SENT: "network",
+  RATE_LIMITED: "rateLimit",
   EVENT_REQUEST_REJECTED: "eventKey",
   EVENTS_ENDED: "eventKey",
   TARGETING_CONTEXT_LIMIT_EXCEEDED: "limit",
@@ -47,9 +49,9 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   if (blocked === undefined) steps.push(...strandedWords(runId, run.strandedNames ?? []));
   const unknown = run.unknownIsFinal ? 0 : counts.unknown;
   const isOver = status !== "running" && status !== "needs_confirmation";
-  const hasFixable = causes.has("key") || causes.has("route") || causes.has("eventKey");
+  const hasFixable = causes.has("key") || causes.has("route") || causes.has("network") || causes.has("eventKey");
   if (blocked === undefined && isOver && unknown + counts.pending + waiting(run) + (hasFixable ? 1 : 0) > 0) {
-    steps.push(...(causes.has("busy") ? [busyStep(run, runId)] : [resumeStep(run, runId, hasFixable)]));
+    steps.push(...(causes.has("busy") ? [busyStep(run, runId)] : [resumeStep(run, runId, whenToResume(causes))]));
   }
   const toMend = run.failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === undefined);
   if (toMend.length > 0) steps.push(mendStep(run, runId));
@@ -60,8 +62,14 @@ function causeOf({ errorCode }: ToldFailure): Cause | undefined {
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
 
-function resumeStep({ counts, tool }: ReportedRun, runId: string, afterMending: boolean): string {
-  const when = afterMending ? "once that is mended, " : "";
+function whenToResume(causes: ReadonlySet<Cause | undefined>): string {
+  if (causes.has("rateLimit")) return "when the wait that the service asks for is over, ";
+  return (["key", "route", "network", "eventKey"] as const).some((cause) => causes.has(cause))
+    ? "once that is mended, "
+    : "";
+}
+
+function resumeStep({ counts, tool }: ReportedRun, runId: string, when: string): string {
   const isEvents = tool === "track_events" || tool === "track_event";
   if (counts.unknown > 0 && !isEvents) {
     return `${when}call resume_run with runId ${runId}: it sends what is unknown or left again and tells what happened; nothing is made twice`;

@@ -44,7 +44,7 @@ export function toldFailures(state: ReportedState): readonly ToldFailure[] {
 }
 
 /** What the sentences say already is left out. */
-function factsOf({ finding, fix, ...facts }: Detail): Detail {
+function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
   return facts;
 }
 

@@ -1,6 +1,6 @@
 import { LIMITS } from "../../spec/limits.ts";
 import type { Message } from "../message.ts";
-import { planningFailure } from "./request-failures.ts";
+import { knownOf, planningFailure, rateLimitWords, refusalWords, remedyOf } from "./request-failures.ts";
 import { rowMessage } from "./row-messages.ts";
 import {
   because,
@@ -91,6 +91,15 @@ function nameNotFound({ field, of, value, now, near, groups }: Detail): Message 
   };
 }
 
+/** The words for a refusal that every further request would get; nothing of its request was applied. */
+function refusal(kind: string): Sentence {
+  return (detail, { operation, statusCode }) => {
+    const words = refusalWords(kind, { operation, ...knownOf(detail, statusCode) });
+    if (words === undefined) throw new RangeError(`there are no words for the refusal ${kind}`);
+    return { message: `${words.message}; nothing was applied`, remedy: `${words.remedy} ${WHERE_SET}` };
+  };
+}
+
 const AGAIN = "Make the call again if it is wanted after all.";
 
 /** What our own codes mean. */
@@ -160,11 +169,15 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   NOT_SENT: (detail) => ({
     message: `the service could not be reached${because(detail)}`,
-    remedy: `Check the address in the settings and the network, then: ${RESUME}`,
+    remedy: `${remedyOf(knownOf(detail))} Then: ${RESUME}`,
   }),
   BUSY: () => ({
     message: "the service was busy during the whole retry budget; this was not applied",
     remedy: `${RESUME} ${MORE_PATIENT}`,
+  }),
+  RATE_LIMITED: (detail) => ({
+    message: `${rateLimitWords(knownOf(detail))}; this was not applied`,
+    remedy: `When that time is over: ${RESUME} ${MORE_PATIENT}`,
   }),
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
   NOT_PLANNED: (detail) => {
@@ -202,24 +215,11 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `the run stopped, since its journal could not be kept (${text(detail.error)}); nothing is sent that is not journaled`,
     remedy: `Make room, or let TARGETING_MCP_STATE_DIR name a folder that can be written. Then: ${RESUME}`,
   }),
-  UNAUTHORIZED: () => ({
-    message: "the service does not accept the key",
-    remedy: `The key is missing, invalid or revoked: set TARGETING_API_KEY to a valid one, then resume_run. ${WHERE_SET}`,
-  }),
-  FORBIDDEN: () => ({
-    message: "the key lacks the scope context-targeting:write",
-    remedy:
-      "Scopes cannot be added to a key: create a new one in the console under Settings > Integrations, and set it as " +
-      `TARGETING_API_KEY. ${WHERE_SET}`,
-  }),
-  WRONG_ROUTE: (detail, { statusCode }) => ({
-    message: `the service does not know the route ${text(detail.route)} (status ${number(statusCode)}); nothing was applied`,
-    remedy: "Check TARGETING_API_URL, or set the right route in the file that TARGETING_MCP_ROUTES names.",
-  }),
-  REDIRECTED: (detail) => ({
-    message: `the address answers ${text(detail.route)} with a redirect, and redirects are not followed`,
-    remedy: "Set TARGETING_API_URL to the final address.",
-  }),
+  UNAUTHORIZED: refusal("unauthorized"),
+  FORBIDDEN: refusal("forbidden"),
+  WRONG_ROUTE: refusal("wrongRoute"),
+  REDIRECTED: refusal("redirect"),
+  FOREIGN_ANSWER: refusal("foreign"),
   REJECTED: (detail, { statusCode }) => ({
     message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
     remedy: "The documents of the API do not list this status: look at the item in the web console.",

@@ -1,4 +1,4 @@
-import type { ApiError } from "../../../api/errors.ts";
+import { type ApiError, RATE_LIMITED } from "../../../api/errors.ts";
 import { HeldBackError } from "../../../platform/fence.ts";
 import { type BulkResult, itemError } from "../../../spec/records.ts";
 import type { Step } from "../../rows/entries.ts";
@@ -26,7 +26,10 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      return resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
+      // The lock of the project is held for moments; where requests are limited, waiting longer each time is what helps.
+      return error.statusCode === RATE_LIMITED
+        ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
+        : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
       // A request that was held back has not failed: it is announced anew.
@@ -70,6 +73,7 @@ function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): 
     error.kind === "forbidden" ||
     error.kind === "wrongRoute" ||
     error.kind === "redirect" ||
+    error.kind === "foreign" ||
     error.errorCode === "PROJECT_NOT_FOUND"
   );
 }

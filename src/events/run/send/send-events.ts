@@ -13,6 +13,7 @@ import {
   runEndOf,
   settleByAnswer,
   settleByError,
+  silentEnd,
 } from "../event-settlement.ts";
 import { type KeyedLines, keyedLines } from "./keyed-lines.ts";
 import { type KeyedQueue, keyedQueue } from "./keyed-queue.ts";
@@ -199,7 +200,7 @@ async function sendUntilSettled(
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
       if (await pausedFor(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
-      if (!isOver(run) && run.answeredAt < firstAt) run.ended = { kind: "unreachable" };
+      if (!isOver(run) && run.answeredAt < firstAt) run.ended = silentEnd(error);
       return settleByError(attempts, error);
     }
   }

@@ -1,0 +1,131 @@
+import { HeldBackError } from "../platform/fence.ts";
+import { EncodingError } from "./decoded.ts";
+
+/**
+ * What kept a request from being answered, as far as its remedy depends on it: `render/failures/network.ts` has one for
+ * each. `name`: the host name was not found; `tls`: a secure connection failed for another reason than the certificate;
+ * `notTheService`: something on the way answered with a page of its own.
+ */
+export type NetworkCause =
+  | "name"
+  | "refused"
+  | "unreachable"
+  | "untrusted"
+  | "wrongHost"
+  | "expired"
+  | "noTls"
+  | "tls"
+  | "lost"
+  | "notHttp"
+  | "tooLarge"
+  | "encoding"
+  | "request"
+  | "notTheService"
+  | "sandboxPort"
+  | "proxyUnreachable"
+  | "proxyCredentials"
+  | "proxyRefused";
+
+/** Why a request ended without an answer, in our own words; never the text of a foreign error. */
+export interface NetworkFailure {
+  readonly reason: string;
+  /** Undefined where nothing could be done about it, or nothing is known. */
+  readonly network?: NetworkCause | undefined;
+}
+
+/** The codes of Node, OpenSSL and undici. */
+const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
+  ENOTFOUND: ["name", "the host name is unknown"],
+  EAI_AGAIN: ["name", "the host name could not be looked up"],
+  EAI_FAIL: ["name", "the host name could not be looked up"],
+  ECONNREFUSED: ["refused", "the connection was refused"],
+  EADDRINUSE: ["sandboxPort", "the port of the embedded sandbox is in use"],
+  ETIMEDOUT: ["unreachable", "the connection timed out"],
+  EHOSTUNREACH: ["unreachable", "the host cannot be reached"],
+  ENETUNREACH: ["unreachable", "the network cannot be reached"],
+  UND_ERR_CONNECT_TIMEOUT: ["unreachable", "no connection in time"],
+  UNABLE_TO_GET_ISSUER_CERT: ["untrusted", "the certificate is signed by an authority that Node does not know"],
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: ["untrusted", "the certificate is signed by an authority that Node does not know"],
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: ["untrusted", "the certificate is signed by an authority that Node does not know"],
+  SELF_SIGNED_CERT_IN_CHAIN: ["untrusted", "the certificate is signed by an authority that Node does not know"],
+  DEPTH_ZERO_SELF_SIGNED_CERT: ["untrusted", "the certificate is signed by itself, which Node does not trust"],
+  CERT_UNTRUSTED: ["untrusted", "the certificate is signed by an authority that Node does not trust"],
+  ERR_TLS_CERT_ALTNAME_INVALID: ["wrongHost", "the certificate is for another host name"],
+  HOSTNAME_MISMATCH: ["wrongHost", "the certificate is for another host name"],
+  CERT_HAS_EXPIRED: ["expired", "the certificate has expired"],
+  CERT_NOT_YET_VALID: ["expired", "the certificate is not valid yet"],
+  EPROTO: ["noTls", "the other end does not speak TLS as expected"],
+  ERR_SSL_WRONG_VERSION_NUMBER: ["noTls", "the other end does not speak TLS"],
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: ["noTls", "the other end does not speak TLS"],
+  ECONNRESET: ["lost", "the connection was reset"],
+  EPIPE: ["lost", "the connection was closed while sending"],
+  UND_ERR_SOCKET: ["lost", "the connection was closed before the answer was complete"],
+  UND_ERR_RES_EXCEEDED_MAX_SIZE: ["tooLarge", "the answer is too large to read"],
+  ERR_BUFFER_TOO_LARGE: ["tooLarge", "the answer is too large to read"],
+  UND_ERR_HEADERS_OVERFLOW: ["tooLarge", "the answer's headers are too large to read"],
+  UND_ERR_INVALID_ARG: ["request", "the request holds a header or a path that HTTP does not allow"],
+};
+
+const OTHER_TLS = /^(CERT_|ERR_TLS|ERR_SSL|INVALID_|UNABLE_TO_)/;
+
+/** We ended a request ourselves; the message is ours. */
+export class StoppedError extends Error {}
+
+const PROXY_PROBLEMS = {
+  unreachable: ["proxyUnreachable", "the proxy could not be reached"],
+  credentials: ["proxyCredentials", "the proxy asks for a user and a password (407)"],
+  refused: ["proxyRefused", "the proxy opened no way to the service"],
+} as const satisfies Record<string, readonly [NetworkCause, string]>;
+
+/** A proxy on the way was not reached, or did not let a request through: the request was not sent. */
+export class ProxyError extends Error {
+  readonly failure: NetworkFailure;
+  constructor(
+    problem: keyof typeof PROXY_PROBLEMS,
+    { statusCode, cause }: { readonly statusCode?: number; readonly cause?: unknown } = {},
+  ) {
+    const [network, words] = PROXY_PROBLEMS[problem];
+    const because = problem === "refused" ? `it answered with status ${statusCode}` : reasonOf(cause);
+    super(words, { cause });
+    this.failure = { network, reason: because === undefined ? words : `${words}: ${because}` };
+  }
+}
+
+function reasonOf(cause: unknown): string | undefined {
+  return cause === undefined ? undefined : networkFailure(cause).reason;
+}
+
+/** What an error of a connection means. */
+export function networkFailure(cause: unknown): NetworkFailure {
+  if (cause instanceof StoppedError || cause instanceof HeldBackError) return { reason: cause.message };
+  if (cause instanceof ProxyError) return cause.failure;
+  if (cause instanceof EncodingError) {
+    return { network: "encoding", reason: "the answer is compressed in a way that cannot be read" };
+  }
+  const code = codeOf(cause);
+  if (code === undefined) return { reason: "the connection failed" };
+  const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
+  if (known !== undefined) {
+    const [network, words] = known;
+    return { network, reason: network in CERTIFICATES ? `${words} (${code})` : words };
+  }
+  if (OTHER_TLS.test(code)) return { network: "tls", reason: `a secure connection could not be made (${code})` };
+  if (code.startsWith("HPE_")) return { network: "notHttp", reason: `the answer is not HTTP (${code})` };
+  return { reason: `the connection failed (${code})` };
+}
+
+/** People look for the codes of these. */
+const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
+  untrusted: true,
+  wrongHost: true,
+  expired: true,
+  noTls: true,
+};
+
+function codeOf(cause: unknown): string | undefined {
+  if (typeof cause !== "object" || cause === null) return undefined;
+  if ("code" in cause && typeof cause.code === "string") return cause.code;
+  // Where a name has several addresses, each of them failed for a reason of its own: the first stands for them.
+  if (cause instanceof AggregateError) return codeOf(cause.errors[0]);
+  return "cause" in cause ? codeOf(cause.cause) : undefined;
+}
