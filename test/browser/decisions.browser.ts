@@ -22,10 +22,13 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Approve").click();
     await page.getByText("No run waits for a decision.").waitFor();
-    expect((await answer).structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect((await answer).structuredContent).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     await page.getByRole("link", { name: "delete_options" }).click();
-    await page.getByText("A person agreed to this on the page.").waitFor();
+    await page.getByText("Approved on the page by ").waitFor();
     const downloading = page.waitForEvent("download");
     await page.getByRole("link", { name: "What was taken away" }).click();
     const removed = await readFile(await (await downloading).path(), "utf8");
@@ -54,7 +57,10 @@ test("declined: nothing is sent", async () => {
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Decline").click();
     await page.getByText("No run waits for a decision.").waitFor();
-    expect((await answer).structuredContent).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+    expect((await answer).structuredContent).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "page" },
+    });
     expect(await session.writesSent()).toEqual([]);
   });
 });
@@ -140,7 +146,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
     },
     REFUSED,
   );
-  expect((await answer).structuredContent).toMatchObject({ asked: "agreed_on_page" });
+  expect((await answer).structuredContent).toMatchObject({ approval: { decision: "approved", channel: "page" } });
   expect(await session.writesSent()).toEqual(["deleteOptions"]);
 });
 

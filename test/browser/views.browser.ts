@@ -94,7 +94,7 @@ describe.each(HOSTS)("a view over %s", (_, begin) => {
       await frame.getByText("Sports fans").first().waitFor();
       await button(frame, "Approve").click();
       await frame.getByText("The run has ended: succeeded.").waitFor();
-      await frame.getByText("A person agreed to this in the view.").waitFor();
+      await frame.getByText("Approved in the view by ").waitFor();
       expect(await frame.getByRole("table", { name: "Counts" }).innerText()).toContain("1");
       expect(await button(frame, "Approve").count()).toBe(0);
       expect(calls).toContain("decide_run");
@@ -167,7 +167,7 @@ test("a view that is shown again decides nothing a second time", async () => {
     await button(frame, "Approve")
       .click({ timeout: 1000 })
       .catch(() => undefined);
-    const refused = frame.getByText("A person said no to this in the view.");
+    const refused = frame.getByText("Declined in the view by ");
     await refused.or(frame.getByText("The run has ended: cancelled.")).first().waitFor();
     expect(await button(frame, "Approve").count()).toBe(0);
   });

@@ -48,7 +48,10 @@ describe("a decision on the page over stdio", () => {
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     await expect.poll(() => person.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
     expect((await person.press(run.runId, "decline")).status).toBe(409);
   });
@@ -68,7 +71,7 @@ describe("a decision on the page over stdio", () => {
       runId,
       tool: "apply_plan",
       status: "succeeded",
-      asked: "agreed_on_page",
+      approval: { decision: "approved", channel: "page" },
     });
     expect((await person.press(runId, "approve")).status).toBe(409);
   });
@@ -80,7 +83,11 @@ describe("a decision on the page over stdio", () => {
     const run = await person.waiting();
     expect((await person.press(run.runId, "decline")).status).toBe(200);
     const report = checkedReport(await answer);
-    expect(report).toMatchObject({ status: "cancelled", asked: "declined_on_page", runId: run.runId });
+    expect(report).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "page" },
+      runId: run.runId,
+    });
     expect(report.notes.join()).toContain("deletes 1 targeting with 1 option");
     expect((await session.client.callTool("get_targeting", { targetingId: session.targetingId })).isError).not.toBe(
       true,
@@ -132,7 +139,10 @@ describe("a decision on the page over stdio", () => {
     expect(report.confirmation?.token).toBeUndefined();
     const later = session.client.callTool("get_run", { runId: run.runId, waitMs: 1400 });
     await person.press(run.runId, "approve");
-    expect(checkedReport(await later)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await later)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
   });
 
   test("a closed question goes on to the page, and a yes to it never needs the page", async () => {
@@ -141,9 +151,12 @@ describe("a decision on the page over stdio", () => {
     const person = await personAt(await closing.browser.address());
     const run = await person.waiting();
     await person.press(run.runId, "approve");
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     const agreeing = await begun({ answer: () => ({ action: "accept", content: { confirm: true } }) });
-    expect(checkedReport(await agreeing.asking()).asked).toBe("agreed_in_client");
+    expect(checkedReport(await agreeing.asking()).approval).toMatchObject({ decision: "approved", channel: "client" });
     expect(agreeing.browser.opened()).toEqual([]);
   });
 
@@ -161,7 +174,10 @@ describe("a decision on the page over stdio", () => {
     const report = checkedReport(result);
     expect(report.confirmation?.token).toMatch(/^.{40}$/);
     const done = await session.client.callTool("delete_targeting", { confirmation: report.confirmation?.token ?? "" });
-    expect(checkedReport(done)).toMatchObject({ status: "succeeded", asked: "agreed_by_token" });
+    expect(checkedReport(done)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "token" },
+    });
   });
 });
 
@@ -244,7 +260,10 @@ describe("targeting-mcp page", () => {
     expect(await there.waiting()).toMatchObject({ runId, actions: ["approve", "decline"] });
     const pressed = await Promise.all([there.press(runId, "approve"), here.press(runId, "approve")]);
     expect(pressed.map(({ status }) => status).sort()).toEqual([200, 409]);
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     expect(await session.deletions()).toBe(1);
   });
 
@@ -258,7 +277,7 @@ describe("targeting-mcp page", () => {
     const { runId } = await there.waiting();
     expect((await there.press(runId, "approve")).status).toBe(409);
     expect((await here.press(runId, "decline")).status).toBe(200);
-    expect(checkedReport(await answer).asked).toBe("declined_on_page");
+    expect(checkedReport(await answer).approval).toMatchObject({ decision: "declined", channel: "page" });
   });
 
   test("prints its link at a terminal alone", async () => {

@@ -199,7 +199,7 @@ export interface EffectPart {
 /** A decision about a run: by whom, where and when. */
 export interface Decided {
   readonly who: string;
-  readonly where: "client" | "view" | "page" | "token";
+  readonly where: "client" | "view" | "page" | "token" | "terminal";
   readonly at: number;
 }
 

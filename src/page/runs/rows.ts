@@ -1,7 +1,7 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
-import { askedWords } from "../../render/asked.ts";
+import { approvalOf, approvalWords } from "../../render/approval.ts";
 import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
@@ -87,7 +87,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingOfAnyKind(runId, shown.services);
-  const asked = isChangeRun(run) || isApproval(run) ? run.state.facts.asked : undefined;
+  const approval = isChangeRun(run) || isApproval(run) ? approvalOf(run.state.facts) : undefined;
   const { unknown, unattempted, pending } = state.counts();
   return {
     ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
@@ -95,7 +95,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     status: run.status(),
     counts: countsOf(state),
     updatedAt: changedAt(header, state),
-    decided: asked && askedWords(asked),
+    decided: approval && approvalWords(approval),
     standsStill: await standsStill(run, shown),
     ...(waiting
       ? await waitingParts(waiting, shown, to)

@@ -56,7 +56,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     plan.askedBy(asked);
     const started =
       asked === "agreed_in_client"
-        ? await startAgreed(header, plan, "client", context)
+        ? await startAgreed(header, plan, asked, context)
         : await changes.startOrFind(header, plan);
     return reportRun(started, context, hints, { tellsAsked: true });
   };

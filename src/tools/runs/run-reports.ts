@@ -3,7 +3,7 @@ import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
-import type { AskedOrDeclined } from "../../render/asked.ts";
+import { approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
@@ -39,7 +39,7 @@ export async function ownRun(
 }
 
 /** Who agreed to it anew, where a run was taken up again. */
-type AskedAnew = Pick<ReportedRun, "asked" | "tellsAsked">;
+type AskedAnew = Pick<ReportedRun, "approval" | "tellsAsked">;
 
 /**
  * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
@@ -109,6 +109,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const isAtRest = run.status() !== "running";
   const report = {
     ...state.facts,
+    approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
@@ -126,7 +127,7 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   const { facts } = approval.state;
   const { tool, input } = approval.header.call;
   const where = tool === "resume_run" ? `the run is ${input.about}` : `the report is at ${suiteReportUri(input.about)}`;
-  return { ...(facts.asked && { asked: facts.asked, notes: [where] }), ...pageReport(approval) };
+  return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
 }
 
 /** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
@@ -137,14 +138,11 @@ function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<Reporte
     return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
   }
   const { code, detail } = state.stopped?.reason ?? {};
-  const asked = code === "DECLINED" ? DECLINED_AT.get(String(detail?.where)) : undefined;
-  return asked && { asked, notes: [declinedNote(effect)] };
+  if (code !== "DECLINED") return undefined;
+  const { where, who } = detail ?? {};
+  if (where !== "page" && where !== "view") return { approval: declinedIn("client") };
+  return { approval: declinedIn(where, String(who)), notes: [declinedNote(effect)] };
 }
-
-const DECLINED_AT: ReadonlyMap<string, AskedOrDeclined> = new Map([
-  ["page", "declined_on_page"],
-  ["view", "declined_in_view"],
-]);
 
 /** A run of any kind as reports tell it, with its first results. */
 export function reported({ header, state, status }: Run, environment: "live" | "sandbox"): ReportedRun {

@@ -7,6 +7,7 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
+import { declinedIn } from "../../render/approval.ts";
 import { effectSentence, effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
@@ -94,17 +95,17 @@ export async function needsYes(
   });
 }
 
-/** The person said no: nothing is attempted, and that is no error. */
+/** The client declined: nothing is attempted, and that is no error. */
 export function notDone(call: WriteCall, plan: Plan, context: ToolContext): ToolAnswer {
   const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
     ...toldUnstarted(call, state, context),
     status: "cancelled",
-    asked: "declined_in_client",
+    approval: declinedIn("client"),
     nextSteps: [
-      "the person did not agree: nothing was changed; do not try again unless they ask for it",
-      ...(plan.losses.length > 0 ? [`they were shown: ${effectText(plan.losses)}`] : []),
+      "the client declined: nothing was changed; do not try again unless the person asks for it",
+      ...(plan.losses.length > 0 ? [`the question was: ${effectText(plan.losses)}`] : []),
     ],
   });
 }

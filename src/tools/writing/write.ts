@@ -15,7 +15,7 @@ import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
-import { startAgreed } from "./confirmation/deciding.ts";
+import { agreedNow, startAgreed } from "./confirmation/deciding.ts";
 import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
@@ -97,9 +97,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       start: async (asked, more) => {
         plan.askedBy(asked);
         const start = (header: ChangeHeader) =>
-          asked === "agreed_in_client"
-            ? startAgreed(header, plan, "client", context)
-            : changes.startOrFind(header, plan);
+          asked === "agreed_in_client" ? startAgreed(header, plan, asked, context) : changes.startOrFind(header, plan);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
       declined: () => ({ outcome: notDone(call, plan, context) }),
@@ -140,7 +138,8 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   const header = await changes.keep(call, caller, bytes, true);
   const mayStart = (plan: Plan): boolean => {
     const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
-    plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
+    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_in_client", context) };
+    else plan.askedBy("not_needed");
     return isAgreed || !needsConfirmation(plan);
   };
   const ask = isPage ? askLater(changes, context) : undefined;

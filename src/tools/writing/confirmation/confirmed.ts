@@ -17,7 +17,7 @@ import { needsYes } from "../planned.ts";
 import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
-import { startAgreed } from "./deciding.ts";
+import { agreedNow, startAgreed } from "./deciding.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
@@ -56,7 +56,8 @@ async function startConfirmed(
   const bytes = context.runs.part(header.runId, "input");
   const isAsAgreed = (plan: Plan): boolean => {
     const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
-    plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
+    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_by_token", context) };
+    else plan.askedBy("not_needed");
     return isAgreed || !needsConfirmation(plan);
   };
   await checkAllowed(header.call, bytes, context);
@@ -71,7 +72,7 @@ async function startConfirmed(
   }
   if (isAsAgreed(plan)) {
     const isAgreed = plan.facts.asked === "agreed_by_token";
-    const start = isAgreed ? startAgreed(header, plan, "token", context) : changes.startOrFind(header, plan);
+    const start = isAgreed ? startAgreed(header, plan, "agreed_by_token", context) : changes.startOrFind(header, plan);
     return reportStarted(await start, context);
   }
   const before = (await changes.runs.find(header.runId))?.state.facts.effect;

@@ -92,16 +92,25 @@ export function askedAt({ where }: Decider): Asked {
   return where === "view" ? "agreed_in_view" : "agreed_on_page";
 }
 
-/** Starts a run that a person agreed to in their client or by a token; where it was started before, gives that. */
+/** An approval that comes now through the client of a call, or with its token: for the report, and by whom. */
+export function agreedNow(
+  asked: Asked,
+  { person, caller, clock }: Pick<ToolContext, "person" | "caller" | "clock">,
+): { readonly asked: Asked; readonly decided: Decided } {
+  const where = asked === "agreed_by_token" ? "token" : "client";
+  return { asked, decided: { who: person ?? caller, where, at: clock.now() } };
+}
+
+/** Starts a run that was approved in the client or with a token; where it was started before, gives that. */
 export async function startAgreed(
   header: ChangeHeader,
   plan: Plan,
-  where: "client" | "token",
+  asked: "agreed_in_client" | "agreed_by_token",
   context: ToolContext,
 ): Promise<ChangeRun | undefined> {
   const changes = changesOf(context);
-  const decided = { who: context.person ?? context.caller, where, at: context.clock.now() };
-  plan.facts = { ...plan.facts, decided };
+  const { decided } = agreedNow(asked, context);
+  plan.askedBy(asked, decided);
   const started = await changes.start(header, plan);
   if (started === undefined) return changes.runs.find(header.runId);
   note(started, "approved", decided, context);

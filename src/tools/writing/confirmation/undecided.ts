@@ -9,6 +9,7 @@ import { ownReason } from "../../../runs/reasons.ts";
 import type { ToolContext } from "../../context.ts";
 import type { Undecided, UndecidedAnswer } from "../../definition.ts";
 import { type Given, toldUnstarted } from "../planned.ts";
+import { agreedNow } from "./deciding.ts";
 
 /**
  * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
@@ -48,7 +49,7 @@ export async function undecided(
       const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
       const isAgreed = (made: Plan): boolean => {
-        made.askedBy("agreed_in_client");
+        made.facts = { ...made.facts, ...agreedNow("agreed_in_client", context) };
         return lossDigest(made.losses) === digest || !needsConfirmation(made);
       };
       await changes.prepare(header, planning, isAgreed, { meanwhile: state });
