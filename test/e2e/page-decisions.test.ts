@@ -129,6 +129,56 @@ describe("a decision on the page over stdio", () => {
     expect(await session.deletions()).toBe(0);
   });
 
+  test("what is approved with a token says so on the page, can be declined there, and goes when the token expires", async () => {
+    const session = await begun({ env: { TARGETING_MCP_PAGE: "off" } });
+    const first = checkedReport(await session.asking());
+    expect(first.confirmation?.token).toBeDefined();
+    const page = browserOfTest();
+    startCommand(["page"], { ...session.environment, ...page.env, TARGETING_MCP_PAGE: "on" });
+    const person = await personAt(await page.address());
+    const run = await person.waiting();
+    expect(run).toMatchObject({ runId: first.runId, actions: ["decline"], waiting: { elsewhere: "token" } });
+    expect(run.waiting?.effect).toContain("deletes 1 targeting with 1 option");
+    expect(run.waiting?.parts).toEqual([expect.objectContaining({ title: "Targetings deleted", count: 1 })]);
+    expect(run.waiting?.expiresAt).toBe(Date.parse(first.confirmation?.expiresAt ?? ""));
+    expect((await person.press(run.runId, "approve")).status).toBe(409);
+    const status = (runId: string) => person.runs().find((one) => one.runId === runId)?.status;
+    await letPass(session.environment.TARGETING_MCP_STATE_DIR ?? "", 600_000);
+    await expect.poll(() => status(run.runId)).toBe("cancelled");
+    const late = await session.client.callTool("delete_targeting", { confirmation: first.confirmation?.token });
+    expect(textOf(late)).toContain("the confirmation has expired; nothing was done");
+
+    const second = checkedReport(await session.asking());
+    await expect.poll(() => status(second.runId ?? "")).toBe("needs_confirmation");
+    expect((await person.press(second.runId ?? "", "decline")).status).toBe(200);
+    const spent = await session.client.callTool("delete_targeting", { confirmation: second.confirmation?.token });
+    expect(spent.isError).toBe(true);
+    expect(await session.deletions()).toBe(0);
+  });
+
+  test("many runs that wait at once open one tab", async () => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "60000" } });
+    const names = ["One", "Two", "Three", "Four"];
+    const made = await session.write("create_targetings", { items: names.map((name) => ({ name })) });
+    const calls = made.results.map(({ _id }) => session.client.callTool("delete_targeting", { ids: [_id] }));
+    const person = await personAt(await session.browser.address());
+    const waiting = () => person.runs().filter((run) => run.waiting !== undefined);
+    await expect.poll(() => waiting().length).toBe(names.length);
+    for (const { runId } of waiting()) await person.press(runId, "decline");
+    await Promise.all(calls);
+    expect(session.browser.opened()).toHaveLength(1);
+  });
+
+  test("without a session / is a page that a person can read", async () => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
+    const answer = session.asking();
+    const { origin } = new URL(await session.browser.address());
+    const page = await fetch(origin);
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(decodeURIComponent(await page.text())).toContain("This page is opened by the server itself");
+    await answer;
+  });
+
   test("without a decision within the wait there is no token, and get_run goes on waiting", async () => {
     const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1500" } });
     const answer = session.asking();

@@ -18,11 +18,12 @@ export const waits = z.object({
     z.object({
       title: z.string(),
       count: z.number(),
-      objects: z.array(z.object({ name: z.string(), says: z.string() })),
+      objects: z.array(z.object({ name: z.string(), _id: z.string().exactOptional(), says: z.string() })),
     }),
   ),
   until: z.number(),
   stale: z.string().exactOptional(),
+  elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
 /** A decision about a run, as it is read back. */

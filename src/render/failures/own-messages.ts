@@ -178,7 +178,13 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   WITHDRAWN: () => ({ message: "the run was cancelled before it was started: nothing was sent", remedy: AGAIN }),
   UNDONE: () => ({ message: "the run was undone before this was sent", remedy: AGAIN }),
-  NOT_DECIDED: () => ({ message: "nobody decided on it within 24 hours: nothing was sent", remedy: AGAIN }),
+  NOT_DECIDED: ({ elsewhere }) => ({
+    message:
+      elsewhere === undefined
+        ? "nobody decided on it within 24 hours: nothing was sent"
+        : "nobody approved it before its question expired: nothing was sent",
+    remedy: AGAIN,
+  }),
   DECLINED: () => ({
     message: "it was declined: nothing was sent",
     remedy: "Do not try again unless the person asks for it.",

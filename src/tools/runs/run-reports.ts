@@ -20,6 +20,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
 import { askFor } from "../writing/confirmation/confirmation-token.ts";
 import { endedWhereTooLate } from "../writing/confirmation/deciding.ts";
+import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
@@ -117,7 +118,8 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const losses = context.changes?.asks(run);
   if (losses === undefined) return { ...report, ...onPage };
   const planned = { run: header.runId, digest: lossDigest(losses) };
-  const confirmation = await askFor(planned, effectText(losses), context);
+  const effect = await effectOf(header, { losses, objects: state.objects }, context);
+  const confirmation = await askFor(planned, effectText(effect), context);
   // A plan that was to be applied waits as a plan.
   return { ...report, tool: header.call.tool, status: "needs_confirmation", confirmation };
 }
@@ -133,7 +135,7 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
 /** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
 function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
-  if (status() === "needs_confirmation" && waits !== undefined) {
+  if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {
     const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };
     return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
   }
