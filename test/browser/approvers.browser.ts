@@ -41,9 +41,11 @@ test("by keyboard alone a person logs in, and approves what another caller asked
     await page.keyboard.press("Enter");
     await page.getByText("Sports fans").first().waitFor();
     const said = await page.locator("main").innerText();
-    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"]) expect(said).toContain(text);
+    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"])
+      expect(said).toContain(text);
     expect(await server.isThere()).toBe(true);
     await tabTo(page, "Approve");
+    await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await page.getByText(NOTHING_WAITS).waitFor();
     expect(checkedReport(await answer)).toMatchObject({
@@ -202,7 +204,7 @@ test("a run of keys that only the server had that ended says so, and cannot be a
     async (page) => {
       await logIn(page, TOKENS.chief);
       await button(page, "Approve").waitFor();
-      expect(await button(page, "Approve").isEnabled()).toBe(true);
+      await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
       server.child.kill("SIGKILL");
       await server.exited;
       await startHttp(server.environment, ["--port", port]);

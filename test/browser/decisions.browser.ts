@@ -65,6 +65,39 @@ test("declined: nothing is sent", async () => {
   });
 });
 
+test("all of many deletions are shown by pages, and found by their names", async () => {
+  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
+  const many = Array.from({ length: 230 }, (_, at) => ({
+    _id: `01HZZZZZZZZZZZZZZZZZZZZ${String(at).padStart(3, "0")}`,
+    targeting: session.targetingId,
+    name: `Model ${String(at + 1).padStart(4, "0")}`,
+    contexts: [],
+  }));
+  await session.control("/seed", { options: many });
+  const asked = session.ask(many.map(({ _id }) => _id));
+  await onPage(await session.browser.address(), async (page) => {
+    await asked;
+    await page.getByText("and 210 more").waitFor();
+    expect(await page.getByText(/^Model \d+$/).count()).toBe(20);
+    await button(page, "Show all").click();
+    await page.getByText("1 to 100 of 230").waitFor();
+    await button(page, "Next").click();
+    await button(page, "Next").click();
+    await page.getByText("201 to 230 of 230").waitFor();
+    expect(
+      await page
+        .getByText(/^Model \d+$/)
+        .last()
+        .innerText(),
+    ).toBe("Model 0230");
+    await page.getByLabel("Search: Options deleted").fill("model 0217");
+    await expect.poll(() => page.getByText(/^Model \d+$/).allInnerTexts()).toEqual(["Model 0217"]);
+    await page.getByLabel("Search: Options deleted").fill("nothing like it");
+    await page.getByText("Nothing has this in its name.").waitFor();
+    expect(await findingsOfAxe(page)).toEqual([]);
+  });
+});
+
 test("a page that is open is told that its link was tried again", async () => {
   const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
   const answer = session.ask();
@@ -219,6 +252,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Approve").waitFor();
     await tabTo(page, "Approve");
+    await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     expect((await answer).structuredContent).toMatchObject({ status: "succeeded" });
     await page.reload();
@@ -236,6 +270,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await tabTo(page, "Approvals");
     await page.keyboard.press("Enter");
     await tabTo(page, "Decline");
+    await expect.poll(() => button(page, "Decline").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await page.getByText("No run waits for a decision.").waitFor();
   });

@@ -128,7 +128,7 @@ test("what is approved after a while is followed request by request, and Cancel 
     // The view waits for a decision that is made elsewhere.
     await expect.poll(() => calls).toContain("get_run");
     await button(frame, "Approve").click();
-    await frame.getByText("Requests: 1 of 2 sent").waitFor();
+    await frame.getByText("1 request sent.").waitFor();
     await frame.getByText("running", { exact: true }).waitFor();
     await button(frame, "Cancel").click();
     await frame.getByText("The run has ended: cancelled.").waitFor();
@@ -190,6 +190,7 @@ test("names are text, everything goes by keyboard, and the host learns the heigh
       await page.keyboard.press("Tab");
       if ((await frame.evaluate("document.activeElement.innerText")) === "Decline") break;
     }
+    await expect.poll(() => button(frame, "Decline").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await frame.getByText("The run has ended: cancelled.").waitFor();
   });

@@ -2,7 +2,7 @@ import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { thousands } from "../../platform/thousands.ts";
-import { approvalOf, approvalWords } from "../../render/approval.ts";
+import { approvalWords } from "../../render/approval.ts";
 import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
@@ -12,6 +12,7 @@ import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts } from "../../runs/report.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
+import { approvalOfRun } from "../../tools/runs/run-reports.ts";
 import { waitingAnywhere } from "../../tools/writing/confirmation/deciding.ts";
 import {
   type EffectObjects,
@@ -33,7 +34,7 @@ const MOST_RUNS = 500;
 /** The most objects of a kind that a row or a page of them holds. */
 const MOST_OBJECTS = 100;
 /** Why this process cannot carry out what a person asks for a run. */
-export const ENDED = "The server that requested this is no longer running: ask the agent again.";
+export const ENDED = "The server that asked has ended: ask the agent again.";
 /** Why a run that waits cannot be approved any more. */
 export const STALE = "Changed since it was planned.";
 /** Why nothing happens to a run that was begun. */
@@ -100,7 +101,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingAnywhere(runId, shown.services);
-  const approval = isChangeRun(run) || isApproval(run) ? approvalOf(run.state.facts) : undefined;
+  const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
   const { unknown, unattempted, pending } = state.counts();
   return {
     ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },

@@ -15,7 +15,7 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
   if (wayBack !== undefined) {
     const goes = losses.length === 0 ? "" : ` ${effectSentence(losses)}`;
     return {
-      sentence: `This takes back run ${wayBack.undoes}: ${undoCounts(wayBack.rows)}.${goes}`,
+      sentence: `Takes back run ${wayBack.undoes}: ${undoCounts(wayBack.rows)}.${goes}`,
       parts: [...lossParts(losses), ...undoParts(wayBack.rows, document)],
     };
   }

@@ -3,7 +3,7 @@ import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
-import { approvalOf, declinedIn } from "../../render/approval.ts";
+import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
@@ -12,7 +12,7 @@ import { toldFailures } from "../../render/failures/failures.ts";
 import { declinedNote, staleNote } from "../../render/page-words.ts";
 import { savedText } from "../../render/reading.ts";
 import type { Run } from "../../runs/kind.ts";
-import { changedAt } from "../../runs/outcome.ts";
+import { changedAt, type Reason } from "../../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
 import type { ToolContext } from "../context.ts";
@@ -139,11 +139,20 @@ function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<Reporte
     const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };
     return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
   }
-  const { code, detail } = state.stopped?.reason ?? {};
-  if (code !== "DECLINED") return undefined;
-  const { where, who } = detail ?? {};
-  if (where !== "page" && where !== "view") return { approval: declinedIn("client") };
-  return { approval: declinedIn(where, String(who)), notes: [declinedNote(effect)] };
+  const declined = declinedBy(state.stopped?.reason);
+  return declined && { approval: declined, ...(declined.by !== undefined && { notes: [declinedNote(effect)] }) };
+}
+
+/** Who declined a run, where it ended by that. */
+function declinedBy(reason: Reason | undefined): Approval | undefined {
+  if (reason?.code !== "DECLINED") return undefined;
+  const { where, who } = reason.detail ?? {};
+  return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
+}
+
+/** Who approved or declined a run, and where; undefined where it has no approval. */
+export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
+  return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
 /** A run of any kind as reports tell it, with its first results. */

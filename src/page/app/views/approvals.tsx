@@ -53,7 +53,7 @@ function ApprovalCard({ run, now }: Card) {
         {tool} {targeting?.name !== undefined && <Text of={targeting.name} />}
       </h2>
       <p>
-        Requested by <Text of={caller} />
+        Asked by <Text of={caller} />
         {project !== undefined && (
           <>
             , project <Text of={project} />

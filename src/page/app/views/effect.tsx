@@ -35,7 +35,7 @@ export function Effect({ runId, waiting, most = MOST_OBJECTS, isOver = false, is
     <>
       {ended && (
         <p class="warning" {...(stale === undefined && { id: whyOf(runId) })}>
-          The server that requested this is no longer running: ask the agent again
+          The server that asked has ended: ask the agent again
         </p>
       )}
       {stale !== undefined && (
@@ -131,7 +131,7 @@ function Found({ isAll, from, total, shown }: FoundProps) {
     return total === 0 ? (
       <p>Nothing has this in its name.</p>
     ) : (
-      <Steps from={from} total={total} rows={MOST_OBJECTS} of="found" />
+      <Steps from={from} first={Math.max(0, from.value)} total={total} rows={MOST_OBJECTS} of="found" />
     );
   }
   if (shown >= total) return null;

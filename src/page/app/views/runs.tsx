@@ -22,7 +22,7 @@ function RunTable() {
       <h1>Runs</h1>
       <Table
         caption="Runs"
-        heads={["Tool", "Status", "Progress", "Targeting", "Started", "Requested by"]}
+        heads={["Tool", "Status", "Progress", "Targeting", "Started", "Asked by"]}
         className="runs"
       >
         {shown.map(({ runId, startedAt, tool, targeting, status, counts, caller }) => (
@@ -72,7 +72,7 @@ function OneRun({ id }: { readonly id: string }) {
         Run {run.runId}, <Time at={run.startedAt} />
         {run.caller !== undefined && (
           <>
-            , requested by <Text of={run.caller} />
+            , asked by <Text of={run.caller} />
           </>
         )}
         . <a href="#/runs">All runs</a>
