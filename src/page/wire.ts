@@ -91,16 +91,30 @@ export interface Waiting {
   readonly expiresAt: number;
   /** What has changed since it was planned, one sentence each; it cannot be approved then. */
   readonly stale?: readonly string[] | undefined;
+  /** Where it is approved instead of here; it goes when that ends. */
+  readonly elsewhere?: "client" | "token" | undefined;
   /** The server that asked has ended: nothing could drive the run. */
   readonly ended?: boolean | undefined;
 }
 
 /** What a run does to the objects of one kind, e.g. `Options deleted`. */
-interface EffectPart {
+export interface EffectPart {
   readonly title: string;
   readonly count: number;
-  /** The first ones, each with what is said about it, e.g. `12 Context IDs`. */
-  readonly objects: readonly { readonly name: string; readonly says?: string }[];
+  /** The first ones. */
+  readonly objects: readonly EffectObject[];
+}
+
+/** An object, and what is said about it, e.g. `12 Context IDs`. */
+interface EffectObject {
+  readonly name: string;
+  readonly says?: string;
+}
+
+/** The answer of `GET /page/runs/{runId}/effect?part=N&search=TEXT&from=N`: a page of the objects that fit, of all. */
+export interface EffectObjects {
+  readonly objects: readonly EffectObject[];
+  readonly total: number;
 }
 
 /** One run with everything beneath its row: the answer of `GET /page/runs/{runId}`. */

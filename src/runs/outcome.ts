@@ -23,7 +23,13 @@ export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 export type Did = "created" | "changed" | "deleted" | "same";
 
 /** Who confirmed a run, and where. */
-export type Asked = "agreed_in_client" | "agreed_in_view" | "agreed_on_page" | "agreed_by_token" | "not_needed";
+export type Asked =
+  | "agreed_in_client"
+  | "agreed_in_view"
+  | "agreed_on_page"
+  | "agreed_by_token"
+  | "agreed_in_terminal"
+  | "not_needed";
 
 /** A name as it was given, and the one that it was taken for, whatever its case and the spaces at its ends. */
 export interface TakenName {

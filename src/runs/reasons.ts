@@ -27,7 +27,7 @@ export const OWN_CODES = {
   WITHDRAWN: "the run was cancelled before it was started",
   UNDONE: "the run was undone before this was sent",
   NOT_DECIDED: "nobody decided on the run within the time that it waits",
-  DECLINED: "the person who was asked did not agree",
+  DECLINED: "it was declined",
   INTERRUPTED: "the run stopped before this was sent",
   RUN_ENDED: "an earlier request ended the run before this was sent",
   PARTLY_APPLIED: "a part was applied, and the rest not yet",

@@ -26,7 +26,7 @@ export interface DecisionLine {
   readonly at: string;
   readonly runId: string;
   readonly decision: "approved" | "declined";
-  readonly where: "client" | "view" | "page" | "token";
+  readonly where: "client" | "view" | "page" | "token" | "terminal";
   /** Who decided: the user of this machine, the entry of the access file, or the issuer and subject. */
   readonly who: string;
   /** Who asked for it. */

@@ -41,18 +41,23 @@ test("by keyboard alone a person logs in, and approves what another caller asked
     await page.keyboard.press("Enter");
     await page.getByText("Sports fans").first().waitFor();
     const said = await page.locator("main").innerText();
-    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"]) expect(said).toContain(text);
+    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"])
+      expect(said).toContain(text);
     expect(await server.isThere()).toBe(true);
     await tabTo(page, "Approve");
+    await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await page.getByText(NOTHING_WAITS).waitFor();
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     expect(await server.isThere()).toBe(false);
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
     await tabTo(page, "delete_targeting");
     await page.keyboard.press("Enter");
-    await page.getByText("A person agreed to this on the page.").waitFor();
+    await page.getByText("Approved on the page by ").waitFor();
   });
 });
 
@@ -76,7 +81,10 @@ test("a token that approves nothing, and one that nobody has, are refused with t
     },
     { mayLog: /Failed to load resource.*(401|403)/ },
   );
-  expect(checkedReport(await answer)).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+  expect(checkedReport(await answer)).toMatchObject({
+    status: "cancelled",
+    approval: { decision: "declined", channel: "page" },
+  });
   expect(await server.isThere()).toBe(true);
 });
 
@@ -129,7 +137,10 @@ test("two servers on one state folder show the same run; one decision counts, an
     },
     REFUSED,
   );
-  expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  expect(checkedReport(await answer)).toMatchObject({
+    status: "succeeded",
+    approval: { decision: "approved", channel: "page" },
+  });
 });
 
 test("a server that starts again knows the session: the page comes back by itself, and decides", async () => {
@@ -193,7 +204,7 @@ test("a run of keys that only the server had that ended says so, and cannot be a
     async (page) => {
       await logIn(page, TOKENS.chief);
       await button(page, "Approve").waitFor();
-      expect(await button(page, "Approve").isEnabled()).toBe(true);
+      await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
       server.child.kill("SIGKILL");
       await server.exited;
       await startHttp(server.environment, ["--port", port]);

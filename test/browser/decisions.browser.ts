@@ -22,10 +22,13 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Approve").click();
     await page.getByText("No run waits for a decision.").waitFor();
-    expect((await answer).structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect((await answer).structuredContent).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     await page.getByRole("link", { name: "delete_options" }).click();
-    await page.getByText("A person agreed to this on the page.").waitFor();
+    await page.getByText("Approved on the page by ").waitFor();
     const downloading = page.waitForEvent("download");
     await page.getByRole("link", { name: "What was taken away" }).click();
     const removed = await readFile(await (await downloading).path(), "utf8");
@@ -54,8 +57,44 @@ test("declined: nothing is sent", async () => {
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Decline").click();
     await page.getByText("No run waits for a decision.").waitFor();
-    expect((await answer).structuredContent).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+    expect((await answer).structuredContent).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "page" },
+    });
     expect(await session.writesSent()).toEqual([]);
+  });
+});
+
+test("all of many deletions are shown by pages, and found by their names", async () => {
+  const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
+  const many = Array.from({ length: 230 }, (_, at) => ({
+    _id: `01HZZZZZZZZZZZZZZZZZZZZ${String(at).padStart(3, "0")}`,
+    targeting: session.targetingId,
+    name: `Model ${String(at + 1).padStart(4, "0")}`,
+    contexts: [],
+  }));
+  await session.control("/seed", { options: many });
+  const asked = session.ask(many.map(({ _id }) => _id));
+  await onPage(await session.browser.address(), async (page) => {
+    await asked;
+    await page.getByText("and 210 more").waitFor();
+    expect(await page.getByText(/^Model \d+$/).count()).toBe(20);
+    await button(page, "Show all").click();
+    await page.getByText("1 to 100 of 230").waitFor();
+    await button(page, "Next").click();
+    await button(page, "Next").click();
+    await page.getByText("201 to 230 of 230").waitFor();
+    expect(
+      await page
+        .getByText(/^Model \d+$/)
+        .last()
+        .innerText(),
+    ).toBe("Model 0230");
+    await page.getByLabel("Search: Options deleted").fill("model 0217");
+    await expect.poll(() => page.getByText(/^Model \d+$/).allInnerTexts()).toEqual(["Model 0217"]);
+    await page.getByLabel("Search: Options deleted").fill("nothing like it");
+    await page.getByText("Nothing has this in its name.").waitFor();
+    expect(await findingsOfAxe(page)).toEqual([]);
   });
 });
 
@@ -140,7 +179,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
     },
     REFUSED,
   );
-  expect((await answer).structuredContent).toMatchObject({ asked: "agreed_on_page" });
+  expect((await answer).structuredContent).toMatchObject({ approval: { decision: "approved", channel: "page" } });
   expect(await session.writesSent()).toEqual(["deleteOptions"]);
 });
 
@@ -213,6 +252,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "Approve").waitFor();
     await tabTo(page, "Approve");
+    await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     expect((await answer).structuredContent).toMatchObject({ status: "succeeded" });
     await page.reload();
@@ -230,6 +270,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await tabTo(page, "Approvals");
     await page.keyboard.press("Enter");
     await tabTo(page, "Decline");
+    await expect.poll(() => button(page, "Decline").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await page.getByText("No run waits for a decision.").waitFor();
   });

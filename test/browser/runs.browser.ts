@@ -1,3 +1,4 @@
+import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
 import { rowNames, withBrowser } from "./browser.ts";
 import { serveMadeRuns } from "./made-runs.ts";
@@ -12,6 +13,10 @@ const linesOf = (text: string) => `{
   range.selectNodeContents(holders.at(-1));
   new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
 }`;
+
+/** The run that waits, once it was approved. */
+const { waiting: _, ...ROW } = WAITING.run;
+const RUNNING_NOW = { ...ROW, status: "running", actions: ["cancel"] } as const;
 
 const ALL = [WAITING, STALE, ENDED, RUNNING, PARTIAL];
 
@@ -37,8 +42,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     await first.getByRole("button", { name: "Decline", exact: true }).click();
     await page.getByText("Declined.").waitFor();
     expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}", "/page/runs/01WAITING/decline {}"]);
-    const { waiting: _, ...row } = WAITING.run;
-    made.put({ ...row, status: "running", actions: ["cancel"] });
+    made.put(RUNNING_NOW);
     await page.locator("[aria-live=polite]").getByText("2 runs wait for a decision").waitFor();
     expect(await page.locator("main script, main img").count()).toBe(0);
   });
@@ -57,6 +61,113 @@ test("the page of a run that waits names more of what goes than the list of appr
   });
 });
 
+/** The middle of a button, where a person points. */
+async function middleOf(button: Locator): Promise<{ readonly x: number; readonly y: number }> {
+  const { x = 0, y = 0, width = 0, height = 0 } = (await button.boundingBox()) ?? {};
+  return { x: x + width / 2, y: y + height / 2 };
+}
+
+test("two clicks at one spot approve one run: its card stays where it is, and so does the next one", async () => {
+  const other = { ...WAITING, run: { ...WAITING.run, runId: "01OTHER", startedAt: WAITING.run.startedAt - 1000 } };
+  const made = await serveMadeRuns({ details: [WAITING, other] });
+  await onPage(made.url, async (page) => {
+    await page.setViewportSize({ width: 1280, height: 2000 });
+    const [first, second] = [page.getByRole("article").nth(0), page.getByRole("article").nth(1)];
+    const approve = first.getByRole("button", { name: "Approve", exact: true });
+    await expect.poll(() => approve.isEnabled()).toBe(true);
+    const [spot, place] = [await middleOf(approve), await second.boundingBox()];
+    await page.mouse.click(spot.x, spot.y);
+    await page.getByText("Approved.").waitFor();
+    made.put(RUNNING_NOW);
+    await first.getByText("running", { exact: true }).waitFor();
+    await page.mouse.click(spot.x, spot.y);
+    expect(await page.getByRole("article").count()).toBe(2);
+    expect(await second.boundingBox()).toEqual(place);
+    // Nothing has moved, so that the next one is decided on at once.
+    await second.getByRole("button", { name: "Decline", exact: true }).click({ timeout: 10_000 });
+    await expect.poll(() => made.asked).toEqual(["/page/runs/01WAITING/approve {}", "/page/runs/01OTHER/decline {}"]);
+  });
+});
+
+test("for a second after a card came or moved, decisions are ignored", async () => {
+  const other = { ...WAITING, run: { ...WAITING.run, runId: "01OTHER", startedAt: WAITING.run.startedAt - 1000 } };
+  const made = await serveMadeRuns({ details: [WAITING, other] });
+  await onPage(made.url, async (page) => {
+    await page.setViewportSize({ width: 1280, height: 2000 });
+    await page.clock.install();
+    await page.reload();
+    const approve = page.getByRole("article").nth(1).getByRole("button", { name: "Approve", exact: true });
+    await approve.waitFor();
+    await page.clock.pauseAt(Number(await page.evaluate("Date.now()")) + 1000);
+    await page.clock.runFor(1000);
+    expect(await approve.isEnabled()).toBe(true);
+    const { waiting } = WAITING.run;
+    if (waiting === undefined) throw new Error("the run does not wait");
+    made.put({ ...WAITING.run, waiting: { ...waiting, undoable: [...waiting.undoable, "One more line."] } });
+    await page.getByText("One more line.").waitFor();
+    const press = async () => {
+      const spot = await middleOf(approve);
+      await page.mouse.click(spot.x, spot.y);
+    };
+    await press();
+    await page.getByText("The page changed a moment ago, so nothing was decided.").waitFor();
+    await page.clock.runFor(999);
+    await press();
+    expect(made.asked).toEqual([]);
+    await page.clock.runFor(1);
+    await press();
+    await expect.poll(() => made.asked).toEqual(["/page/runs/01OTHER/approve {}"]);
+  });
+});
+
+test("what came of a button is not said of another run, and nothing failed fills a bar", async () => {
+  const counts = { ...PARTIAL.run.counts, items: 60, succeeded: 0, failed: 60 };
+  const failed = { ...PARTIAL, run: { ...PARTIAL.run, runId: "01FAILED", status: "failed", counts } } as const;
+  const made = await serveMadeRuns({ details: [WAITING, failed] });
+  await onPage(made.url, async (page) => {
+    await page.getByRole("button", { name: "Decline", exact: true }).click();
+    await page.getByText("Declined. (delete_options, Spring)").waitFor();
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    await page.getByRole("link", { name: "apply_plan" }).click();
+    await page.getByText("0 of 60, 60 failed").waitFor();
+    expect(await page.getByText("Declined.").count()).toBe(0);
+    expect(await page.getByRole("progressbar").getAttribute("value")).toBe("0");
+    await page.getByText("3 requests sent, 1 of them a retry.").waitFor();
+  });
+});
+
+test("what is approved elsewhere says where, has no Approve, and goes when that ends", async () => {
+  const { waiting } = WAITING.run;
+  if (waiting === undefined) throw new Error("the run does not wait");
+  const run = { ...WAITING.run, actions: ["decline"], waiting: { ...waiting, elsewhere: "token" } } as const;
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
+  await onPage(made.url, async (page) => {
+    await page.getByText("The agent holds a confirmation token for this: it is approved there, not here.").waitFor();
+    await page.getByText("Deletes 3 options of Spring").waitFor();
+    expect(await page.getByRole("button", { name: "Approve", exact: true }).count()).toBe(0);
+    made.put({ ...ROW, status: "cancelled", actions: [] });
+    await page.getByText("No run waits for a decision.").waitFor();
+    expect(await page.getByRole("article").count()).toBe(0);
+  });
+});
+
+test("nothing is decided on a page whose server has ended", async () => {
+  const made = await serveMadeRuns({ details: [WAITING] });
+  await onPage(
+    made.url,
+    async (page) => {
+      const approve = page.getByRole("button", { name: "Approve", exact: true });
+      await expect.poll(() => approve.isEnabled()).toBe(true);
+      made.end();
+      await page.getByText("The server of this page has ended. You can close the page.").waitFor();
+      expect(await approve.isDisabled()).toBe(true);
+      expect(await page.getByRole("button", { name: "Decline", exact: true }).isDisabled()).toBe(true);
+      await page.getByText("This page has lost its server, so that nothing can be decided here.").waitFor();
+    },
+    { mayLog: /Failed to load resource/ },
+  );
+});
+
 test("a stale run, and one whose server has ended, say so and cannot be approved", async () => {
   const made = await serveMadeRuns({ details: [STALE, ENDED] });
   await onPage(made.url, async (page) => {
@@ -66,7 +177,7 @@ test("a stale run, and one whose server has ended, say so and cannot be approved
     await ended.getByText("The server that asked has ended: ask the agent again").waitFor();
     for (const run of [stale, ended]) {
       expect(await run.getByRole("button", { name: "Approve", exact: true }).isDisabled()).toBe(true);
-      expect(await run.getByRole("button", { name: "Decline", exact: true }).isEnabled()).toBe(true);
+      await expect.poll(() => run.getByRole("button", { name: "Decline", exact: true }).isEnabled()).toBe(true);
     }
   });
 });
@@ -160,7 +271,7 @@ test("an address that names no run says so, also where it is malformed", async (
 test("a button that is pressed twice acts once", async () => {
   const made = await serveMadeRuns({ details: [WAITING] });
   await onPage(made.url, async (page) => {
-    await page.getByRole("article").waitFor();
+    await expect.poll(() => page.getByRole("button", { name: "Approve", exact: true }).isEnabled()).toBe(true);
     await page.evaluate("{ const one = document.querySelector('button.approve'); one.click(); one.click(); }");
     await page.getByText("Approved.").waitFor();
     expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}"]);
@@ -175,6 +286,7 @@ test("a decision is made by keyboard alone", async () => {
       await page.keyboard.press("Tab");
       if ((await page.evaluate("document.activeElement.innerText")) === "Approve") break;
     }
+    await expect.poll(() => page.getByRole("button", { name: "Approve", exact: true }).isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await page.getByText("Approved.").waitFor();
     expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}"]);

@@ -94,7 +94,7 @@ describe.each(HOSTS)("a view over %s", (_, begin) => {
       await frame.getByText("Sports fans").first().waitFor();
       await button(frame, "Approve").click();
       await frame.getByText("The run has ended: succeeded.").waitFor();
-      await frame.getByText("A person agreed to this in the view.").waitFor();
+      await frame.getByText("Approved in the view by ").waitFor();
       expect(await frame.getByRole("table", { name: "Counts" }).innerText()).toContain("1");
       expect(await button(frame, "Approve").count()).toBe(0);
       expect(calls).toContain("decide_run");
@@ -128,7 +128,7 @@ test("what is approved after a while is followed request by request, and Cancel 
     // The view waits for a decision that is made elsewhere.
     await expect.poll(() => calls).toContain("get_run");
     await button(frame, "Approve").click();
-    await frame.getByText("Requests: 1 of 2 sent").waitFor();
+    await frame.getByText("1 request sent.").waitFor();
     await frame.getByText("running", { exact: true }).waitFor();
     await button(frame, "Cancel").click();
     await frame.getByText("The run has ended: cancelled.").waitFor();
@@ -167,7 +167,7 @@ test("a view that is shown again decides nothing a second time", async () => {
     await button(frame, "Approve")
       .click({ timeout: 1000 })
       .catch(() => undefined);
-    const refused = frame.getByText("A person said no to this in the view.");
+    const refused = frame.getByText("Declined in the view by ");
     await refused.or(frame.getByText("The run has ended: cancelled.")).first().waitFor();
     expect(await button(frame, "Approve").count()).toBe(0);
   });
@@ -190,6 +190,7 @@ test("names are text, everything goes by keyboard, and the host learns the heigh
       await page.keyboard.press("Tab");
       if ((await frame.evaluate("document.activeElement.innerText")) === "Decline") break;
     }
+    await expect.poll(() => button(frame, "Decline").isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await frame.getByText("The run has ended: cancelled.").waitFor();
   });

@@ -36,7 +36,10 @@ test("npm run cluster: a killed replica is not missed, and Ctrl-C leaves nothing
   });
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
   const gone = await client.callTool({ name: "delete_targeting", arguments: { names: ["Spring"] } });
-  expect(gone.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_in_client" });
+  expect(gone.structuredContent).toMatchObject({
+    status: "succeeded",
+    approval: { decision: "approved", channel: "client" },
+  });
   expect(asked).toEqual([expect.stringContaining("Spring")]);
   await client.close();
   process.kill(Number(replica), "SIGKILL");

@@ -35,5 +35,8 @@ test("on a shared store the page shows and decides the runs of this user of this
   expect(there.runs().map(({ tool }) => tool)).toEqual(["delete_targeting", "create_targetings"]);
   expect((await there.press(String(theirs.structuredContent?.runId), "cancel")).status).toBe(404);
   expect((await there.press(run.runId, "approve")).status).toBe(200);
-  expect((await answer).structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  expect((await answer).structuredContent).toMatchObject({
+    status: "succeeded",
+    approval: { decision: "approved", channel: "page" },
+  });
 });

@@ -9,16 +9,16 @@ type Client = Awaited<ReturnType<AskingWorld["connect"]>>;
 
 /** What is said by what there is to ask by. The page comes first, since it shows what waits in a view, too. */
 const ALL = {
-  page: "agreed_on_page",
-  view: "agreed_in_view",
-  client: "agreed_in_client",
-  token: "agreed_by_token",
+  page: "approved: page",
+  view: "approved: view",
+  client: "approved: client",
+  token: "approved: token",
   none: "refused",
 } as const;
 type Channel = keyof typeof ALL;
 const CHANNELS = Object.keys(ALL).filter((name): name is Channel => Object.hasOwn(ALL, name));
 /** No view shows it: it goes on to the next channel, which is the token here. */
-const NOT_IN_VIEWS = { ...ALL, view: "agreed_by_token" } as const;
+const NOT_IN_VIEWS = { ...ALL, view: "approved: token" } as const;
 
 /** Where each call that needs a yes gets it, by what is there to ask by. */
 const TABLE: Readonly<Record<string, Readonly<Record<Channel, string>>>> = {
@@ -50,7 +50,7 @@ const made = z.looseObject({ runId: z.string() });
 const suite = z.looseObject({ suiteId: z.string() });
 const told = z.looseObject({
   status: z.string().optional(),
-  asked: z.string().optional(),
+  approval: z.looseObject({ decision: z.string(), channel: z.string().optional(), by: z.string() }).optional(),
   confirmation: z.looseObject({ token: z.string().optional() }).optional(),
 });
 
@@ -121,8 +121,9 @@ const callsOf = (client: Client, calls: readonly Asking[]) =>
 
 /** Where a call says that a person agreed; its whole answer where it was not carried out. */
 function askedOf({ structuredContent, content, isError }: ViewResult): string {
-  const { asked } = told.parse(structuredContent ?? {});
-  return isError === true || asked === undefined ? JSON.stringify(content) : asked;
+  const { approval } = told.parse(structuredContent ?? {});
+  if (isError === true || approval === undefined) return JSON.stringify(content);
+  return `${approval.decision}: ${approval.channel}`;
 }
 
 async function inClient({ connect }: AskingWorld): Promise<Ask> {

@@ -109,7 +109,7 @@ describe("resume_run of a deletion", () => {
   test("goes on while the yes is fresh", async () => {
     const { runId, again } = await interruptedDeletion(TEN_MINUTES / 2);
     const resumed = await call(await again(), "resume_run", { runId });
-    expect(resumed).toMatchObject({ ...FINISHED, asked: "not_needed" });
+    expect(resumed).toMatchObject({ ...FINISHED, approval: { decision: "not_needed" } });
   });
 
   test("asks anew after ten minutes, and takes no other yes for it", async () => {
@@ -130,9 +130,12 @@ describe("resume_run of a deletion", () => {
     expect(await service.count("deleteOptions")).toBe(1);
     const { token: confirmation } = asked.confirmation;
     const agreed = await call(client, "resume_run", { runId, confirmation });
-    expect(agreed).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
+    expect(agreed).toMatchObject({ ...FINISHED, approval: { decision: "approved", channel: "token" } });
     // It stands in what is kept of the run, so that later looks at it tell the same.
-    expect(await call(client, "get_run", { runId })).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
+    expect(await call(client, "get_run", { runId })).toMatchObject({
+      ...FINISHED,
+      approval: { decision: "approved", channel: "token" },
+    });
     expect(await service.count("deleteOptions")).toBe(2);
   });
 
@@ -149,11 +152,17 @@ describe("resume_run of a deletion", () => {
     const resumed = await client.callTool("resume_run", { runId });
     const { structuredContent } = resumed;
     if (said.action === "accept") {
-      expect(structuredContent).toMatchObject({ ...FINISHED, asked: "agreed_in_client" });
-      expect(await call(client, "get_run", { runId })).toMatchObject({ ...FINISHED, asked: "agreed_in_client" });
+      expect(structuredContent).toMatchObject({ ...FINISHED, approval: { decision: "approved", channel: "client" } });
+      expect(await call(client, "get_run", { runId })).toMatchObject({
+        ...FINISHED,
+        approval: { decision: "approved", channel: "client" },
+      });
     } else {
-      expect(structuredContent).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
-      expect(textOf(resumed)).toMatch(/A person said no to this in the client[\s\S]*they were shown: .*150 deletions/);
+      expect(structuredContent).toMatchObject({
+        status: "cancelled",
+        approval: { decision: "declined", channel: "client" },
+      });
+      expect(textOf(resumed)).toMatch(/The client declined\.[\s\S]*the question was: .*150 deletions/);
     }
     expect(asked).toEqual([expect.stringContaining("150 deletions")]);
     expect(await service.count("deleteOptions")).toBe(said.action === "accept" ? 2 : 1);
@@ -194,5 +203,5 @@ test("resume_run of Context IDs that a person agreed to take away asks anew afte
   expect(await service.count("updateOptions")).toBe(1);
   const { token: confirmation } = anew.confirmation;
   const agreed = await call(later, "resume_run", { runId, confirmation });
-  expect(agreed).toMatchObject({ ...FINISHED, asked: "agreed_by_token" });
+  expect(agreed).toMatchObject({ ...FINISHED, approval: { decision: "approved", channel: "token" } });
 });

@@ -214,7 +214,11 @@ test("apply_plan that has to look again for long goes on in the background, and 
   // What was agreed to is done, and what is done already is left.
   const agreed = await server.call("apply_plan", { confirmation: waiting.confirmation?.token });
   const done = await ended(server, agreed.runId);
-  expect(done).toMatchObject({ status: "succeeded", runId: emptying.runId, asked: "agreed_by_token" });
+  expect(done).toMatchObject({
+    status: "succeeded",
+    runId: emptying.runId,
+    approval: { decision: "approved", channel: "token" },
+  });
 });
 
 test.each([
@@ -261,6 +265,6 @@ test("resume_run of a plan that takes something away, and was interrupted before
   expect(asking.text).toContain("takes 1 Context ID away");
   expect(await writes()).toBe(0);
   const done = await other.call("resume_run", { runId, confirmation: asking.confirmation?.token });
-  expect(done).toMatchObject({ status: "succeeded", runId, asked: "agreed_by_token" });
+  expect(done).toMatchObject({ status: "succeeded", runId, approval: { decision: "approved", channel: "token" } });
   expect(await writes()).toBe(1);
 });

@@ -48,7 +48,10 @@ describe("a decision on the page over stdio", () => {
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     await expect.poll(() => person.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
     expect((await person.press(run.runId, "decline")).status).toBe(409);
   });
@@ -68,7 +71,7 @@ describe("a decision on the page over stdio", () => {
       runId,
       tool: "apply_plan",
       status: "succeeded",
-      asked: "agreed_on_page",
+      approval: { decision: "approved", channel: "page" },
     });
     expect((await person.press(runId, "approve")).status).toBe(409);
   });
@@ -80,7 +83,11 @@ describe("a decision on the page over stdio", () => {
     const run = await person.waiting();
     expect((await person.press(run.runId, "decline")).status).toBe(200);
     const report = checkedReport(await answer);
-    expect(report).toMatchObject({ status: "cancelled", asked: "declined_on_page", runId: run.runId });
+    expect(report).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "page" },
+      runId: run.runId,
+    });
     expect(report.notes.join()).toContain("deletes 1 targeting with 1 option");
     expect((await session.client.callTool("get_targeting", { targetingId: session.targetingId })).isError).not.toBe(
       true,
@@ -122,6 +129,56 @@ describe("a decision on the page over stdio", () => {
     expect(await session.deletions()).toBe(0);
   });
 
+  test("what is approved with a token says so on the page, can be declined there, and goes when the token expires", async () => {
+    const session = await begun({ env: { TARGETING_MCP_PAGE: "off" } });
+    const first = checkedReport(await session.asking());
+    expect(first.confirmation?.token).toBeDefined();
+    const page = browserOfTest();
+    startCommand(["page"], { ...session.environment, ...page.env, TARGETING_MCP_PAGE: "on" });
+    const person = await personAt(await page.address());
+    const run = await person.waiting();
+    expect(run).toMatchObject({ runId: first.runId, actions: ["decline"], waiting: { elsewhere: "token" } });
+    expect(run.waiting?.effect).toContain("deletes 1 targeting with 1 option");
+    expect(run.waiting?.parts).toEqual([expect.objectContaining({ title: "Targetings deleted", count: 1 })]);
+    expect(run.waiting?.expiresAt).toBe(Date.parse(first.confirmation?.expiresAt ?? ""));
+    expect((await person.press(run.runId, "approve")).status).toBe(409);
+    const status = (runId: string) => person.runs().find((one) => one.runId === runId)?.status;
+    await letPass(session.environment.TARGETING_MCP_STATE_DIR ?? "", 600_000);
+    await expect.poll(() => status(run.runId)).toBe("cancelled");
+    const late = await session.client.callTool("delete_targeting", { confirmation: first.confirmation?.token });
+    expect(textOf(late)).toContain("the confirmation has expired; nothing was done");
+
+    const second = checkedReport(await session.asking());
+    await expect.poll(() => status(second.runId ?? "")).toBe("needs_confirmation");
+    expect((await person.press(second.runId ?? "", "decline")).status).toBe(200);
+    const spent = await session.client.callTool("delete_targeting", { confirmation: second.confirmation?.token });
+    expect(spent.isError).toBe(true);
+    expect(await session.deletions()).toBe(0);
+  });
+
+  test("many runs that wait at once open one tab", async () => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "60000" } });
+    const names = ["One", "Two", "Three", "Four"];
+    const made = await session.write("create_targetings", { items: names.map((name) => ({ name })) });
+    const calls = made.results.map(({ _id }) => session.client.callTool("delete_targeting", { ids: [_id] }));
+    const person = await personAt(await session.browser.address());
+    const waiting = () => person.runs().filter((run) => run.waiting !== undefined);
+    await expect.poll(() => waiting().length).toBe(names.length);
+    for (const { runId } of waiting()) await person.press(runId, "decline");
+    await Promise.all(calls);
+    expect(session.browser.opened()).toHaveLength(1);
+  });
+
+  test("without a session / is a page that a person can read", async () => {
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
+    const answer = session.asking();
+    const { origin } = new URL(await session.browser.address());
+    const page = await fetch(origin);
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(decodeURIComponent(await page.text())).toContain("This page is opened by the server itself");
+    await answer;
+  });
+
   test("without a decision within the wait there is no token, and get_run goes on waiting", async () => {
     const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1500" } });
     const answer = session.asking();
@@ -132,7 +189,10 @@ describe("a decision on the page over stdio", () => {
     expect(report.confirmation?.token).toBeUndefined();
     const later = session.client.callTool("get_run", { runId: run.runId, waitMs: 1400 });
     await person.press(run.runId, "approve");
-    expect(checkedReport(await later)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await later)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
   });
 
   test("a closed question goes on to the page, and a yes to it never needs the page", async () => {
@@ -141,9 +201,12 @@ describe("a decision on the page over stdio", () => {
     const person = await personAt(await closing.browser.address());
     const run = await person.waiting();
     await person.press(run.runId, "approve");
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     const agreeing = await begun({ answer: () => ({ action: "accept", content: { confirm: true } }) });
-    expect(checkedReport(await agreeing.asking()).asked).toBe("agreed_in_client");
+    expect(checkedReport(await agreeing.asking()).approval).toMatchObject({ decision: "approved", channel: "client" });
     expect(agreeing.browser.opened()).toEqual([]);
   });
 
@@ -161,7 +224,10 @@ describe("a decision on the page over stdio", () => {
     const report = checkedReport(result);
     expect(report.confirmation?.token).toMatch(/^.{40}$/);
     const done = await session.client.callTool("delete_targeting", { confirmation: report.confirmation?.token ?? "" });
-    expect(checkedReport(done)).toMatchObject({ status: "succeeded", asked: "agreed_by_token" });
+    expect(checkedReport(done)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "token" },
+    });
   });
 });
 
@@ -244,7 +310,10 @@ describe("targeting-mcp page", () => {
     expect(await there.waiting()).toMatchObject({ runId, actions: ["approve", "decline"] });
     const pressed = await Promise.all([there.press(runId, "approve"), here.press(runId, "approve")]);
     expect(pressed.map(({ status }) => status).sort()).toEqual([200, 409]);
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     expect(await session.deletions()).toBe(1);
   });
 
@@ -258,7 +327,7 @@ describe("targeting-mcp page", () => {
     const { runId } = await there.waiting();
     expect((await there.press(runId, "approve")).status).toBe(409);
     expect((await here.press(runId, "decline")).status).toBe(200);
-    expect(checkedReport(await answer).asked).toBe("declined_on_page");
+    expect(checkedReport(await answer).approval).toMatchObject({ decision: "declined", channel: "page" });
   });
 
   test("prints its link at a terminal alone", async () => {

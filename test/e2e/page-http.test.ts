@@ -47,7 +47,11 @@ describe("an approver over HTTP", () => {
       expect(run.waiting?.parts[0]).toMatchObject({ title: "Targetings deleted", count: 1 });
       expect((await boss.press(run.runId, "approve")).status).toBe(200);
       const report = checkedReport(await answer);
-      expect(report).toMatchObject({ status: "succeeded", asked: "agreed_on_page", runId: run.runId });
+      expect(report).toMatchObject({
+        status: "succeeded",
+        approval: { decision: "approved", channel: "page" },
+        runId: run.runId,
+      });
       await expect.poll(() => boss.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
       expect((await boss.press(run.runId, "approve")).status).toBe(409);
       const text = expect.any(String);
@@ -73,7 +77,10 @@ describe("an approver over HTTP", () => {
     const [run] = await Promise.all(people.map((person) => person.waiting()));
     const pressed = await Promise.all(people.map((person) => person.press(run?.runId ?? "", "decline")));
     expect(pressed.map(({ status }) => status).sort()).toEqual([200, 409]);
-    expect(checkedReport(await answer)).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "page" },
+    });
     expect((await decisions(server.stateDir)).map(({ decision }) => decision)).toEqual(["declined"]);
   });
 
@@ -95,7 +102,10 @@ describe("an approver over HTTP", () => {
     await expect.poll(() => boss.runs().some((run) => run.runId === again.runId)).toBe(true);
     const rest = client.callTool("get_run", { runId: again.runId, waitMs: 1400 });
     expect((await boss.press(again.runId ?? "", "approve")).status).toBe(200);
-    expect(checkedReport(await rest)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await rest)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
   });
 
   test("decides about their project alone, and * about all, also of callers' own keys", async () => {
@@ -113,7 +123,7 @@ describe("an approver over HTTP", () => {
     expect((await boss.press(run.runId, "approve")).status).toBe(404);
     expect((await chief.press(run.runId, "cancel")).status).toBe(404);
     expect((await chief.press(run.runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+    expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
   });
 
   test("approves what a caller with keys of their own asks for, where it approves for all", async () => {
@@ -130,7 +140,7 @@ describe("an approver over HTTP", () => {
     const run = await chief.waiting();
     expect(run.disabled).toBeUndefined();
     expect((await chief.press(run.runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+    expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
   });
 
   test("does both with tools: true, and not what they asked for themselves where another one is required", async () => {
@@ -144,7 +154,7 @@ describe("an approver over HTTP", () => {
     expect((await both.press(runId, "approve")).status).toBe(403);
     const boss = await loggedIn(server.origin, "boss");
     expect((await boss.press(runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+    expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
     // Without the other one nobody could.
     writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
     expect(textOf(await (await deletion(client)).ask())).toContain("Nobody can approve");
@@ -177,7 +187,10 @@ describe("where another approver is required", () => {
       expect(decision.isError).toBe(true);
       expect((await boss.press(runId, "approve")).status).toBe(200);
       const report = await answer;
-      expect(report.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+      expect(report.structuredContent).toMatchObject({
+        status: "succeeded",
+        approval: { decision: "approved", channel: "page" },
+      });
       expect(report._meta?.["targeting-mcp/decision"]).toBeUndefined();
       // Where nobody else could approve, it is refused, and no token is given.
       writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
@@ -288,7 +301,7 @@ test.for([200, 500])("the webhook learns of a waiting run, and its %i hinders no
   expect(body).toEqual({ runId, tool: "delete_targeting", url: `${server.origin}/` });
   expect(project).toEqual(expect.any(String));
   await boss.press(runId, "approve");
-  expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+  expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
   expect(server.stderr()).not.toContain("a-secret-of-the-hook");
   expect(server.stderr().includes("the webhook for approvals")).toBe(status !== 200);
 });
@@ -305,7 +318,7 @@ test("without callers who say who they are the page opens in the browser of this
   const person = await personAt(link);
   const { runId } = await person.waiting();
   expect((await person.press(runId, "approve")).status).toBe(200);
-  expect(checkedReport(await answer).asked).toBe("agreed_on_page");
+  expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
   const [line] = await decisions(server.stateDir);
   expect(line).toMatchObject({ where: "page", caller: "local" });
 });

@@ -58,7 +58,10 @@ test.for([undefined, SECRET])(
     const ann = await personWith(server.origin, new Response(null, { headers: { "set-cookie": session ?? "" } }));
     const { runId } = await ann.waiting();
     expect((await ann.press(runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     const audit = await readFile(join(server.stateDir, "audit.ndjson"), "utf8");
     const line = audit.split("\n").find((one) => one.includes('"decision"')) ?? "{}";
     expect(JSON.parse(line)).toMatchObject({ where: "page", who: `${issuer.url} ann`, caller: "token:agent", runId });

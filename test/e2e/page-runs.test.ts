@@ -55,7 +55,10 @@ async function deleted(given: { live?: boolean; env?: Record<string, string> } =
   const person = await personAt(await browser.address());
   const { runId } = await person.waiting();
   expect((await person.press(runId, "approve")).status).toBe(200);
-  expect(checkedReport(await answer)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+  expect(checkedReport(await answer)).toMatchObject({
+    status: "succeeded",
+    approval: { decision: "approved", channel: "page" },
+  });
   return { ...session, person, browser, targetingId, runId };
 }
 
@@ -212,9 +215,13 @@ describe("what goes to the page besides changes", () => {
     expect(approval).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
     expect(approval.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
     expect((await person.press(approval.runId, "approve")).status).toBe(200);
-    expect(checkedReport(await answer)).toMatchObject({ runId: cut, status: "succeeded", asked: "agreed_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      runId: cut,
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     const later = await client.callTool("get_run", { runId: approval.runId });
-    expect(later.structuredContent).toMatchObject({ runId: cut, asked: "agreed_on_page" });
+    expect(later.structuredContent).toMatchObject({ runId: cut, approval: { decision: "approved", channel: "page" } });
     expect((await person.press(approval.runId, "approve")).status).toBe(409);
   });
 
@@ -223,7 +230,10 @@ describe("what goes to the page besides changes", () => {
     const answer = client.callTool("resume_run", { runId: cut });
     const approval = await waitingAfter(person, cut);
     expect((await person.press(approval.runId, "decline")).status).toBe(200);
-    expect(checkedReport(await answer)).toMatchObject({ status: "cancelled", asked: "declined_on_page" });
+    expect(checkedReport(await answer)).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "page" },
+    });
     expect((await person.press(cut, "resume")).status).toBe(200);
     await expect.poll(async () => (await detailOf(person, cut)).run.status).toBe("succeeded");
     expect((await detailOf(person, cut)).run.decided).toContain("on the page");
@@ -239,13 +249,20 @@ describe("what goes to the page besides changes", () => {
     expect(approval.waiting?.effect).toMatch(/sends \d+ test events to the LIVE event API/);
     expect(await sent()).toBe(0);
     expect((await person.press(approval.runId, "approve")).status).toBe(200);
-    expect((await answer).structuredContent).toMatchObject({ suiteId, target: "configured", asked: "agreed_on_page" });
+    expect((await answer).structuredContent).toMatchObject({
+      suiteId,
+      target: "configured",
+      approval: { decision: "approved", channel: "page" },
+    });
     const count = await sent();
     expect(count).toBeGreaterThan(0);
     expect((await person.press(approval.runId, "approve")).status).toBe(409);
     expect(await sent()).toBe(count);
     const told = await client.callTool("get_run", { runId: approval.runId });
-    expect(told.structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect(told.structuredContent).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
   });
 
   test.for(["ask", "strict"])(
@@ -266,7 +283,10 @@ describe("what goes to the page besides changes", () => {
       expect(waiting.confirmation?.token).toBeUndefined();
       expect((await person.press(run.runId, "approve")).status).toBe(200);
       const done = await client.callTool("get_run", { runId: told.runId, waitMs: 3900 });
-      expect(checkedReport(done)).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+      expect(checkedReport(done)).toMatchObject({
+        status: "succeeded",
+        approval: { decision: "approved", channel: "page" },
+      });
     },
   );
 });

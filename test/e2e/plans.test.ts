@@ -65,7 +65,7 @@ test("a file that was edited is planned, shown, applied, and then has nothing le
     runId,
     tool: "apply_plan",
     status: "succeeded",
-    asked: "not_needed",
+    approval: { decision: "not_needed" },
     counts: { items: 2, succeeded: 2 },
     totals: { targetingId, name: "Spring", optionCount: 5 },
   });
@@ -113,7 +113,7 @@ test("a plan that deletes needs a yes, given by a token that stands for it alone
   const applied = await call("apply_plan", { confirmation: asked.data.confirmation?.token });
   expect(applied.data).toMatchObject({
     status: "succeeded",
-    asked: "agreed_by_token",
+    approval: { decision: "approved", channel: "token" },
     counts: { items: 1, succeeded: 1 },
   });
   const options = await client.callTool("list_options", { targetingId });

@@ -22,15 +22,30 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
     expect(said).toBe("plan-3 yes");
   });
 
-  test.each([
-    ["a form without the yes", { action: "accept", content: { confirm: false } }],
-    ["declined", { action: "decline" }],
-  ] as const)("%s is no", async (_case, answer) => {
-    expect(await drop(() => answer)).toBe("plan-3 no");
+  test("the form requires the approval, and proposes nothing", async () => {
+    const forms: unknown[] = [];
+    await drop((_message, form) => {
+      forms.push(form);
+      return { action: "decline" };
+    });
+    expect(forms).toEqual([
+      { type: "object", properties: { confirm: { type: "boolean", title: "I approve this" } }, required: ["confirm"] },
+    ]);
   });
 
-  test("cancelled decides nothing, and no token stands for it", async () => {
-    const said = await drop(() => ({ action: "cancel" }));
+  test("declined is declined", async () => {
+    expect(await drop(() => ({ action: "decline" }))).toBe("plan-3 no");
+  });
+
+  test.each([
+    ["cancelled", { action: "cancel" }],
+    ["accepted without content", { action: "accept" }],
+    ["accepted with an empty form", { action: "accept", content: {} }],
+    ["accepted with another field", { action: "accept", content: { approve: true } }],
+    ["accepted with a box that is not ticked", { action: "accept", content: { confirm: false } }],
+    ["accepted with a text", { action: "accept", content: { confirm: "true" } }],
+  ] as const)("%s decides nothing, and no token replaces it", async (_case, answer) => {
+    const said = await drop(() => answer);
     expect(said).toMatch(/Not done yet.*\n.*closed without a decision: nothing was done/);
     expect(said).not.toContain("plan-3");
   });

@@ -116,7 +116,10 @@ test.for([
     const run = await boss.waiting();
     await server.look(boss, [run.runId]);
     expect((await boss.press(run.runId, "approve")).status).toBe(200);
-    expect((await answer).structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page" });
+    expect((await answer).structuredContent).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page" },
+    });
     await server.look(boss, [run.runId, runId]);
 
     for (const args of [{}, { runId }, { runId: run.runId }, { runId: TOKENS.agent }, { runId: GIVEN.apiKey }])

@@ -85,7 +85,10 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
     expect(await isThere()).toBe(true);
     const decided = await host.call("decide_run", { runId, decision: "approve", secret });
     expect(decided.isError).not.toBe(true);
-    expect(await rested(host, runId)).toMatchObject({ status: "succeeded", asked: "agreed_in_view" });
+    expect(await rested(host, runId)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "view" },
+    });
     expect(await isThere()).toBe(false);
     expect(host.audit()).toContainEqual(
       expect.objectContaining({ runId, decision: "approved", where: "view", who: expect.any(String) }),
@@ -100,7 +103,11 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
     const host = await start();
     const { runId, secret, isThere } = await asked(host);
     const declined = await host.call("decide_run", { runId, decision: "decline", secret });
-    expect(declined.structuredContent).toMatchObject({ runId, status: "cancelled", asked: "declined_in_view" });
+    expect(declined.structuredContent).toMatchObject({
+      runId,
+      status: "cancelled",
+      approval: { decision: "declined", channel: "view" },
+    });
     expect((await host.call("decide_run", { runId, decision: "approve", secret })).isError).toBe(true);
     expect(await isThere()).toBe(true);
     expect(host.audit()).toContainEqual(expect.objectContaining({ runId, decision: "declined", where: "view" }));
@@ -167,7 +174,10 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
       await host.call("apply_plan", { runId: planned.structuredContent?.runId ?? "" }),
     );
     await host.call("decide_run", { runId, decision: "approve", secret });
-    expect(await rested(host, runId)).toMatchObject({ status: "succeeded", asked: "agreed_in_view" });
+    expect(await rested(host, runId)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "view" },
+    });
   });
 
   test("strict counts it only where the hosts' views are trusted", async () => {
@@ -180,19 +190,25 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
     const trusting = await start({ env: { ...strict, TARGETING_MCP_TRUST_VIEWS: "on" } });
     const { runId, secret } = await asked(trusting);
     await trusting.call("decide_run", { runId, decision: "approve", secret });
-    expect(await rested(trusting, runId)).toMatchObject({ status: "succeeded", asked: "agreed_in_view" });
+    expect(await rested(trusting, runId)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "view" },
+    });
   });
 
   test("a question comes before it; one that is closed without a decision is put there", async () => {
     const told: string[] = [];
     const yes = await start({ answer: (message) => ({ action: told.push(message) > 0 ? "accept" : "cancel" }) });
     const agreed = await yes.call("delete_targeting", { ids: [await madeTargeting(yes)] });
-    expect(agreed.structuredContent).toMatchObject({ asked: "agreed_in_client" });
+    expect(agreed.structuredContent).toMatchObject({ approval: { decision: "approved", channel: "client" } });
     expect(told).toHaveLength(1);
     const closed = await start({ answer: () => ({ action: "cancel" }) });
     const { runId, secret } = await asked(closed);
     await closed.call("decide_run", { runId, decision: "approve", secret });
-    expect(await rested(closed, runId)).toMatchObject({ status: "succeeded", asked: "agreed_in_view" });
+    expect(await rested(closed, runId)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "view" },
+    });
   });
 
   test.each(Object.entries(WITHOUT))("nothing of it is there for a client that declares %s", async (_, extensions) => {

@@ -35,12 +35,12 @@ test("a set says what it added, took away and found, and the targeting's totals,
   });
   expect(given.structuredContent).toMatchObject({
     status: "succeeded",
-    asked: "not_needed",
+    approval: { decision: "not_needed" },
     results: [{ _id: running, name: "Running Shoes", did: "changed", added: 2, removed: 1, alreadyThere: 2 }],
     totals: { targetingId, name: "Footwear", optionCount: 4 },
   });
   expect(textOf(given)).toMatch(/item 1: changed .*"Running Shoes" \(2 added, 1 removed, 2 already there\)/);
-  expect(textOf(given)).toContain("Nobody had to be asked.");
+  expect(textOf(given)).not.toContain("asked");
   expect(textOf(given)).not.toContain("0 ms waited");
 });
 
@@ -77,9 +77,12 @@ test("renames and moves say from what to what; what was deleted says its name", 
   const planned = await session.write("delete_options", { ids: [running] });
   expect(planned.confirmation?.effect).toContain('"Runners"');
   const done = await session.write("delete_options", { confirmation: planned.confirmation?.token });
-  expect(done).toMatchObject({ asked: "agreed_by_token", results: [{ name: "Runners", did: "deleted" }] });
+  expect(done).toMatchObject({
+    approval: { decision: "approved", channel: "token" },
+    results: [{ name: "Runners", did: "deleted" }],
+  });
   const kept = await session.client.callTool("get_run", { runId: done.runId });
-  expect(kept.structuredContent).toMatchObject({ asked: "agreed_by_token" });
+  expect(kept.structuredContent).toMatchObject({ approval: { decision: "approved", channel: "token" } });
 });
 
 test("options created beside options extended are told apart", async () => {
@@ -119,12 +122,12 @@ test("failed rows come first, in numbers that people count by, as ranges", async
   expect(textOf(given)).toContain("30 failed (items 21-50");
 });
 
-test("a no tells the model the effect that the person saw, and who said it", async () => {
+test("a decline tells the model the question, and where it was declined", async () => {
   const session = await startSession({ answer: () => ({ action: "decline" }) });
   const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
   const report = await session.write("delete_targeting", { ids: [targetingId] });
-  expect(report).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
-  expect(JSON.stringify(report.nextSteps)).toMatch(/they were shown: This deletes 1 targeting/);
+  expect(report).toMatchObject({ status: "cancelled", approval: { decision: "declined", channel: "client" } });
+  expect(JSON.stringify(report.nextSteps)).toMatch(/the question was: This deletes 1 targeting/);
 });
 
 test("names passed round in a ring say why there were more requests", async () => {

@@ -1,5 +1,5 @@
 import { mkdtemp } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -73,6 +73,38 @@ describe.each(Object.entries(CLIENTS))("%s that can ask", (_name, connect) => {
       expect.stringMatching(/deletes 1 targeting with 2 options[\s\S]*"Sports fans"/),
     ]);
     expect(await session.writesSent()).toEqual(["deleteOptions", "deleteTargetings"]);
+  });
+
+  test.each(["ask", "strict"])(
+    "an accept without content deletes nothing where TARGETING_MCP_CONFIRM=%s",
+    async (confirm) => {
+      const session = await startSession({
+        connect,
+        answer: () => ({ action: "accept" }),
+        env: { TARGETING_MCP_CONFIRM: confirm },
+      });
+      const { running } = await withOptions(session);
+      const report = await session.write("delete_options", { ids: [running] });
+      expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 1, pending: 1 } });
+      expect(report.confirmation).toBeUndefined();
+      expect(await session.writesSent()).toEqual([]);
+    },
+  );
+
+  test("an approval names the user of this machine; a client that declines is not called a person", async () => {
+    let action: "accept" | "decline" = "accept";
+    const session = await startSession({ connect, answer: () => ({ action, content: { confirm: true } }) });
+    const { running, football } = await withOptions(session);
+    const by = userInfo().username;
+    const done = await session.client.callTool("delete_options", { ids: [running] });
+    expect(checkedReport(done).approval).toEqual({ decision: "approved", channel: "client", by });
+    expect(textOf(done)).toContain(`Approved in the client by ${by}.`);
+    action = "decline";
+    const declined = await session.client.callTool("delete_options", { ids: [football] });
+    expect(checkedReport(declined)).toMatchObject({ status: "cancelled", approval: { decision: "declined" } });
+    expect(checkedReport(declined).approval).toEqual({ decision: "declined", channel: "client" });
+    expect(textOf(declined)).toContain("The client declined.");
+    expect(textOf(declined)).not.toMatch(/person (?:said|did not)/);
   });
 
   test("a no sends nothing, is no error, and does not ask to be tried again", async () => {

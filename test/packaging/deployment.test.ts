@@ -171,7 +171,11 @@ test("through the proxy of compose.yaml a person approves what is asked for thro
   const boss = await loggedIn(origin, "boss");
   const { runId } = await boss.waiting();
   expect((await boss.press(runId, "approve")).status).toBe(200);
-  expect((await answer).structuredContent).toMatchObject({ status: "succeeded", asked: "agreed_on_page", runId });
+  expect((await answer).structuredContent).toMatchObject({
+    status: "succeeded",
+    approval: { decision: "approved", channel: "page" },
+    runId,
+  });
   const page = await (await fetch(`${origin}/`)).text();
   for (const [, path = ""] of page.matchAll(/(?:src|href)="(\/page\/[^"]+)"/g)) {
     expect([path, (await fetch(`${origin}${path}`)).status]).toEqual([path, 200]);

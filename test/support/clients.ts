@@ -7,8 +7,9 @@ import { onTestFinished } from "vitest";
 import * as z from "zod";
 
 /** What the person answers to a question of the server. */
-type Said = { action: "accept" | "decline" | "cancel"; content?: { confirm: boolean } };
-export type Answer = (message: string) => Said | Promise<Said>;
+type Said = { action: "accept" | "decline" | "cancel"; content?: { [field: string]: string | boolean } };
+/** Answers a question; `form` is its schema. */
+export type Answer = (message: string, form?: unknown) => Said | Promise<Said>;
 
 /** A client of either SDK and protocol era, as tests use it. */
 export interface TestClient {
@@ -47,6 +48,10 @@ interface Spawn {
 
 const INFO = { name: "test-client", version: "1.0.0" };
 
+function formIn(params: object): unknown {
+  return "requestedSchema" in params ? params.requestedSchema : undefined;
+}
+
 /** The clients that every end-to-end test runs with. They end with the test. */
 export const CLIENTS = {
   "2026 client, modern": (spawn: Spawn) => newClient(spawn, "auto"),
@@ -60,7 +65,7 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
     capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
   });
   if (answer !== undefined)
-    client.setRequestHandler("elicitation/create", async ({ params }) => answer(params.message));
+    client.setRequestHandler("elicitation/create", async ({ params }) => answer(params.message, formIn(params)));
   await client.connect(
     new StdioClientTransport({
       command: process.execPath,
@@ -87,7 +92,8 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
 
 async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
   const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
-  if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message));
+  if (answer !== undefined)
+    client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message, formIn(params)));
   await client.connect(
     new OldStdioClientTransport({
       command: process.execPath,

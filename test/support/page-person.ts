@@ -18,6 +18,8 @@ const row = z.looseObject({
       effect: z.string(),
       parts: z.array(z.object({ title: z.string(), count: z.number(), objects: z.array(z.looseObject({})) })),
       stale: z.array(z.string()).optional(),
+      elsewhere: z.string().optional(),
+      expiresAt: z.number(),
     })
     .optional(),
 });

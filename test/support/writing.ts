@@ -82,15 +82,12 @@ const reportSchema = z.strictObject({
   results: z.array(result).max(50).default([]),
   resultsOmitted: count.optional(),
   resultsUri: z.string().optional(),
-  asked: z
-    .enum([
-      "agreed_in_client",
-      "agreed_on_page",
-      "agreed_by_token",
-      "not_needed",
-      "declined_in_client",
-      "declined_on_page",
-    ])
+  approval: z
+    .strictObject({
+      decision: z.enum(["approved", "declined", "not_needed"]),
+      channel: z.enum(["client", "view", "page", "token"]).optional(),
+      by: z.string().min(1).optional(),
+    })
     .optional(),
   totals: z.strictObject({ targetingId: z.string(), name: z.string(), optionCount: count }).optional(),
   notes: z.array(z.string()).default([]),

@@ -83,7 +83,11 @@ describe("against a live endpoint", () => {
     const answer = report.parse((await answerOf(runEventTestsTool, { confirmation: token }, context)).structured);
     const sent = sandbox.events().length;
     expect(sent).toBeGreaterThan(0);
-    expect(answer).toMatchObject({ target: "configured", mismatched: 0, asked: "agreed_by_token" });
+    expect(answer).toMatchObject({
+      target: "configured",
+      mismatched: 0,
+      approval: { decision: "approved", channel: "token" },
+    });
     expect(answer.matched).toBe(suite.cases.filter(({ expected }) => expected === "rejected").length);
     expect(answer.unobservable).toBe(answer.cases - answer.matched);
     const ofVerdict = (verdict: string) => suite.cases.filter(({ expected }) => expected === verdict).length;
@@ -118,11 +122,14 @@ describe("against a live endpoint", () => {
     const { token } = outcome.ask;
     const said = (accepted: boolean) =>
       answerOf(runEventTestsTool, configured, { ...context, reply: { token, accepted } });
-    expect((await said(false)).structured).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
+    expect((await said(false)).structured).toMatchObject({
+      status: "cancelled",
+      approval: { decision: "declined", channel: "client" },
+    });
     expect(sandbox.events()).toHaveLength(0);
     const agreed = await said(true);
-    expect(agreed.structured).toMatchObject({ asked: "agreed_in_client" });
-    expect(agreed.text).toContain("A person agreed to this in the client.");
+    expect(agreed.structured).toMatchObject({ approval: { decision: "approved", channel: "client" } });
+    expect(agreed.text).toContain("Approved in the client by ");
     const sent = sandbox.events().length;
     await said(true);
     expect(sandbox.events()).toHaveLength(sent);
@@ -140,6 +147,6 @@ describe("against a live endpoint", () => {
   test("off asks nobody", async () => {
     const { context } = await live({ confirm: "off" });
     const { structured } = await answerOf(runEventTestsTool, configured, context);
-    expect(structured).toMatchObject({ target: "configured", asked: "not_needed" });
+    expect(structured).toMatchObject({ target: "configured", approval: { decision: "not_needed" } });
   });
 });

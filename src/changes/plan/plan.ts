@@ -3,7 +3,7 @@ import { placeOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
-import type { JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
+import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
 import { FormerValues } from "../rows/former.ts";
 import type { UpdateContextsItem } from "../rows/inputs.ts";
 import { ObjectList } from "../rows/object-list.ts";
@@ -72,8 +72,8 @@ export class Plan {
   }
 
   /** Notes who confirmed it, for the report. */
-  askedBy(asked: Asked): void {
-    this.facts = { ...this.facts, asked };
+  askedBy(asked: Asked, decided?: Decided): void {
+    this.facts = { ...this.facts, asked, ...(decided && { decided }) };
   }
 
   /** An object that cannot work fails here, before any request. */

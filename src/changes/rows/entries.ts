@@ -182,24 +182,33 @@ interface WaitsForPerson {
   readonly digest: string;
   /** The effect as the model is told it. */
   readonly effect: string;
-  /** What goes, by kind, with the first names of each. */
+  /** What happens, by kind and by name. */
   readonly parts: readonly EffectPart[];
   readonly until: number;
   /** What has changed since: it cannot be agreed to any more. */
   readonly stale?: string;
+  /** Where it is approved instead of on the page: the client still asks, or the agent holds a token. */
+  readonly elsewhere?: "client" | "token";
 }
 
 /** What a run does to the objects of one kind. */
 export interface EffectPart {
   readonly title: string;
   readonly count: number;
-  readonly objects: readonly { readonly name: string; readonly says: string }[];
+  readonly objects: readonly EffectObject[];
+}
+
+/** An object of a kind, and what becomes of it. */
+export interface EffectObject {
+  readonly name: string;
+  readonly _id?: string;
+  readonly says: string;
 }
 
 /** A decision about a run: by whom, where and when. */
 export interface Decided {
   readonly who: string;
-  readonly where: "client" | "view" | "page" | "token";
+  readonly where: "client" | "view" | "page" | "token" | "terminal";
   readonly at: number;
 }
 

@@ -39,19 +39,34 @@ interface Parts {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** The page that a server opens in the browser of this machine's person, once for each run that has to be decided on. */
+/**
+ * The page that a server opens in the browser of this machine's person, in one tab however many runs wait: a link that was
+ * opened is not opened again while its tab may still come.
+ */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);
   const shownRuns = new Set<string>();
+  let opening: Promise<boolean> | undefined;
+  const openOnce = (local: LinkedPage): Promise<boolean> => {
+    if (opening !== undefined) return opening;
+    const mine = openBrowser(local.link(), environment);
+    opening = mine;
+    const over = (): void => {
+      if (opening === mine) opening = undefined;
+    };
+    void local.someoneWithin(local.linkMs).then(over);
+    void mine.then((isOpen) => isOpen || over());
+    return mine;
+  };
   return {
     isOffered: once(() => mayOpen(page, environment)),
     async show({ runId }) {
       const local = await serving();
       if (local.open() > 0) return true;
-      if (shownRuns.has(runId)) return local.someoneWithin(COMES_WITHIN_MS);
-      shownRuns.add(runId);
       const coming = local.someoneWithin(COMES_WITHIN_MS);
-      return (await openBrowser(local.link(), environment)) && coming;
+      if (shownRuns.has(runId)) return coming;
+      shownRuns.add(runId);
+      return (await openOnce(local)) && coming;
     },
   };
 }

@@ -11,6 +11,8 @@ import { pageSessions } from "../../page/serve/sessions.ts";
 export interface LinkedPage {
   /** Makes a link that opens the page once. */
   link(): string;
+  /** How long a link works, in milliseconds. */
+  readonly linkMs: number;
   /** How many pages are open now. */
   readonly open: () => number;
   /** Resolves with true when a page is opened from now on, or is open; with false after so many milliseconds. */
@@ -45,6 +47,7 @@ export function linkedPage(
   const links = oneTimeLinks(() => shown.services.clock.now());
   return {
     link: () => new URL(PATHS.open + links.make(), address).href,
+    linkMs: LINK_MS,
     open: () => open,
     someoneWithin: (ms) =>
       new Promise((resolve) => {
@@ -91,8 +94,10 @@ function router(shown: Shown, { links, watch, about, address, triedAgain }: Part
     if (isRead && pathname.startsWith(PATHS.open)) return pageFile("page", { isHead });
     if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
     const session = sessions.of(request);
-    if (session === undefined) return refusalAnswer(pathname === PATHS.page ? 403 : 401, NO_SESSION);
-    if (isRead && pathname === PATHS.page) return pageFile("page", { isHead });
+    if (isRead && pathname === PATHS.page) {
+      return pageFile("page", { isHead, ...(!session && { status: 403, login: { message: NO_SESSION } }) });
+    }
+    if (session === undefined) return refusalAnswer(401, NO_SESSION);
     return answerRuns(request, { ...session, shown }, { about, returns: false }, watch);
   };
 }

@@ -8,6 +8,7 @@ import { unmarked } from "../../render/fence.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
+import { personHere } from "../page/person.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { type PlanContext, saysYes, tell } from "./project.ts";
 
@@ -39,7 +40,10 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   const bytes = context.runs.part(header.runId, "input");
   await changes.runs.checkExecutable(header);
   const plan = await changes.plan(header.call, context.signal, bytes);
-  plan.askedBy(needsConfirmation(plan) ? "agreed_in_client" : "not_needed");
+  if (needsConfirmation(plan)) {
+    const decided = { who: personHere(process.env), where: "terminal", at: context.clock.now() } as const;
+    plan.askedBy("agreed_in_terminal", decided);
+  } else plan.askedBy("not_needed");
   const run = await changes.startOrFind(header, plan);
   if (run === undefined) throw new ToolError("the planned run is gone", "Plan it again.");
   await rested(run);

@@ -68,7 +68,7 @@ function LiveRegion() {
       <p>{announced}</p>
       {(is === "lost" || is === "ended") && <p class="warning">{GONE[is]}</p>}
       {notice.value !== "" && <p class="warning">{notice}</p>}
-      {outcome.value !== "" && <p>{outcome}</p>}
+      <p class="outcome">{outcome}</p>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import type { ViewName } from "../wire.ts";
-import { hello } from "./state.ts";
+import { hello, outcome } from "./state.ts";
 
 /** The views' names as people read them, in their order. */
 export const VIEW_TITLES = {
@@ -14,6 +14,8 @@ export const VIEW_TITLES = {
 const hash = signal(location.hash);
 addEventListener("hashchange", () => {
   hash.value = location.hash;
+  // What came of a button belongs to the view in which it was pressed.
+  outcome.value = "";
 });
 
 /** The view that is shown, and in it the run, as the address says: `#/runs/{runId}`. */

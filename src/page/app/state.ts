@@ -9,6 +9,8 @@ export type Link =
   | { readonly is: "refused"; readonly ways: LoginWays };
 
 export const link = signal<Link>({ is: "waiting" });
+/** Whether the server is there: without it nothing is decided. A view within a host has no link of its own. */
+export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hello = signal<Hello | undefined>(undefined);
 /** What the person has to know about the session. */
 export const notice = signal("");
@@ -20,7 +22,10 @@ export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
 export const runList = computed(() =>
   [...runs.value.values()].toSorted((one, other) => other.startedAt - one.startedAt),
 );
-export const waitingRuns = computed(() => runList.value.filter(({ status }) => status === "needs_confirmation"));
+/** Those that wait for an approval, and can say what would happen. */
+export const waitingRuns = computed(() =>
+  runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
+);
 
 /** The newest events, the newest first, and how many arrived in all. */
 export const events = signal<readonly EventRow[]>([]);

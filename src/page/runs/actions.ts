@@ -2,7 +2,6 @@ import { isApiError } from "../../api/errors.ts";
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { effectSentence } from "../../render/changes/effect.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { undoCounts } from "../../render/plans/undo-text.ts";
 import { ExecutionRefusedError } from "../../runs/execution.ts";
@@ -18,7 +17,8 @@ import {
   type Decider,
   type DecisionOutcome,
   decline,
-  waitingOfAnyKind,
+  waitingAnywhere,
+  waitsForDecision,
 } from "../../tools/writing/confirmation/deciding.ts";
 import { keepWaiting } from "../../tools/writing/confirmation/on-page.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
@@ -26,6 +26,7 @@ import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
 import { notApproved, type Shown, seenRun, unlessDamaged } from "./seen.ts";
 
 const DECIDED = "This was decided already.";
+const ELSEWHERE = "This is approved in the client of the agent, not here.";
 const UNKNOWN = "There is no such run.";
 
 /** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
@@ -50,8 +51,9 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
       return dataAnswer({});
     }
     if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
-    const waiting = await waitingOfAnyKind(runId, services);
+    const waiting = await waitingAnywhere(runId, services);
     if (waiting === undefined) return refusalAnswer(409, DECIDED);
+    if (action === "approve" && !waitsForDecision(waiting)) return refusalAnswer(409, ELSEWHERE);
     const own = action === "approve" ? notApproved(run, shown) : undefined;
     if (own !== undefined) return refusalAnswer(403, own);
     const outcome = await decided(waiting, action, by, services);
@@ -81,21 +83,13 @@ function decided(
 
 /** Plans the way back from a run, which then waits for a decision. Throws the ToolError of what cannot be undone. */
 async function undo(run: Run, services: ToolServices): Promise<Response> {
-  const { runId, call } = run.header;
+  const { runId } = run.header;
   // Loaded late: few runs are undone.
   const { keepWayBack } = await import("../../tools/plans/planned-way-back.ts");
   const { rows, kept } = await keepWayBack(runId, callerContext(run, services));
-  const counts = undoCounts(rows);
-  if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${counts}.`);
+  if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${undoCounts(rows)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);
-  const goes = plan.losses.length === 0 ? "" : ` ${effectSentence(plan.losses)}`;
-  const of = run.state.facts?.tool ?? call.tool;
-  await keepWaiting(
-    header,
-    plan,
-    { changes: changesOf(services), clock: services.clock },
-    `Takes back run ${runId} (${of}): ${counts}.${goes}`,
-  );
+  await keepWaiting(header, plan, { ...services, changes: changesOf(services) });
   return dataAnswer({ runId: header.runId });
 }

@@ -1,7 +1,8 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
-import { askedWords } from "../../render/asked.ts";
+import { thousands } from "../../platform/thousands.ts";
+import { approvalWords } from "../../render/approval.ts";
 import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
@@ -11,14 +12,27 @@ import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts } from "../../runs/report.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
-import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
-import { type FailureRow, RUN_STATUSES, type RunAction, type RunDetail, type RunRow, type Waiting } from "../wire.ts";
+import { approvalOfRun } from "../../tools/runs/run-reports.ts";
+import { waitingAnywhere } from "../../tools/writing/confirmation/deciding.ts";
+import {
+  type EffectObjects,
+  type EffectPart,
+  type FailureRow,
+  RUN_STATUSES,
+  type RunAction,
+  type RunDetail,
+  type RunRow,
+  type Waiting,
+} from "../wire.ts";
 import { downloadOf, filesOf, isPlan } from "./files.ts";
+import { forPeople } from "./people-words.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
 
 /** As many as are kept by default once they have ended. */
 const MOST_RUNS = 500;
+/** The most objects of a kind that a row or a page of them holds. */
+const MOST_OBJECTS = 100;
 /** Why this process cannot carry out what a person asks for a run. */
 export const ENDED = "The server that asked has ended: ask the agent again.";
 /** Why a run that waits cannot be approved any more. */
@@ -56,7 +70,7 @@ async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readon
 
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
   const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, status, isDamaged } = listed;
-  const run = status === "needs_confirmation" ? await waitingOfAnyKind(runId, shown.services) : undefined;
+  const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   return {
     ...{ runId, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     status: RUN_STATUSES.find((one) => one === status) ?? "unknown",
@@ -98,8 +112,8 @@ export async function downloaded(runId: string, file: string, shown: Shown): Pro
 async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
-  const waiting = await waitingOfAnyKind(runId, shown.services);
-  const asked = isChangeRun(run) || isApproval(run) ? run.state.facts.asked : undefined;
+  const waiting = await waitingAnywhere(runId, shown.services);
+  const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
   const { unknown, unattempted, pending } = state.counts();
   return {
     ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
@@ -107,7 +121,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     status: run.status(),
     counts: countsOf(state),
     updatedAt: changedAt(header, state),
-    decided: asked && askedWords(asked),
+    decided: approval && approvalWords(approval),
     standsStill: await standsStill(run, shown),
     ...(waiting
       ? await waitingParts(waiting, shown, to)
@@ -175,17 +189,45 @@ async function waitingParts(
   const refusal = isDriven ? await shown.services.runs.refusal(run) : undefined;
   const mayNot = isDriven ? (notApproved(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
   const why = waits.stale === undefined ? mayNot : STALE;
+  const { elsewhere } = waits;
   const waiting: Waiting = {
-    ...{ effect, parts: waits.parts, expiresAt: waits.until },
+    ...{ effect, parts: waits.parts.map(firstObjects), expiresAt: waits.until, elsewhere },
     ...lostAndUndoable(waits.parts, shown.services.keep.days),
     stale: waits.stale === undefined ? undefined : [waits.stale],
-    ended: isDriven ? undefined : true,
+    ended: isDriven || elsewhere !== undefined ? undefined : true,
   };
   return {
     ...{ project: isDriven ? shown.project.name : run.header.project, waiting },
-    actions: shown.services.readOnly ? [] : ["approve", "decline"],
+    actions: shown.services.readOnly ? [] : elsewhere === undefined ? ["approve", "decline"] : ["decline"],
     disabled: why === undefined ? undefined : { approve: why },
   };
+}
+
+/** What a row holds of a kind: the page asks for the others. */
+function firstObjects({ title, count, objects }: EffectPart): EffectPart {
+  return { title, count, objects: objects.slice(0, MOST_OBJECTS).map(shownObject) };
+}
+
+function shownObject({ name, says }: EffectPart["objects"][number]): EffectPart["objects"][number] {
+  return { name, ...(says !== undefined && { says }) };
+}
+
+/** A page of all objects of a kind whose name has a text in it; undefined where there is none that this person may see. */
+export async function effectObjects(
+  runId: string,
+  query: URLSearchParams,
+  shown: Shown,
+): Promise<EffectObjects | undefined> {
+  const seen = await seenRun(runId, shown);
+  const run = seen && (await waitingAnywhere(runId, seen.shown.services));
+  const part = run?.state.facts.waits?.parts[Number(query.get("part"))];
+  if (part === undefined) return undefined;
+  const text = (query.get("search") ?? "").toLowerCase();
+  const found = part.objects.filter(
+    ({ name, _id }) => name.toLowerCase().includes(text) || _id === query.get("search"),
+  );
+  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
+  return { objects: found.slice(from, from + MOST_OBJECTS).map(shownObject), total: found.length };
 }
 
 function actionsOf(status: string, isOpen: boolean, { services }: Shown): readonly RunAction[] {
@@ -194,9 +236,13 @@ function actionsOf(status: string, isOpen: boolean, { services }: Shown): readon
   return status === "interrupted" && isOpen ? ["resume", "cancel"] : [];
 }
 
-function failureRow({ outcome, count, places, byLine, message, remedy }: ReturnType<typeof toldFailures>[number]) {
+function failureRow(failure: ReturnType<typeof toldFailures>[number]): FailureRow {
+  const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
   const kind = outcome === "failed" || outcome === "unattempted" ? outcome : "unknown";
-  return { outcome: kind, count, places: placesWords(places, { byLine }), message, remedy } satisfies FailureRow;
+  const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+  const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
+  const where = placesWords(places, { byLine }) + more;
+  return { outcome: kind, count, places: where, message: forPeople(message), remedy: forPeople(remedy) };
 }
 
 const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };

@@ -4,7 +4,7 @@ import { eventStream } from "../serve/event-stream.ts";
 import { bodyOf, refusedPost } from "../serve/guard.ts";
 import type { Hello, Message } from "../wire.ts";
 import { actOn } from "./actions.ts";
-import { downloaded, runDetail } from "./rows.ts";
+import { downloaded, effectObjects, runDetail } from "./rows.ts";
 import type { Shown } from "./seen.ts";
 import { runUpdates } from "./updates.ts";
 
@@ -33,7 +33,7 @@ export async function answerRuns(
   about: Pick<Hello, "about" | "returns">,
   watch: StreamWatch,
 ): Promise<Response> {
-  const { pathname } = new URL(request.url);
+  const { pathname, searchParams } = new URL(request.url);
   const { shown } = viewer;
   const [, runId, action] = new RegExp(`^${PATHS.runs}/([0-9A-Z]{26})(?:/([a-z]+))?$`).exec(pathname) ?? [];
   if (request.method === "POST") {
@@ -51,6 +51,10 @@ export async function answerRuns(
     return eventStream(request, runUpdates(shown, watch.notice), { first, signal: watch.signal, ended: closed });
   }
   if (runId === undefined) return nothingHere();
+  if (action === "effect") {
+    const objects = await effectObjects(runId, searchParams, shown);
+    return objects === undefined ? nothingHere() : dataAnswer(objects);
+  }
   if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();
   const detail = await runDetail(runId, shown);
   return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);

@@ -57,7 +57,9 @@ export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damage
 function waitedForPerson(run: Run): boolean {
   if (!(isChangeRun(run) || isApproval(run))) return false;
   const { waits, decided } = run.state.facts;
-  return waits !== undefined || decided?.where === "page" || decided?.where === "view";
+  return (
+    (waits !== undefined && waits.elsewhere === undefined) || decided?.where === "page" || decided?.where === "view"
+  );
 }
 
 /** Why this person may not approve a run; undefined where they may. */

@@ -1,33 +1,55 @@
 import type { Loss } from "../../changes/plan/plan.ts";
-import type { EffectPart } from "../../changes/rows/entries.ts";
+import type { EffectObject, EffectPart } from "../../changes/rows/entries.ts";
+import { thousands } from "../../platform/thousands.ts";
+import type { KnownChange, ReportedObject } from "../../runs/outcome.ts";
 import { many } from "../failures/words.ts";
 import { fenced, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 
-const MOST_NAMED = 10;
-/** What the names may cost an agent, in tokens; a person is shown all ten. */
-const NAMES_TOKENS = 350;
-
-/** What a plan takes away, for the agent that shows it to a person: names are fenced. */
-export function effectText(losses: readonly Loss[]): string {
-  return [effectSentence(losses), fenced(lossLines(losses, NAMES_TOKENS))].join("\n");
+/** What is approved: a sentence of counts, and every object by kind and by name, what is lost first. */
+export interface Effect {
+  readonly sentence: string;
+  readonly parts: readonly EffectPart[];
 }
 
-/** What a plan takes away, for the person who is asked. */
-export function questionText(losses: readonly Loss[]): string {
-  return [effectSentence(losses), ...lossLines(losses, Number.POSITIVE_INFINITY)].join("\n");
+const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
+  targeting: "Targetings deleted",
+  optionGroup: "Option groups deleted",
+  option: "Options deleted",
+  contextIds: "Options that lose Context IDs",
+};
+
+/** What options that get Context IDs are listed under. */
+export const GAIN_TITLE = "Options that get Context IDs";
+
+/** The objects of a call that is planned or waits, as far as they say what changes. */
+interface ChangedObjects {
+  readonly length: number;
+  at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
-/** Says to a person who was asked before, or to the agent, what it was then and what it is now. */
-export function changedEffect(before: string, now: readonly Loss[]): string {
-  const sentence = effectSentence(now);
-  if (before === sentence)
-    return "names, groups or other details of what goes have changed since; the counts are the same";
-  return `before, it was: ${before} Now it is: ${sentence}`;
+/** What a call does: what it takes away, and which options get Context IDs beside that. */
+export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects): Effect {
+  const gaining: EffectObject[] = [];
+  for (let at = 0; at < objects.length; at += 1) {
+    const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
+    const { added = 0 }: KnownChange = change ?? {};
+    if (added > 0) gaining.push({ name, ...(_id !== undefined && { _id }), says: `gets ${many(added, "Context ID")}` });
+  }
+  const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
+  return {
+    sentence: effectSentence(losses, gained),
+    parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
+  };
 }
 
-/** Counts of what goes, in one sentence. */
-export function effectSentence(losses: readonly Loss[]): string {
+/** A part of an effect; none without objects. */
+export function effectPart(title: string, objects: readonly EffectObject[]): readonly EffectPart[] {
+  return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
+}
+
+/** Counts of what a plan does, in one sentence: what is taken away, and `others`. */
+export function effectSentence(losses: readonly Loss[], others: readonly string[] = []): string {
   const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
   const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
@@ -42,59 +64,23 @@ export function effectSentence(losses: readonly Loss[]): string {
     changed.length > 0 &&
       `takes ${many(sum(changed), "Context ID")} away from ${many(changed.length, "option")}` +
         (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
+    ...others,
   ].filter((part) => part !== false);
-  return `This ${parts.join(", and ")}. It cannot be undone by the service.`;
+  const end = losses.length === 0 ? "" : " It cannot be undone by the service.";
+  return `This ${parts.length === 0 ? "changes nothing" : parts.join(", and ")}.${end}`;
 }
 
-/** How many objects of a kind are shown to a person who decides on the page. */
-const MOST_SHOWN = 100;
-
-const PART_TITLES: Readonly<Record<Loss["kind"], string>> = {
-  targeting: "Targetings deleted",
-  optionGroup: "Option groups deleted",
-  option: "Options deleted",
-  contextIds: "Options that lose Context IDs",
-};
-
-/** What a plan takes away, by kind and by name, as the page shows it: names are plain text there. */
-export function effectParts(losses: readonly Loss[]): readonly EffectPart[] {
-  return Object.entries(PART_TITLES).flatMap(([kind, title]) => {
-    const some = losses.filter((loss) => loss.kind === kind);
-    const objects = some.slice(0, MOST_SHOWN).map((loss) => ({ name: shortName(loss.name), says: lossWords(loss) }));
-    return some.length === 0 ? [] : [{ title, count: some.length, objects }];
-  });
-}
-
-/** What a person who decides on the page is told of what goes: what is lost for good, and what can be undone. */
-export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
-  if (parts.length === 0) return { lost: [], undoable: [] };
-  const deletes = parts.some(({ title }) => title !== PART_TITLES.contextIds);
-  const back = deletes ? "names, groups and Context IDs back, under new IDs" : "the Context IDs back";
-  return {
-    lost: deletes ? ["Ad products and campaigns that refer to what is deleted do not know what Undo brings back."] : [],
-    undoable: [`Undo brings ${back}, for ${days} days.`],
-  };
-}
-
-const MOST_LETTERS = 1000;
-
-function shortName(name: string): string {
-  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
-}
-
-function lossLines(losses: readonly Loss[], tokens: number): readonly string[] {
-  const named: string[] = [];
-  let left = tokens;
-  // What is left empty is named first.
+/** What a plan takes away, by kind and by name; of Context IDs first what is left empty. */
+export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses.toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
-  for (const loss of first.slice(0, MOST_NAMED)) {
-    const line = `${shown(loss.name)} (${loss._id}): ${lossWords(loss)}`;
-    left -= tokensOf(line);
-    if (left < 0) break;
-    named.push(line);
-  }
-  const more = losses.length - named.length;
-  return more > 0 ? [...named, `and ${more} more`] : named;
+  return Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
+    effectPart(
+      title,
+      first
+        .filter((loss) => loss.kind === kind)
+        .map((loss) => ({ name: shortName(loss.name), _id: loss._id, says: lossWords(loss) })),
+    ),
+  );
 }
 
 /** What the number of a loss counts. */
@@ -109,6 +95,93 @@ function lossWords({ kind, count, ownContextIds = 0, empties }: Loss): string {
     case "contextIds":
       return `loses ${many(count, "Context ID")}${empties ? " and is empty then" : ""}`;
   }
+}
+
+const MOST_LETTERS = 1000;
+
+/** A name as it is kept for people: a very long one is cut. */
+export function shortName(name: string): string {
+  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
+}
+
+/** How many of each kind a question names, and of how many the first and the last ones. */
+const MOST_NAMED = 20;
+/** The same for an agent, which has fewer tokens. */
+const MOST_FOR_AGENT = 10;
+/** What the names may cost an agent with their IDs and details, and without, in tokens. */
+const DETAILED_TOKENS = 350;
+const NAMES_TOKENS = 700;
+/** How many of each kind are named to an agent where names are very long. */
+const FEWER_NAMED = [6, 4, 2] as const;
+
+/** An effect for the person who is asked in their client: each kind with its total, and its first and last names. */
+export function questionText({ sentence, parts }: Effect): string {
+  return [sentence, ...parts.flatMap((part) => partLines(part, MOST_NAMED, parts.length > 1))].join("\n");
+}
+
+/** The same for the agent that shows it to a person: names are fenced, and stand alone where there are many. */
+export function effectText(effect: Effect): string {
+  const { sentence, parts } = effect;
+  if (parts.length === 0) return sentence;
+  const isFew = parts.every(({ count }) => count <= MOST_FOR_AGENT);
+  const detailed = parts.flatMap((part) => partLines(part, MOST_FOR_AGENT, parts.length > 1));
+  if (isFew && tokensOf(detailed.join("\n")) <= DETAILED_TOKENS) return [sentence, fenced(detailed)].join("\n");
+  const counts = [MOST_FOR_AGENT, ...FEWER_NAMED];
+  const named = counts.map((most) => parts.map((part) => namesLine(part, most)));
+  const fitting = named.find((lines) => tokensOf(lines.join("\n")) <= NAMES_TOKENS) ?? named.at(-1) ?? [];
+  return [sentence, fenced(fitting)].join("\n");
+}
+
+/** A part in lines, an object on each: the first and the last ones. */
+function partLines({ title, count, objects }: EffectPart, most: number, isTitled: boolean): readonly string[] {
+  const { first, last, left } = ends(objects, most, count);
+  const line = ({ name, _id, says }: EffectObject): string =>
+    `${shown(name)}${_id === undefined ? "" : ` (${_id})`}${says === "" ? "" : `: ${says}`}`;
+  return [
+    ...(isTitled ? [`${title} (${thousands(count)}):`] : []),
+    ...first.map(line),
+    ...(left > 0 ? [`… ${thousands(left)} more …`] : []),
+    ...last.map(line),
+  ];
+}
+
+/** The names of a part on one line. */
+function namesLine({ title, count, objects }: EffectPart, most: number): string {
+  const { first, last, left } = ends(objects, most, count);
+  const names = (some: readonly EffectObject[]): string => some.map(({ name }) => shown(name)).join(", ");
+  const rest = last.length === 0 ? "" : `, … ${thousands(left)} more …, ${names(last)}`;
+  return `${title} (${thousands(count)}): ${names(first)}${rest}`;
+}
+
+/** The first and the last of some objects, and how many are left between them. */
+function ends(objects: readonly EffectObject[], most: number, count: number) {
+  if (count <= most) return { first: objects, last: [], left: 0 };
+  return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
+}
+
+/** Says to a person who was asked before, or to the agent, what it was then and what it is now. */
+export function changedEffect(before: string, { sentence }: Effect): string {
+  if (before === sentence)
+    return "names, groups or other details of what goes have changed since; the counts are the same";
+  return `before, it was: ${before} Now it is: ${sentence}`;
+}
+
+const DELETED: ReadonlySet<string> = new Set([LOSS_TITLES.targeting, LOSS_TITLES.optionGroup, LOSS_TITLES.option]);
+
+/** What a person who decides on the page reads of an effect: what is lost for good, and what can be undone. */
+export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
+  if (parts.length === 0) return { lost: [], undoable: [] };
+  const deletes = parts.some(({ title }) => DELETED.has(title));
+  const loses = parts.some(({ title }) => title === LOSS_TITLES.contextIds);
+  const back = deletes
+    ? "brings names, groups and Context IDs back, under new IDs"
+    : loses
+      ? "brings the Context IDs back"
+      : "takes this back";
+  return {
+    lost: deletes ? ["Ad products and campaigns that refer to what is deleted do not know what Undo brings back."] : [],
+    undoable: [`Undo ${back}, for ${days} days.`],
+  };
 }
 
 /** Tells the model that a person was asked a second time, and why. */

@@ -1,7 +1,7 @@
 import { amount, thousands } from "../../platform/thousands.ts";
 import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
-import type { AskedOrDeclined } from "../asked.ts";
+import type { Approval } from "../approval.ts";
 import { OUTCOME_WORDS } from "../failures/messages.ts";
 import { many } from "../failures/words.ts";
 import { shown } from "../fence.ts";
@@ -67,10 +67,10 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Who agreed, where a tool asks and the run went past the question. */
-export function askedOf({ asked, tool, status, tellsAsked }: ReportedRun): AskedOrDeclined | undefined {
-  if (asked === undefined || status === "planned" || status === "needs_confirmation") return undefined;
-  return tellsAsked || ASKING_TOOLS.has(tool) || asked !== "not_needed" ? asked : undefined;
+/** The approval, where a tool asks and the run went past the question. */
+export function reportedApproval({ approval, tool, status, tellsAsked }: ReportedRun): Approval | undefined {
+  if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
+  return tellsAsked || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
 /** What the rows of a file came to, where that is not one item each. */

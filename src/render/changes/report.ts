@@ -1,6 +1,6 @@
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { amount } from "../../platform/thousands.ts";
-import { type AskedOrDeclined, askedWords } from "../asked.ts";
+import { type Approval, approvalLines } from "../approval.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { failureRow, type ToldFailure } from "../failures/failures.ts";
 import { OPERATION_WORDS } from "../failures/messages.ts";
@@ -8,7 +8,16 @@ import { many } from "../failures/words.ts";
 import { fenced, MARKS_MEAN, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
-import { askedOf, countsNote, headline, resumedNote, ringsNote, rowsNote, takenNote, unreadNote } from "./headline.ts";
+import {
+  countsNote,
+  headline,
+  reportedApproval,
+  resumedNote,
+  ringsNote,
+  rowsNote,
+  takenNote,
+  unreadNote,
+} from "./headline.ts";
 import { nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
@@ -38,7 +47,7 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const notes = notesOf(run);
   const said = tokensOf([...nextSteps, ...notes, run.confirmation?.effect ?? "", run.totals?.name ?? ""].join(" "));
   const budget = { left: REPORT_TOKENS - AROUND_TOKENS - 2 * said };
-  const told = { nextSteps, notes, asked: askedOf(run), ...sectionsOf(run, budget) };
+  const told = { nextSteps, notes, approval: reportedApproval(run), ...sectionsOf(run, budget) };
   return { structured: structuredOf(run, told), text: textOf(run, told), isError: isError(run) };
 }
 
@@ -74,7 +83,7 @@ function sectionOf(rows: readonly Row[], all: number): Section {
 type Told = ReturnType<typeof sectionsOf> & {
   readonly nextSteps: readonly string[];
   readonly notes: readonly string[];
-  readonly asked: AskedOrDeclined | undefined;
+  readonly approval: Approval | undefined;
 };
 
 function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"] {
@@ -90,7 +99,7 @@ function structuredOf(run: ReportedRun, told: Told): RenderedReport["structured"
     ...sectionData("results", told.results),
     ...(run.runId !== undefined && { resultsUri: resultsUri(run.runId) }),
     ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
-    ...(told.asked !== undefined && { asked: told.asked }),
+    ...(told.approval !== undefined && { approval: told.approval }),
     ...(run.totals !== undefined && { totals: run.totals }),
     ...(plan.omitted > 0 && { plan: [] }),
     ...sectionData("plan", plan),
@@ -112,11 +121,11 @@ function sectionData(name: string, { rows, omitted }: Section): Readonly<Record<
 }
 
 function textOf(run: ReportedRun, told: Told): string {
-  const { plan, failures, verdicts, results, notes, asked } = told;
+  const { plan, failures, verdicts, results, notes, approval } = told;
   const more = `more${run.runId === undefined ? "" : `, all at ${resultsUri(run.runId)}`}`;
   const lines = [
     headline(run),
-    ...(asked === undefined ? [] : [askedWords(asked)]),
+    ...approvalLines(approval),
     ...(run.blocked === undefined ? [] : [blockedText(run.blocked)]),
     ...notes.map((note) => `Note: ${note}.`),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),

@@ -3,7 +3,7 @@ import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { Refusal } from "../../runs/execution.ts";
 import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
-import type { AskedOrDeclined } from "../asked.ts";
+import type { Approval } from "../approval.ts";
 import type { VerdictRow } from "../events/event-report.ts";
 import type { ToldFailure } from "../failures/failures.ts";
 
@@ -39,8 +39,8 @@ export interface ReportedRun {
   readonly hasRejects?: boolean;
   /** What was done with the objects that succeeded. */
   readonly did?: Readonly<Record<Did, number>>;
-  /** Who agreed to it, or said no; told where a tool asks. */
-  readonly asked?: AskedOrDeclined;
+  /** Who approved or declined it, and where; reported where a tool asks. */
+  readonly approval?: Approval | undefined;
   /** Whether that is told whatever the tool of the run: the answer is one of `resume_run`. */
   readonly tellsAsked?: boolean;
   /** What the targeting holds after a change of its options. */

@@ -1,7 +1,6 @@
 import type { CaseResult, SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../../events/suites/suite.ts";
-import type { Asked } from "../../runs/outcome.ts";
-import { askedWords } from "../asked.ts";
+import { type Approval, approvalLines } from "../approval.ts";
 import { fenced, plain, shown } from "../fence.ts";
 import { rowsThatFit } from "../page.ts";
 import { suiteReportUri, suiteUri } from "./suite-reading.ts";
@@ -22,13 +21,13 @@ export function suiteReportAnswer(run: {
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
-  /** Who agreed to tests of a live endpoint. */
-  readonly asked?: Asked;
+  /** Who approved tests of a live endpoint. */
+  readonly approval?: Approval | undefined;
   /** The file that holds the report; or why it was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
-  const { environment, suiteId, target, report, asked, savedTo, notSaved } = run;
+  const { environment, suiteId, target, report, approval, savedTo, notSaved } = run;
   const { results, ...counts } = report;
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const mismatches = all.slice(0, rowsThatFit(all, mismatchLine));
@@ -46,7 +45,7 @@ export function suiteReportAnswer(run: {
       environment,
       suiteId,
       target,
-      ...(asked !== undefined && { asked }),
+      ...(approval !== undefined && { approval }),
       ...counts,
       ...(notRun > 0 && { notRun }),
       byVerdict,
@@ -61,7 +60,7 @@ export function suiteReportAnswer(run: {
     text: [
       `${counts.cases} tests against target ${target} (${environment}): ${counts.matched} as expected, ` +
         `${counts.mismatched} not, ${counts.unobservable} whose verdict cannot be seen${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
-      ...(asked === undefined ? [] : [askedWords(asked)]),
+      ...approvalLines(approval),
       `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(byBasis)}.`,
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       ...(omitted > 0 ? [`(${omitted} more)`] : []),

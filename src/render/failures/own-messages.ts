@@ -191,10 +191,16 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   WITHDRAWN: () => ({ message: "the run was cancelled before it was started: nothing was sent", remedy: AGAIN }),
   UNDONE: () => ({ message: "the run was undone before this was sent", remedy: AGAIN }),
-  NOT_DECIDED: () => ({ message: "nobody decided on it within 24 hours: nothing was sent", remedy: AGAIN }),
+  NOT_DECIDED: ({ elsewhere }) => ({
+    message:
+      elsewhere === undefined
+        ? "nobody decided on it within 24 hours: nothing was sent"
+        : "nobody approved it before its question expired: nothing was sent",
+    remedy: AGAIN,
+  }),
   DECLINED: () => ({
-    message: "the person did not agree: nothing was sent",
-    remedy: "Do not try again unless they ask for it.",
+    message: "it was declined: nothing was sent",
+    remedy: "Do not try again unless the person asks for it.",
   }),
   INTERRUPTED: () => ({ message: "the server stopped before this was sent", remedy: RESUME }),
   RUN_ENDED: (detail) => ({

@@ -56,7 +56,7 @@ export function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): 
 }
 
 /** What the item of a row changes. */
-function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
+export function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
   const plan = document && plansOf(document)[at?.targeting ?? -1];
   const item = plan?.items[at?.item ?? -1];
   return document === undefined || plan === undefined || item === undefined

@@ -34,10 +34,10 @@ export function undoCounts(rows: readonly UndoRow[]): string {
 
 /** One object and what becomes of it, on one line; `changes` are those of its item. */
 export function undoLine(
-  { name, _id, undo, reasons = [], field, left, now, contextIds: many }: UndoRow,
+  { name, _id, undo, reasons, field, left, now, contextIds: many }: UndoRow,
   changes: readonly ListedChange[] = [],
 ): string {
-  const why = reasons.map((reason) => REASON_WORDS[reason]).join("; ");
+  const why = reasonWords({ reasons }).join("; ");
   if (changes.length > 0) return `${undo}: ${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
   const what = `${undo}: ${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
   const about = field === undefined ? "" : `: ${many === undefined ? FIELD_WORDS[field] : contextIds(many)}`;
@@ -47,6 +47,11 @@ export function undoLine(
       ? ""
       : `: the run left ${told(left)}, there is ${told(now)} now`;
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
+}
+
+/** Why an object does not go back, or not exactly. */
+export function reasonWords({ reasons = [] }: Pick<UndoRow, "reasons">): readonly string[] {
+  return reasons.map((reason) => REASON_WORDS[reason]);
 }
 
 const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
@@ -59,6 +64,7 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   adopted: "",
 };
 
-function changeWords(change: ListedChange): string {
+/** A change that an undo makes, with its verb. */
+export function changeWords(change: ListedChange): string {
   return `${VERBS[change.kind]} ${changeLine(change)}`;
 }

@@ -61,7 +61,7 @@ function declaredIn({ mcpReq }: ServerContext): unknown {
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** How a form was answered: yes, no, or closed without a decision, as hosts without a person do. */
+/** How a form was answered: yes, no, or closed without a decision, e.g. by a host without a person. */
 export type Said = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -69,12 +69,11 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/** An accepted form whose box is not ticked is a no. An answer that is no form decides nothing. */
+/** Only an accepted form whose box is ticked is an approval: a client may accept by itself, with no content at all. */
 function saidIn(answer: unknown): Said {
   const { data } = form.safeParse(answer);
-  if (data === undefined || data.action === "cancel") return "closed";
-  if (data.action === "decline") return "no";
-  return (data.content?.[CONFIRM] ?? true) === true ? "yes" : "no";
+  if (data?.action === "decline") return "no";
+  return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
 /**
@@ -112,7 +111,9 @@ export function askOlder(call: ServerContext, message: string): OpenQuestion {
 
 const FORM = {
   type: "object" as const,
-  properties: { [CONFIRM]: { type: "boolean" as const, title: "Yes, do this", default: true } },
+  // Without a default: a client that fills in what a form proposes must not approve by that.
+  properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
+  required: [CONFIRM],
 };
 
 /** Makes the result by which a client of the 2026-07-28 era asks the person. */

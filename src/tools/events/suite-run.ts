@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { isApproval } from "../../approvals/approvals.ts";
 import { junitXml } from "../../events/suites/junit.ts";
 import { runSuite, type SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../../events/suites/suite.ts";
@@ -9,6 +10,7 @@ import { inOnePiece, saveFile } from "../../files/save-file.ts";
 import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
+import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { confirmationText } from "../../render/changes/report.ts";
 import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
 import type { Run } from "../../runs/kind.ts";
@@ -20,6 +22,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { agreedNow } from "../writing/confirmation/deciding.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { readQuestion } from "../writing/confirmation/question-token.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
@@ -141,7 +144,8 @@ async function reportAgreed(
   await atMostOneWait(approval.rest, context);
   if (approval.status() !== "succeeded") return reportRun(approval, context);
   const found = await context.suites.runOnce(approval.header.runId, () => reportOf(kept, "configured", context));
-  const told = { ...about(kept, context), report: found, asked: "agreed_on_page" as const };
+  const facts = isApproval(approval) ? approvalOf(approval.state.facts) : undefined;
+  const told = { ...about(kept, context), report: found, approval: facts };
   return suiteReportAnswer({ ...told, ...(place !== undefined && { savedTo: place.path }) });
 }
 
@@ -217,7 +221,7 @@ async function answerOf(
   report: SuiteReport,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const run = { ...about(kept, context), target, report, ...(asked !== undefined && { asked }) };
+  const run = { ...about(kept, context), target, report, approval: asked && approvalIn(asked, context) };
   if (place === undefined) return suiteReportAnswer(run);
   try {
     await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
@@ -249,14 +253,18 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** The person said no: nothing is sent, and that is no error. */
+/** The client declined: nothing is sent, and that is no error. */
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
-  const nextSteps = ["the person did not agree: nothing was sent; do not try again unless they ask for it"];
+  const nextSteps = ["the client declined: nothing was sent; do not try again unless the person asks for it"];
   return {
-    structured: { ...about(kept, context), status: "cancelled", asked: "declined_in_client", nextSteps },
+    structured: { ...about(kept, context), status: "cancelled", approval: declinedIn("client"), nextSteps },
     text: `Nothing was sent. ${nextSteps.join()}`,
     isError: false,
   };
+}
+
+function approvalIn(asked: Asked, context: ToolContext): Approval | undefined {
+  return approvalOf(asked === "not_needed" ? { asked } : agreedNow(asked, context));
 }
 
 function about({ suiteId }: KeptSuite, { environment }: ToolContext) {

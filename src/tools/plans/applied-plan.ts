@@ -5,7 +5,7 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import { isGoing, type Planning } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
+import { changedEffect, effectText, questionText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import type { Asked } from "../../runs/outcome.ts";
@@ -15,6 +15,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { decided, isDecidedElsewhere } from "../writing/confirmation/agreement.ts";
 import { startAgreed } from "../writing/confirmation/deciding.ts";
+import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
 import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
@@ -55,18 +56,19 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     plan.askedBy(asked);
     const started =
       asked === "agreed_in_client"
-        ? await startAgreed(header, plan, "client", context)
+        ? await startAgreed(header, plan, asked, context)
         : await changes.startOrFind(header, plan);
     return reportRun(started, context, hints, { tellsAsked: true });
   };
   const given = { call: header.call, bytes };
+  const effect = await effectOf(header, plan, context);
   return decided<ToolAnswer>(
     {
       needsYes: needsConfirmation(plan),
       digest: `${runId} ${lossDigest(plan.losses)}`,
-      message: questionText(plan.losses),
-      effect: effectSentence(plan.losses),
-      changedFrom: (effect) => changedEffect(effect, plan.losses),
+      message: questionText(effect),
+      effect: effect.sentence,
+      changedFrom: (before) => changedEffect(before, effect),
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context, kept: header });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
@@ -76,12 +78,12 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
       },
       onPage: () =>
         decidePlanOnPage(header, plan, { changes, context }, async () =>
-          tokenInstead(effectText(plan.losses), context, (hint) => needsYes(header, plan, context, [hint])),
+          tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [hint])),
         ),
       start,
-      declined: () => notDone(header.call, plan, context),
+      declined: () => notDone(header.call, plan, context, effect),
       token: () => needsYes(header, plan, context),
-      told: () => effectText(plan.losses),
+      told: () => effectText(effect),
     },
     context,
   );

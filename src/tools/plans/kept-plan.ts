@@ -44,19 +44,19 @@ const MOST_ROWS = 1000;
 /** A planned run that was not started, as `get_run` shows it. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
-  const blocked = await context.runs.refusal(run);
-  const answer = toldPlan(await documentOf(header.runId, context), header, state, { ...context, blocked });
-  if (blocked === undefined) return answer;
+  const refusal = await context.runs.refusal(run);
+  const answer = toldPlan(await documentOf(header.runId, context), header, state, { ...context, refusal });
+  if (refusal === undefined) return answer;
   return {
     ...answer,
-    structured: { ...answer.structured, blocked },
-    text: `${answer.text}\n${blockedText(blocked)}`,
+    structured: { ...answer.structured, blocked: refusal },
+    text: `${answer.text}\n${blockedText(refusal)}`,
   };
 }
 
 /** Who reads about a plan, and why it may not be applied here. */
 interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
-  readonly blocked?: Refusal | undefined;
+  readonly refusal?: Refusal | undefined;
 }
 
 /** The answer about a plan that is kept as a run, with what is known of it. */
@@ -64,7 +64,7 @@ export function toldPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
   known: Pick<ChangeRun["state"], "facts">,
-  { environment, readOnly, blocked }: PlanReader,
+  { environment, readOnly, refusal }: PlanReader,
 ): ToolAnswer {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) {
@@ -74,7 +74,7 @@ export function toldPlan(
   return planAnswer({
     ...{ environment, runId, tool: known.facts.tool ?? call.tool, status: "planned", document },
     requests: isApplicable(plan) ? requestsFor(document, known) : [],
-    nextSteps: blocked !== undefined && !readOnly ? [] : nextStepsOf(plan, runId, readOnly),
+    nextSteps: refusal !== undefined && !readOnly ? [] : nextStepsOf(plan, runId, readOnly),
   });
 }
 

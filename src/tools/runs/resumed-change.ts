@@ -1,8 +1,10 @@
+import { isApproval } from "../../approvals/approvals.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { amount } from "../../platform/thousands.ts";
+import { approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectSentence } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
@@ -13,6 +15,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { agreedNow } from "../writing/confirmation/deciding.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { reported, reportRun } from "./run-reports.ts";
@@ -38,11 +41,12 @@ export async function resumeChange(
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
   const goOn = async (asked: Asked): Promise<ToolAnswer> => {
-    // Where nobody had to be asked now, what they said before counts.
-    const told = asked === "not_needed" ? (run.state.facts.asked ?? asked) : asked;
-    // What was agreed to anew stays with the run, so that later looks at it tell it.
-    const resumed = await changesOf(context).runs.resume(runId, asked === "not_needed" ? undefined : { asked });
-    return reportRun(resumed, context, [], { asked: told, tellsAsked: true });
+    // What is approved again stays with the run, so that later looks at it report it.
+    const agreed = asked === "not_needed" ? undefined : agreedNow(asked, context);
+    const resumed = await changesOf(context).runs.resume(runId, agreed);
+    // Where nobody had to be asked now, the approval from before counts.
+    const approval = approvalOf(agreed ?? { asked, ...run.state.facts });
+    return reportRun(resumed, context, [], { approval, tellsAsked: true });
   };
   if (run.status() === "running") return goOn("not_needed");
   await context.runs.checkExecutable(run);
@@ -156,7 +160,7 @@ async function askedAgain(
       {
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
         ...{ name: runId, effect },
-        after: (approval) => reportGoneOn(approval, runId, context),
+        after: (decision) => reportGoneOn(decision, runId, context),
         otherwise: async () => tokenInstead(effect, context, (hint) => token([hint])),
       },
       context,
@@ -170,11 +174,11 @@ async function askedAgain(
         renderReport({
           ...reported(run, context.environment),
           status: "cancelled",
-          asked: "declined_in_client",
+          approval: declinedIn("client"),
           tellsAsked: true,
           nextSteps: [
-            "the person did not agree: nothing more was sent; do not try again unless they ask for it",
-            `they were shown: ${effect}`,
+            "the client declined: nothing more was sent; do not try again unless the person asks for it",
+            `the question was: ${effect}`,
           ],
         }),
       token: () => token(),
@@ -185,10 +189,11 @@ async function askedAgain(
 }
 
 /** Reports the run that was to go on, once a person decided about that on the page. */
-async function reportGoneOn(approval: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
-  await atMostOneWait(approval.rest, context);
-  if (approval.status() !== "succeeded") return reportRun(approval, context);
-  return reportRun(await context.runs.find(runId), context, [], { asked: "agreed_on_page", tellsAsked: true });
+async function reportGoneOn(decision: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
+  await atMostOneWait(decision.rest, context);
+  if (decision.status() !== "succeeded") return reportRun(decision, context);
+  const approval = isApproval(decision) ? approvalOf(decision.state.facts) : undefined;
+  return reportRun(await context.runs.find(runId), context, [], { approval, tellsAsked: true });
 }
 
 /** The answer where nobody has decided whether a run may go on. A later yes to an open question takes it up. */
@@ -201,7 +206,7 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   });
   if (why === "closed") return { answer };
   const later = async (accepted: boolean): Promise<void> => {
-    if (accepted) await changesOf(context).runs.resume(runId, { asked: "agreed_in_client" });
+    if (accepted) await changesOf(context).runs.resume(runId, agreedNow("agreed_in_client", context));
   };
   return { answer, later };
 }

@@ -4,7 +4,7 @@ import { lossDigest } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
-import type { AskedOrDeclined } from "../../render/asked.ts";
+import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
@@ -13,7 +13,7 @@ import { toldFailures } from "../../render/failures/failures.ts";
 import { declinedNote, staleNote } from "../../render/page-words.ts";
 import { savedText } from "../../render/reading.ts";
 import type { Run } from "../../runs/kind.ts";
-import { changedAt } from "../../runs/outcome.ts";
+import { changedAt, type Reason } from "../../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
 import { isSaveRun } from "../../saves/save-runs.ts";
 import type { ToolContext } from "../context.ts";
@@ -21,6 +21,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
 import { askFor } from "../writing/confirmation/confirmation-token.ts";
 import { endedWhereTooLate } from "../writing/confirmation/deciding.ts";
+import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
@@ -40,7 +41,7 @@ export async function ownRun(
 }
 
 /** Who agreed to it anew, where a run was taken up again. */
-type AskedAnew = Pick<ReportedRun, "asked" | "tellsAsked">;
+type AskedAnew = Pick<ReportedRun, "approval" | "tellsAsked">;
 
 /**
  * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
@@ -121,6 +122,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const isAtRest = run.status() !== "running";
   const report = {
     ...state.facts,
+    approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
@@ -128,7 +130,8 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const losses = context.changes?.asks(run);
   if (losses === undefined) return { ...report, ...onPage };
   const planned = { run: header.runId, digest: lossDigest(losses) };
-  const confirmation = await askFor(planned, effectText(losses), context);
+  const effect = await effectOf(header, { losses, objects: state.objects }, context);
+  const confirmation = await askFor(planned, effectText(effect), context);
   // A plan that was to be applied waits as a plan.
   return { ...report, tool: header.call.tool, status: "needs_confirmation", confirmation };
 }
@@ -138,25 +141,31 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   const { facts } = approval.state;
   const { tool, input } = approval.header.call;
   const where = tool === "resume_run" ? `the run is ${input.about}` : `the report is at ${suiteReportUri(input.about)}`;
-  return { ...(facts.asked && { asked: facts.asked, notes: [where] }), ...pageReport(approval) };
+  return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
 }
 
 /** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
 function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
-  if (status() === "needs_confirmation" && waits !== undefined) {
+  if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {
     const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };
     return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
   }
-  const { code, detail } = state.stopped?.reason ?? {};
-  const asked = code === "DECLINED" ? DECLINED_AT.get(String(detail?.where)) : undefined;
-  return asked && { asked, notes: [declinedNote(effect)] };
+  const declined = declinedBy(state.stopped?.reason);
+  return declined && { approval: declined, ...(declined.by !== undefined && { notes: [declinedNote(effect)] }) };
 }
 
-const DECLINED_AT: ReadonlyMap<string, AskedOrDeclined> = new Map([
-  ["page", "declined_on_page"],
-  ["view", "declined_in_view"],
-]);
+/** Who declined a run, where it ended by that. */
+function declinedBy(reason: Reason | undefined): Approval | undefined {
+  if (reason?.code !== "DECLINED") return undefined;
+  const { where, who } = reason.detail ?? {};
+  return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
+}
+
+/** Who approved or declined a run, and where; undefined where it has no approval. */
+export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
+  return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
+}
 
 /** A run of any kind as reports tell it, with its first results. */
 export function reported({ header, state, status }: Run, environment: "live" | "sandbox"): ReportedRun {

@@ -7,17 +7,19 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
-import { effectSentence, effectText } from "../../render/changes/effect.ts";
+import { declinedIn } from "../../render/approval.ts";
+import { type Effect, effectOfCall, effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { countsOf } from "../../runs/report.ts";
-import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
 import { askFor } from "./confirmation/confirmation-token.ts";
+import { effectOf } from "./confirmation/effect-of.ts";
+import { keepElsewhere } from "./confirmation/elsewhere.ts";
 import { interruptedHints } from "./earlier-runs.ts";
 import { planInTime } from "./planning.ts";
 
@@ -54,7 +56,9 @@ export async function dryRun({ call, bytes }: Given, changes: Changes, context: 
 
 function planned(call: WriteCall, plan: Plan, context: ToolContext, notes: readonly string[] = []): ToolAnswer {
   const asks =
-    plan.losses.length > 0 ? [`when it is carried out, a person may be asked: ${effectText(plan.losses)}`] : [];
+    plan.losses.length > 0
+      ? [`when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects))}`]
+      : [];
   return renderReport({
     ...toldUnstarted(call, new RunState(plan), context),
     status: "planned",
@@ -78,14 +82,15 @@ export async function needsYes(
   context: ToolContext,
   hints: readonly string[] = [],
 ): Promise<ToolAnswer> {
-  plan.facts = { ...plan.facts, effect: effectSentence(plan.losses) };
   const { runId, call } = header;
-  await changesOf(context).propose(header, plan);
+  const effect = await effectOf(header, plan, context);
+  const confirmation = await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(effect), context);
+  await keepElsewhere(header, plan, { effect, elsewhere: "token", until: Date.parse(confirmation.expiresAt) }, context);
   return renderReport({
     ...toldUnstarted(call, new RunState(plan), context),
     runId,
     status: "needs_confirmation",
-    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
+    confirmation,
     nextSteps: [
       ...hints,
       "show the effect to the person and wait for their decision",
@@ -94,17 +99,17 @@ export async function needsYes(
   });
 }
 
-/** The person said no: nothing is attempted, and that is no error. */
-export function notDone(call: WriteCall, plan: Plan, context: ToolContext): ToolAnswer {
+/** The client declined: nothing is attempted, and that is no error. */
+export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
   const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
   return renderReport({
     ...toldUnstarted(call, state, context),
     status: "cancelled",
-    asked: "declined_in_client",
+    approval: declinedIn("client"),
     nextSteps: [
-      "the person did not agree: nothing was changed; do not try again unless they ask for it",
-      ...(plan.losses.length > 0 ? [`they were shown: ${effectText(plan.losses)}`] : []),
+      "the client declined: nothing was changed; do not try again unless the person asks for it",
+      ...(effect === undefined ? [] : [`the question was: ${effectText(effect)}`]),
     ],
   });
 }

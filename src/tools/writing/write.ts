@@ -8,14 +8,15 @@ import { Plan } from "../../changes/plan/plan.ts";
 import { isGoing, type Planning } from "../../changes/planning.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
-import { changedEffect, effectSentence, effectText, questionText } from "../../render/changes/effect.ts";
+import { changedEffect, effectOfCall, effectText, questionText } from "../../render/changes/effect.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
-import { startAgreed } from "./confirmation/deciding.ts";
+import { agreedNow, startAgreed } from "./confirmation/deciding.ts";
+import { tokenLater } from "./confirmation/elsewhere.ts";
 import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
@@ -77,13 +78,14 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   /** Carries the call out, or attaches to the run of the same call that was made at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
+  const effect = effectOfCall(plan.losses, plan.objects);
   const outcome = await decided<RunOrOutcome>(
     {
       needsYes: needsConfirmation(plan),
       digest: lossDigest(plan.losses),
-      message: questionText(plan.losses),
-      effect: effectSentence(plan.losses),
-      changedFrom: (effect) => changedEffect(effect, plan.losses),
+      message: questionText(effect),
+      effect: effect.sentence,
+      changedFrom: (before) => changedEffect(before, effect),
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
@@ -93,19 +95,17 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       onPage: () =>
         decideOnPage(given, plan, { changes, context }, async (header) =>
-          tokenInstead(effectText(plan.losses), context, (hint) => needsYes(header, plan, context, [...hints, hint])),
+          tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [...hints, hint])),
         ),
       start: async (asked, more) => {
         plan.askedBy(asked);
         const start = (header: ChangeHeader) =>
-          asked === "agreed_in_client"
-            ? startAgreed(header, plan, "client", context)
-            : changes.startOrFind(header, plan);
+          asked === "agreed_in_client" ? startAgreed(header, plan, asked, context) : changes.startOrFind(header, plan);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
-      declined: () => ({ outcome: notDone(call, plan, context) }),
+      declined: () => ({ outcome: notDone(call, plan, context, effect) }),
       token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),
-      told: () => effectText(plan.losses),
+      told: () => effectText(effect),
     },
     context,
   );
@@ -141,10 +141,11 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   const header = await changes.keep(call, caller, bytes, true);
   const mayStart = (plan: Plan): boolean => {
     const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
-    plan.askedBy(isAgreed ? "agreed_in_client" : "not_needed");
+    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_in_client", context) };
+    else plan.askedBy("not_needed");
     return isAgreed || !needsConfirmation(plan);
   };
-  const ask = isPage ? askLater(changes, context) : undefined;
+  const ask = isPage ? askLater(changes, context) : tokenLater(context);
   return { run: await changes.prepare(header, planning, mayStart, { ask }) };
 }
 

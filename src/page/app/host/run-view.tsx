@@ -1,8 +1,10 @@
 import { computed, signal } from "@preact/signals";
 import { render } from "preact";
 import type { RunDetail } from "../../wire.ts";
+import { outcome } from "../state.ts";
+import { Effect } from "../views/effect.tsx";
 import { Time, visibleLines } from "../views/parts.tsx";
-import { type Act, Buttons, Effect, RunBody, STATUSES } from "../views/run.tsx";
+import { type Act, Buttons, RunBody, STATUSES } from "../views/run.tsx";
 import { callTool, meetHost, type ToolResult } from "./bridge.ts";
 
 /** How often a running run is looked at, and how long one look waits for a decision that is made elsewhere. */
@@ -16,8 +18,6 @@ const detail = signal<RunDetail | undefined>(undefined);
 const said = signal("This is under way…");
 /** With which the person decides. It is given once, for one run. */
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
-/** What came of the last button, or of the run. */
-const outcome = signal("");
 /** A person decides once; they may cancel a run as soon as it runs. */
 let isDeciding = false;
 let isOver = false;

@@ -7,7 +7,7 @@ const LONGEST = 300;
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** A text with escapes in place of what a person would not see, or see in another order. */
-function visible(text: string): string {
+export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`);
 }
 

@@ -3,6 +3,7 @@ import { PATHS } from "../../paths.ts";
 import type { RunDetail, RunRow } from "../../wire.ts";
 import { act, read } from "../requests.ts";
 import { outcome } from "../state.ts";
+import { visible } from "./parts.tsx";
 import type { Act } from "./run.tsx";
 
 /** What is known of the run that is shown, beyond its row. */
@@ -49,7 +50,10 @@ const DONE = {
   resume: "The run is being resumed.",
 } as const;
 
-/** Does what a run's button says. */
-export const actOnRun: Act = ({ runId }, action) => {
-  void act(`${PATHS.runs}/${encodeURIComponent(runId)}/${action}`, {}, DONE[action]);
+const MOST_LETTERS = 80;
+
+/** Does what a run's button says, and says of which run. */
+export const actOnRun: Act = ({ runId, tool, targeting }, action) => {
+  const about = targeting?.name === undefined ? tool : `${tool}, ${visible(targeting.name.slice(0, MOST_LETTERS))}`;
+  void act(`${PATHS.runs}/${encodeURIComponent(runId)}/${action}`, {}, `${DONE[action]} (${about})`);
 };

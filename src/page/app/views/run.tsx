@@ -1,7 +1,10 @@
+import { useLayoutEffect } from "preact/hooks";
 import { PATHS } from "../../paths.ts";
-import type { FailureRow, RunAction, RunCounts, RunDetail, RunRow, Waiting } from "../../wire.ts";
+import type { FailureRow, RunAction, RunCounts, RunDetail, RunRow } from "../../wire.ts";
 import { number } from "../announce.ts";
-import { Sentences, Table, Text, Time } from "./parts.tsx";
+import { isAtRest, noteMoves } from "../moves.ts";
+import { isConnected, outcome } from "../state.ts";
+import { Sentences, Table, Text } from "./parts.tsx";
 import { Plan } from "./plan.tsx";
 
 /** The buttons of a run, in their order. */
@@ -39,7 +42,6 @@ const FILES = { results: "Results", rejects: "Rejected rows", removed: "What was
 
 /** What the page shows of many. */
 const MOST_FAILURES = 100;
-const MOST_OBJECTS = 100;
 
 /** What a button does with its run. */
 export type Act = (run: RunRow, action: RunAction) => void;
@@ -49,29 +51,50 @@ export function Status({ of }: { readonly of: RunRow["status"] }) {
   return <span class={`state ${of}`}>{STATUSES[of]}</span>;
 }
 
-/** How far a run is. */
+/** How much of a run is done: what failed is not. */
 export function Progress({ counts, label }: { readonly counts: RunCounts; readonly label: string }) {
-  const done = counts.items - counts.pending - counts.unattempted;
+  const { items, succeeded, alreadyDone, failed, unknown } = counts;
+  const done = succeeded + alreadyDone;
   return (
     <>
-      <progress max={Math.max(1, counts.items)} value={done} aria-label={label} />{" "}
+      <progress max={Math.max(1, items)} value={done} aria-label={label} />{" "}
       <small>
-        {number(done)} of {number(counts.items)}
+        {number(done)} of {number(items)}
+        {failed > 0 && `, ${number(failed)} failed`}
+        {unknown > 0 && `, ${number(unknown)} unknown`}
       </small>
     </>
   );
 }
 
 /** The ID of the text that says why a run cannot be approved. */
-const whyOf = (runId: string): string => `why-${runId}`;
+export const whyOf = (runId: string): string => `why-${runId}`;
 
-/** A run's buttons; a sentence beside a disabled one says why, unless the effect of the run does. */
+const NOT_CONNECTED = "This page has lost its server, so that nothing can be decided here.";
+/** What is said where a button is pressed that came or moved a moment ago. */
+const MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
+
+/**
+ * A run's buttons; a sentence beside a disabled one says why, unless the effect of the run does. Decisions are ignored
+ * for a second after anything moved.
+ */
 export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act }) {
   const names = Object.keys(ACTIONS).filter((name): name is RunAction => Object.hasOwn(ACTIONS, name));
   const { actions, disabled = {}, runId, waiting } = run;
   const isTold = waiting?.ended === true || waiting?.stale !== undefined;
-  const isOff = (action: RunAction): boolean => disabled[action] !== undefined || (action === "approve" && isTold);
-  const reasons = isTold ? [] : [...new Set(actions.flatMap((action) => disabled[action] ?? []))];
+  const isOff = (action: RunAction): boolean =>
+    !isConnected.value || disabled[action] !== undefined || (action === "approve" && isTold);
+  const known = isTold ? [] : [...new Set(actions.flatMap((action) => disabled[action] ?? []))];
+  const reasons = isConnected.value || actions.length === 0 ? known : [NOT_CONNECTED];
+  useLayoutEffect(noteMoves);
+  // Once they are gone: buttons that come back at the same place are new.
+  useLayoutEffect(() => () => queueMicrotask(noteMoves), []);
+  const press = (action: RunAction): void => {
+    // What has moved since the last frame counts as well.
+    noteMoves();
+    if (isAtRest.peek() || !DECIDES.has(action)) act(run, action);
+    else outcome.value = MOVED;
+  };
   return (
     <p class="bar">
       {names
@@ -81,9 +104,11 @@ export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act 
             key={action}
             type="button"
             class={action}
+            data-action={action}
+            {...(DECIDES.has(action) && { "data-decides": `${runId} ${action}`, "aria-disabled": !isAtRest.value })}
             disabled={isOff(action)}
             {...(isOff(action) && { "aria-describedby": whyOf(runId) })}
-            onClick={() => act(run, action)}
+            onClick={() => press(action)}
           >
             {ACTIONS[action]}
           </button>
@@ -93,63 +118,7 @@ export function Buttons({ run, act }: { readonly run: RunRow; readonly act: Act 
   );
 }
 
-interface EffectProps {
-  readonly runId: string;
-  readonly waiting: Waiting;
-  /** The most objects of each kind that are named. */
-  readonly most?: number;
-}
-
-/** What a person has to know to decide on a run: the exact effect, what is lost, and what can be undone. */
-export function Effect({ runId, waiting, most = MOST_OBJECTS }: EffectProps) {
-  const isStale = waiting.stale !== undefined;
-  return (
-    <>
-      {waiting.ended && (
-        <p class="warning" {...(!isStale && { id: whyOf(runId) })}>
-          The server that asked has ended: ask the agent again
-        </p>
-      )}
-      {waiting.stale !== undefined && (
-        <div class="warning" id={whyOf(runId)}>
-          <p>Changed since it was planned</p>
-          <Sentences of={waiting.stale} />
-        </div>
-      )}
-      <p class="effect">
-        <Text of={waiting.effect} most={4000} />
-      </p>
-      {waiting.parts.map(({ title, count, objects }) => (
-        <details key={title} open>
-          <summary>
-            {title} <small>{number(count)}</small>
-          </summary>
-          <ul>
-            {objects.slice(0, most).map(({ name, says }, place) => (
-              <li key={place}>
-                <Text of={name} />
-                {says !== undefined && (
-                  <small>
-                    {" "}
-                    <Text of={says} />
-                  </small>
-                )}
-              </li>
-            ))}
-            {count > Math.min(objects.length, most) && (
-              <li>and {number(count - Math.min(objects.length, most))} more</li>
-            )}
-          </ul>
-        </details>
-      ))}
-      <Sentences title="What is lost" of={waiting.lost} />
-      <Sentences title="What can be undone" of={waiting.undoable} />
-      <p>
-        It waits until <Time at={waiting.expiresAt} />.
-      </p>
-    </>
-  );
-}
+const DECIDES: ReadonlySet<RunAction> = new Set(["approve", "decline"]);
 
 /** Everything about one run but its heading and its buttons. */
 export function RunBody({ detail }: { readonly detail: RunDetail }) {
@@ -181,12 +150,7 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
           </tr>
         </Table>
       )}
-      {isBegun && requests !== undefined && (
-        <p>
-          Requests: {number(requests.sent)} of {number(requests.planned)} sent, {number(requests.resent)} of them again;{" "}
-          {number(requests.waitedMs)} ms waited.
-        </p>
-      )}
+      {isBegun && requests !== undefined && <p>{requestWords(requests)}</p>}
       {failures.length > 0 && <Failures of={failures.slice(0, MOST_FAILURES)} />}
       {hidden > 0 && <p>and {number(hidden)} more kinds of failures</p>}
       <Sentences title="What to do next" of={nextSteps} />
@@ -203,6 +167,16 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
       {plan !== undefined && <Plan plan={plan} />}
     </>
   );
+}
+
+/** How many requests were sent, without what says nothing. */
+function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]>): string {
+  const parts = [
+    `${number(sent)} ${sent === 1 ? "request" : "requests"} sent`,
+    resent > 0 && `${number(resent)} of them ${resent === 1 ? "a retry" : "retries"}`,
+    waitedMs >= 1000 && `${number(Math.round(waitedMs / 1000))} s waited for the service`,
+  ];
+  return `${parts.filter((part) => part !== false).join(", ")}.`;
 }
 
 function Failures({ of }: { readonly of: readonly FailureRow[] }) {

@@ -1,8 +1,9 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { route } from "../route.ts";
 import { MOST_ROWS, runList, runs } from "../state.ts";
+import { Effect } from "./effect.tsx";
 import { Steps, Table, Text, Time } from "./parts.tsx";
-import { Buttons, Effect, Progress, RunBody, Status } from "./run.tsx";
+import { Buttons, Progress, RunBody, Status } from "./run.tsx";
 import { actOnRun, detail, look } from "./run-page.ts";
 
 /** Running and past runs, or the one that the address names. */
@@ -19,7 +20,11 @@ function RunTable() {
   return (
     <>
       <h1>Runs</h1>
-      <Table caption="Runs" heads={["Tool", "Status", "Progress", "Targeting", "Started", "Asked by"]} className="runs">
+      <Table
+        caption="Runs"
+        heads={["Tool", "Status", "Progress", "Targeting", "Started", "Asked by"]}
+        className="runs"
+      >
         {shown.map(({ runId, startedAt, tool, targeting, status, counts, caller }) => (
           <tr key={runId}>
             <th scope="row">
@@ -73,7 +78,7 @@ function OneRun({ id }: { readonly id: string }) {
         . <a href="#/runs">All runs</a>
       </p>
       <Buttons run={shown} act={actOnRun} />
-      {run.waiting !== undefined && <Effect runId={run.runId} waiting={run.waiting} />}
+      {run.waiting !== undefined && <Effect runId={run.runId} waiting={run.waiting} isSearchable />}
       <RunBody detail={{ ...known, run: shown }} />
     </>
   );

@@ -26,6 +26,10 @@ export async function confirmationIn(
 
 /** Throws a ToolError when a confirmation is too old to start anything. */
 export function checkNotExpired({ expiresAt }: Confirmation, { clock }: ToolContext): void {
-  if (expiresAt >= clock.now()) return;
-  throw new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
+  if (expiresAt < clock.now()) throw expired();
+}
+
+/** The refusal of a confirmation that is too old. */
+export function expired(): ToolError {
+  return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
 }

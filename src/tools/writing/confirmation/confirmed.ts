@@ -15,8 +15,10 @@ import { reportRun } from "../../runs/run-reports.ts";
 import { needsYes } from "../planned.ts";
 import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
-import { checkNotExpired, confirmationIn } from "./confirmation-token.ts";
-import { startAgreed } from "./deciding.ts";
+import { checkNotExpired, confirmationIn, expired } from "./confirmation-token.ts";
+import { agreedNow, startAgreed } from "./deciding.ts";
+import { effectOf } from "./effect-of.ts";
+import { tokenLater } from "./elsewhere.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
@@ -55,7 +57,8 @@ async function startConfirmed(
   const bytes = context.runs.part(header.runId, "input");
   const isAsAgreed = (plan: Plan): boolean => {
     const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
-    plan.askedBy(isAgreed ? "agreed_by_token" : "not_needed");
+    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_by_token", context) };
+    else plan.askedBy("not_needed");
     return isAgreed || !needsConfirmation(plan);
   };
   await changes.runs.checkExecutable(header);
@@ -66,15 +69,15 @@ async function startConfirmed(
   if (isGoing(plan)) {
     const waiting = await changes.runs.find(header.runId);
     const meanwhile = waiting?.state;
-    return reportRun(await changes.prepare(header, plan, isAsAgreed, { meanwhile }), context);
+    return reportRun(await changes.prepare(header, plan, isAsAgreed, { meanwhile, ask: tokenLater(context) }), context);
   }
   if (isAsAgreed(plan)) {
     const isAgreed = plan.facts.asked === "agreed_by_token";
-    const start = isAgreed ? startAgreed(header, plan, "token", context) : changes.startOrFind(header, plan);
+    const start = isAgreed ? startAgreed(header, plan, "agreed_by_token", context) : changes.startOrFind(header, plan);
     return reportStarted(await start, context);
   }
   const before = (await changes.runs.find(header.runId))?.state.facts.effect;
-  const how = before === undefined ? "" : `: ${changedEffect(before, plan.losses)}`;
+  const how = before === undefined ? "" : `: ${changedEffect(before, await effectOf(header, plan, context))}`;
   const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
   return needsYes(await changes.keep(header.call, context.caller, bytes), plan, context, [changed]);
 }
@@ -97,6 +100,7 @@ async function plannedOrStarted<P>(runId: string, changes: Changes, plan: () => 
 /** Reports the run that a confirmation started, unless it was cancelled before. */
 function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promise<ToolAnswer> {
   if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
+  if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
   throw new ToolError(
     "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",
     "Make the call again without confirmation to plan it anew, if it is wanted after all.",

@@ -11,6 +11,7 @@ import type { Asked } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { changesOf } from "../../apis.ts";
 import type { DecisionLine, ToolContext, ToolServices } from "../../context.ts";
+import { effectOf } from "./effect-of.ts";
 
 /** Who decides, and where. */
 export type Decider = Pick<Decided, "who" | "where">;
@@ -35,23 +36,36 @@ export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
 ): Promise<ChangeRun | ApprovalRun | undefined> {
+  const run = await waitingAnywhere(runId, { runs, clock });
+  return run !== undefined && waitsForDecision(run) ? run : undefined;
+}
+
+/** A run that waits for an approval, on the page or elsewhere; undefined as above. */
+export async function waitingAnywhere(
+  runId: string,
+  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
+): Promise<ChangeRun | ApprovalRun | undefined> {
   const run = await runs.find(runId);
-  if (run === undefined || !waitsForDecision(run)) return undefined;
+  if (run === undefined || !waits(run)) return undefined;
   return (await endedWhereTooLate(run, { runs, clock })) === run ? run : undefined;
 }
 
 /** Whether a run waits for a person's decision in a view or on the page. */
 export function waitsForDecision(run: Run): run is ChangeRun | ApprovalRun {
+  return waits(run) && run.state.facts.waits?.elsewhere === undefined;
+}
+
+function waits(run: Run): run is ChangeRun | ApprovalRun {
   const isOne = (isChangeRun(run) || isApproval(run)) && run.status() === "needs_confirmation";
   return isOne && run.state.facts.waits !== undefined;
 }
 
 /** The same run; one that nobody decided on in time is ended first. */
 export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
-  const waits = waitsForDecision(run) ? run.state.facts.waits : undefined;
-  if (waits === undefined || waits.until > clock.now()) return run;
+  const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
+  if (until > clock.now()) return run;
   const { runId } = run.header;
-  const reason = ownReason("NOT_DECIDED");
+  const reason = ownReason("NOT_DECIDED", elsewhere === undefined ? undefined : { elsewhere });
   return (await runs.withdraw(runId, { cause: "cancelled", reason })) ?? (await runs.find(runId)) ?? run;
 }
 
@@ -63,17 +77,20 @@ export async function approve(run: ChangeRun, by: Decider, services: ToolService
   const changes = changesOf(services);
   const { header, state } = run;
   const { runId, call } = header;
-  const { waits } = state.facts;
-  if (waits === undefined) return "decided" satisfies DecisionOutcome;
-  if (waits.stale !== undefined) return "stale" satisfies DecisionOutcome;
+  const { waits: waiting } = state.facts;
+  if (waiting === undefined) return "decided" satisfies DecisionOutcome;
+  if (waiting.stale !== undefined) return "stale" satisfies DecisionOutcome;
   await services.runs.checkExecutable(run);
   const bytes = services.runs.part(runId, "input");
   const plan = await changes.plan(call, services.stopping, bytes);
   if ((await changes.runs.stored(runId))?.started !== false) return "decided" satisfies DecisionOutcome;
   const gone = plan.facts.stale;
-  if (gone !== undefined || lossDigest(plan.losses) !== waits.digest) {
-    const stale = gone === undefined ? changedEffect(state.facts.effect ?? "", plan.losses) : staleText(gone);
-    plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: { ...waits, stale } };
+  if (gone !== undefined || lossDigest(plan.losses) !== waiting.digest) {
+    const stale =
+      gone === undefined
+        ? changedEffect(state.facts.effect ?? "", await effectOf(header, plan, services))
+        : staleText(gone);
+    plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: { ...waiting, stale } };
     await changes.propose(header, plan);
     return "stale" satisfies DecisionOutcome;
   }
@@ -90,16 +107,25 @@ export function askedAt({ where }: Decider): Asked {
   return where === "view" ? "agreed_in_view" : "agreed_on_page";
 }
 
-/** Starts a run that a person agreed to in their client or by a token; where it was started before, gives that. */
+/** An approval that comes now through the client of a call, or with its token: for the report, and by whom. */
+export function agreedNow(
+  asked: Asked,
+  { person, caller, clock }: Pick<ToolContext, "person" | "caller" | "clock">,
+): { readonly asked: Asked; readonly decided: Decided } {
+  const where = asked === "agreed_by_token" ? "token" : "client";
+  return { asked, decided: { who: person ?? caller, where, at: clock.now() } };
+}
+
+/** Starts a run that was approved in the client or with a token; where it was started before, gives that. */
 export async function startAgreed(
   header: ChangeHeader,
   plan: Plan,
-  where: "client" | "token",
+  asked: "agreed_in_client" | "agreed_by_token",
   context: ToolContext,
 ): Promise<ChangeRun | undefined> {
   const changes = changesOf(context);
-  const decided = { who: context.person ?? context.caller, where, at: context.clock.now() };
-  plan.facts = { ...plan.facts, decided };
+  const { decided } = agreedNow(asked, context);
+  plan.askedBy(asked, decided);
   const started = await changes.start(header, plan);
   if (started === undefined) return changes.runs.find(header.runId);
   note(started, "approved", decided, context);

@@ -3,7 +3,7 @@ import type { ChangeRun } from "../../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
-import { effectParts, effectSentence, effectText } from "../../../render/changes/effect.ts";
+import { effectText } from "../../../render/changes/effect.ts";
 import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
 import type { Run, ToolCall } from "../../../runs/kind.ts";
@@ -13,6 +13,7 @@ import { reportRun } from "../../runs/run-reports.ts";
 import { atMostOneWait } from "../follow-run.ts";
 import type { Given } from "../planned.ts";
 import { waitingRun } from "./deciding.ts";
+import { effectOf } from "./effect-of.ts";
 import { decisionFor } from "./in-view.ts";
 
 /** Answers with a token where nobody came to the page. Throws a ToolError where that is not enough. */
@@ -30,22 +31,21 @@ const PAGE_WAIT_MS = 24 * 3_600_000;
 /** How often a call looks whether a person has decided, in whatever process, in milliseconds. */
 const LOOK_MS = 100;
 
-/** Keeps a run as one that waits for a person's decision on the page; `effect` where it is not only what goes. */
+/** Keeps a run as one that waits for a person's decision on the page. */
 export async function keepWaiting(
   header: ChangeHeader,
   plan: Plan,
-  { changes, clock }: { readonly changes: Changes } & Pick<ToolContext, "clock">,
-  effect?: string,
+  { changes, ...context }: { readonly changes: Changes } & Pick<ToolContext, "clock" | "runs">,
 ): Promise<void> {
-  const { losses } = plan;
+  const effect = await effectOf(header, plan, context);
   plan.facts = {
     ...plan.facts,
-    effect: effect ?? effectSentence(losses),
+    effect: effect.sentence,
     waits: {
-      digest: lossDigest(losses),
-      effect: effect ?? effectText(losses),
-      parts: effectParts(losses),
-      until: clock.now() + PAGE_WAIT_MS,
+      digest: lossDigest(plan.losses),
+      effect: effectText(effect),
+      parts: effect.parts,
+      until: context.clock.now() + PAGE_WAIT_MS,
     },
   };
   await changes.propose(header, plan);
@@ -60,7 +60,7 @@ export async function decideOnPage(
 ): Promise<{ readonly run: ChangeRun } | { readonly outcome: ToolAnswer }> {
   const kept = await changes.once({ ...context, call, bytes }, async (keep) => {
     const header = await keep();
-    await keepWaiting(header, plan, { changes, clock: context.clock });
+    await keepWaiting(header, plan, { ...context, changes });
     return { header };
   });
   return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
@@ -72,7 +72,7 @@ export async function decideOnPage(
  */
 export function askLater(changes: Changes, context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
-    await keepWaiting(header, plan, { changes, clock: context.clock });
+    await keepWaiting(header, plan, { ...context, changes });
     const { runId, call } = header;
     const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
     // Nothing waits for it: a page that cannot be opened is one that nobody came to.
@@ -91,7 +91,7 @@ export async function decidePlanOnPage(
   { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
   otherwise: () => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
-  await keepWaiting(header, plan, { changes, clock: context.clock });
+  await keepWaiting(header, plan, { ...context, changes });
   return askOnPage(header, context, otherwise);
 }
 

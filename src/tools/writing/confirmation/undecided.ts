@@ -1,5 +1,5 @@
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
+import { CONFIRMATION_MS, lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { RunState } from "../../../changes/state/change-state.ts";
 import { effectText } from "../../../render/changes/effect.ts";
@@ -9,6 +9,9 @@ import { ownReason } from "../../../runs/reasons.ts";
 import type { ToolContext } from "../../context.ts";
 import type { Undecided, UndecidedAnswer } from "../../definition.ts";
 import { type Given, toldUnstarted } from "../planned.ts";
+import { agreedNow } from "./deciding.ts";
+import { effectOf } from "./effect-of.ts";
+import { keepElsewhere, tokenLater } from "./elsewhere.ts";
 
 /**
  * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
@@ -25,13 +28,17 @@ export async function undecided(
   }: { readonly changes: Changes; readonly context: ToolContext; readonly kept?: ChangeHeader },
 ): Promise<UndecidedAnswer> {
   const header = why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes))) : undefined;
-  if (header !== undefined) await changes.propose(header, plan);
+  const effect = await effectOf({ runId: (header ?? kept)?.runId, call }, plan, context);
+  if (header !== undefined) {
+    const until = context.clock.now() + CONFIRMATION_MS;
+    await keepElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
+  }
   const state = new RunState(plan);
   const answer = renderReport({
     ...toldUnstarted(call, state, context),
     ...(header && { runId: header.runId }),
     status: "needs_confirmation",
-    nextSteps: [effectText(plan.losses), undecidedStep(why, header?.runId)],
+    nextSteps: [effectText(effect), undecidedStep(why, header?.runId)],
   });
   if (header === undefined) return { answer };
   const digest = lossDigest(plan.losses);
@@ -48,10 +55,10 @@ export async function undecided(
       const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
       const isAgreed = (made: Plan): boolean => {
-        made.askedBy("agreed_in_client");
+        made.facts = { ...made.facts, ...agreedNow("agreed_in_client", context) };
         return lossDigest(made.losses) === digest || !needsConfirmation(made);
       };
-      await changes.prepare(header, planning, isAgreed, { meanwhile: state });
+      await changes.prepare(header, planning, isAgreed, { meanwhile: state, ask: tokenLater(context) });
     },
   };
 }

@@ -1,0 +1,179 @@
+import { randomUUID } from "node:crypto";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { basePathOf } from "../../src/plans/base/base.ts";
+import { textOf } from "../support/clients.ts";
+import { browserOfTest, personAt } from "../support/page-person.ts";
+import { checkedReport, startSession, tokensOfResult } from "../support/writing.ts";
+
+/** Where a base is saved, so that what the state leaves out is deleted. */
+const DIR = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
+const ALLOWED = { TARGETING_MCP_ALLOWED_DIRS: DIR };
+
+type Session = Awaited<ReturnType<typeof startSession>>;
+
+const run = z.looseObject({ runId: z.string(), status: z.string() });
+const NEW = Array.from({ length: 25 }, (_, at) => `New ${String(at + 1).padStart(2, "0")}`);
+
+/** A plan with every kind of change. */
+async function plannedOfAllKinds({ client, control }: Session): Promise<string> {
+  const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
+  const id = (at: number): string => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`;
+  const option = (at: number, name: string, more: object = {}) => ({
+    ...{ _id: id(at), targeting: targetingId, name, contexts: [`c${at}`, `d${at}`] },
+    ...more,
+  });
+  await control("/seed", {
+    targetings: [{ _id: targetingId, name: "Shop" }],
+    options: [
+      option(0, "Old"),
+      option(1, "Losing"),
+      option(2, "Gaining"),
+      option(3, "Wrong name"),
+      option(4, "Group", { type: "collection", contexts: [] }),
+      option(5, "Inside", { parent: id(4) }),
+      option(6, "Moving"),
+    ],
+  });
+  const desired = {
+    version: 1,
+    targeting: { _id: targetingId },
+    options: [
+      { _id: id(1), contexts: ["c1"] },
+      { _id: id(2), contexts: ["c2", "d2", "e2"] },
+      { _id: id(3), name: "Right name" },
+      {
+        ...{ _id: id(4), exposeChildren: true },
+        children: [
+          { _id: id(5), name: "Inside" },
+          { _id: id(6), name: "Moving" },
+        ],
+      },
+      ...NEW.map((name) => ({ name, contexts: [name] })),
+    ],
+  };
+  const file = join(DIR, `${randomUUID()}.yaml`);
+  const saved = await client.callTool("list_options", { targetingId, saveTo: file });
+  expect(saved.isError, textOf(saved)).not.toBe(true);
+  const planned = await client.callTool("plan_targeting", { desired, base: basePathOf(file), prune: true });
+  expect(planned.isError, textOf(planned)).not.toBe(true);
+  const { runId, status } = run.parse(planned.structuredContent);
+  expect(status, textOf(planned)).toBe("planned");
+  return runId;
+}
+
+const KINDS = {
+  "Options deleted (1)": ["Old"],
+  "Options that lose Context IDs (1)": ["Losing"],
+  "Options renamed (1)": ["Wrong name"],
+  "Options moved (1)": ["Moving"],
+  "Options that get Context IDs (1)": ["Gaining"],
+  "Option groups with other settings (1)": ["Group"],
+  "Options created (25)": [...NEW.slice(0, 5), ...NEW.slice(-5)],
+} as const;
+
+const COUNTS =
+  /deletes 1 option with 2 Context IDs, and takes 1 Context ID away from 1 option, and renames 1 option, and moves 1 option, and adds Context IDs to 1 option, and changes the settings of 1 option group, and creates 25 options\./;
+
+test("the client is asked about each kind of change of a plan, with its total and its first and last names", async () => {
+  const asked: string[] = [];
+  const session = await startSession({
+    env: ALLOWED,
+    answer(message) {
+      asked.push(message);
+      return { action: "decline" };
+    },
+  });
+  const runId = await plannedOfAllKinds(session);
+  const declined = await session.client.callTool("apply_plan", { runId });
+  const [question = ""] = asked;
+  expect(question).toMatch(COUNTS);
+  expect(question).toContain("2 of the targeting's 7 options (29 %)");
+  for (const [title, names] of Object.entries(KINDS)) {
+    expect(question).toContain(`${title}:`);
+    for (const name of names) expect(question).toContain(`"${name}"`);
+  }
+  for (const name of [...NEW.slice(0, 10), ...NEW.slice(-10)]) expect(question).toContain(`"${name}"`);
+  expect(question).toContain("… 5 more …");
+  expect(question).toContain('becomes "Right name"');
+  expect(question).toContain('from top level to "Group"');
+  // The agent reads what the question was.
+  expect(textOf(declined)).toMatch(COUNTS);
+  expect(checkedReport(declined).status).toBe("cancelled");
+});
+
+test("with a token the agent shows the same kinds", async () => {
+  const session = await startSession({ env: { ...ALLOWED, TARGETING_MCP_PAGE: "off" } });
+  const runId = await plannedOfAllKinds(session);
+  const told = await session.client.callTool("apply_plan", { runId });
+  const { effect = "", token = "" } = checkedReport(told).confirmation ?? {};
+  expect(effect).toMatch(COUNTS);
+  for (const [title, names] of Object.entries(KINDS)) {
+    expect(effect).toContain(`${title}: `);
+    for (const name of names) expect(effect).toContain(`"${name}"`);
+  }
+  expect(effect).toContain("… 15 more …");
+  expect(tokensOfResult(told)).toBeLessThanOrEqual(2500);
+  const done = await session.client.callTool("apply_plan", { confirmation: token });
+  expect(checkedReport(done)).toMatchObject({ status: "succeeded", counts: { items: 31, succeeded: 31 } });
+});
+
+test("the page has all of it: a plan by kind, an undo by what comes back and what does not", async () => {
+  const browser = browserOfTest();
+  const session = await startSession({ env: { ...ALLOWED, ...browser.env, TARGETING_MCP_WAIT_MS: "60000" } });
+  const runId = await plannedOfAllKinds(session);
+  const applied = session.client.callTool("apply_plan", { runId });
+  const person = await personAt(await browser.address());
+  const waiting = await person.waiting();
+  expect(waiting.waiting?.effect).toMatch(COUNTS);
+  expect(waiting.waiting?.parts.map(({ title, count }) => `${title} (${count})`)).toEqual(Object.keys(KINDS));
+  expect(waiting.waiting?.parts.at(-1)?.objects.map(({ name }) => name)).toEqual(NEW);
+  await person.press(waiting.runId, "approve");
+  expect(checkedReport(await applied).status).toBe("succeeded");
+
+  await session.control("/seed", {
+    options: [{ _id: "01HZZZZZZZZZZZZZZZZZZZZZA3", targeting: "01HZZZZZZZZZZZZZZZZZZZZZZZ", name: "Theirs" }],
+  });
+  const undone = await person.press(runId, "undo");
+  expect(undone.status).toBe(200);
+  const undo = await person.waiting();
+  expect(undo.runId).not.toBe(runId);
+  expect(undo.waiting?.effect).toMatch(/^Takes back run \w{26}: .* This deletes 25 options/);
+  const parts = new Map(undo.waiting?.parts.map(({ title, objects }) => [title, objects]));
+  expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
+  expect(parts.get("Left alone: changed by someone else since")?.map(({ name }) => name)).toEqual(["Theirs"]);
+  expect(parts.get("Comes back with differences")).toEqual([
+    expect.objectContaining({ name: "Old", says: expect.stringContaining("under a new ID") }),
+  ]);
+  const exact = parts.get("Comes back as it was")?.map(({ name }) => name);
+  for (const name of ["Losing", "Gaining", "Group", "Moving"]) expect(exact).toContain(name);
+});
+
+test("an update that takes away and adds says both", async () => {
+  const session = await startSession({ env: { TARGETING_MCP_PAGE: "off" } });
+  const made = await session.write("create_targetings", {
+    items: [
+      {
+        name: "Shop",
+        options: [
+          { name: "Losing", contexts: ["a"] },
+          { name: "Gaining", contexts: ["b"] },
+        ],
+      },
+    ],
+  });
+  const [losing, gaining] = made.results.filter(({ child }) => child !== undefined).map(({ _id }) => _id);
+  const report = await session.write("update_contexts", {
+    items: [
+      { _id: losing, set: [] },
+      { _id: gaining, add: ["c", "d"] },
+    ],
+  });
+  expect(report.confirmation?.effect).toContain(
+    "This takes 1 Context ID away from 1 option, and leaves 1 of them empty, and adds Context IDs to 1 option.",
+  );
+  expect(report.confirmation?.effect).toMatch(/"Gaining" \(\w{26}\): gets 2 Context IDs/);
+});
