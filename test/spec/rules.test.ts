@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { nameProblemWords } from "../../src/platform/name-words.ts";
 import { contextIdProblem, trimContextId } from "../../src/spec/context-ids.ts";
-import { codePoints, nameProblem, nameProblemWords } from "../../src/spec/names.ts";
+import { codePoints, nameProblem } from "../../src/spec/names.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { isUlid, ulidSource, ulidTime } from "../../src/spec/ulid.ts";
 

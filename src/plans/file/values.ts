@@ -1,6 +1,7 @@
+import { nameProblemWords } from "../../platform/name-words.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { nameProblem, nameProblemWords } from "../../spec/names.ts";
+import { nameProblem } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { type Problems, quoted, type Spot } from "./desired.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";

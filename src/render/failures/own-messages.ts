@@ -1,6 +1,7 @@
 import * as z from "zod";
+import { nameProblemWords } from "../../platform/name-words.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { NAME_RULES, nameProblemWords } from "../../spec/names.ts";
+import { NAME_RULES } from "../../spec/names.ts";
 import type { Message } from "../message.ts";
 import { planningFailure } from "./request-failures.ts";
 import { rowMessage } from "./row-messages.ts";
