@@ -97,7 +97,7 @@ export const CALLS: readonly TypicalCall[] = [
   {
     wish: "What did the failed ones hold?",
     tool: "get_run",
-    given: ({ runId }) => ({ runId: runId(), outcome: "failed", given: true, limit: 3 }),
+    given: ({ runId }) => ({ runId: runId(), outcome: "failed", includeInput: true, limit: 3 }),
   },
   {
     wish: "Import a file.",
@@ -191,7 +191,7 @@ export const CALLS: readonly TypicalCall[] = [
   {
     wish: "What did those hold that were not sent?",
     tool: "get_run",
-    given: ({ runId }) => ({ runId: runId(), outcome: "failed", given: true }),
+    given: ({ runId }) => ({ runId: runId(), outcome: "failed", includeInput: true }),
   },
   {
     wish: "Send two of them, putting right what is plainly misspelt.",

@@ -7,29 +7,42 @@ import { LIMITS } from "./limits.ts";
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
 
-/** Why a name is refused: the rule it breaks, and the characters at fault where the rule is about characters. */
+/** A rule of management-api 8.3; `decomposed`: Hangul letters that are not composed to syllables. */
+export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "outerSpace"] as const;
+
+/** Why a name is refused: every rule that it breaks. */
 export interface NameProblem {
-  readonly rule: "tooShort" | "tooLong" | "outerSpace" | "characters";
+  readonly rules: readonly (typeof NAME_RULES)[number][];
+  /** In code points, as long as the name is with its Hangul composed. */
   readonly length: number;
-  /** The distinct characters that are not allowed, in order; only for `characters`. */
-  readonly characters?: readonly string[];
+  /** The distinct characters that are not allowed, in order; absent where all are. */
+  readonly characters?: readonly string[] | undefined;
 }
 
 /**
  * Checks a targeting or option name against management-api 8.3.
- * Takes the name as it would be sent; gives the first rule it breaks, or undefined when it is valid.
+ * Takes the name as it would be sent; gives every rule that it breaks, or undefined when it is valid.
  */
 export function nameProblem(name: string): NameProblem | undefined {
-  if (!ALLOWED.test(name)) {
-    const characters = [...new Set(name.match(DISALLOWED) ?? [])];
-    return { rule: "characters", length: codePoints(name), characters };
-  }
-  // No character that is allowed takes more than one code unit.
-  const { length } = name;
-  if (length < LIMITS.nameMinLength.value) return { rule: "tooShort", length };
-  if (length > LIMITS.nameMaxLength.value) return { rule: "tooLong", length };
-  if (name.startsWith(" ") || name.endsWith(" ")) return { rule: "outerSpace", length };
-  return undefined;
+  const { nameMinLength, nameMaxLength } = LIMITS;
+  const composed = ALLOWED.test(name) ? name : composeHangul(name);
+  const characters = ALLOWED.test(composed) ? [] : [...new Set(composed.match(DISALLOWED) ?? [])];
+  const length = codePoints(composed);
+  const isBroken = {
+    characters: characters.length > 0,
+    decomposed: composed !== name,
+    tooShort: length < nameMinLength.value,
+    tooLong: length > nameMaxLength.value,
+    outerSpace: composed.startsWith(" ") || composed.endsWith(" "),
+  };
+  const rules = NAME_RULES.filter((rule) => isBroken[rule]);
+  if (rules.length === 0) return undefined;
+  return { rules, length, ...(characters.length > 0 && { characters }) };
+}
+
+/** What macOS does to the names of files is undone here for letters of Hangul, and for nothing else. */
+function composeHangul(name: string): string {
+  return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
 
 /** Length of a text in Unicode code points. */

@@ -18,16 +18,21 @@ const PAGE = Array.from({ length: 1000 }, (_, number) => ({
   contextCount: 1,
 }));
 
-test("a service that ignores offset and gives no total is told to the agent after a few reads", async () => {
-  const stub = await startStub(() => ({ status: 200, json: { items: PAGE } }));
+/** A client of a live service that a stub plays. */
+async function clientOf(url: string) {
   const env = cleanEnvironment({
-    TARGETING_API_URL: stub.url,
+    TARGETING_API_URL: url,
     TARGETING_API_KEY: "some-key",
     TARGETING_MCP_STATE_DIR: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
     TARGETING_MCP_MODE: "live",
     TARGETING_MCP_LOG_LEVEL: "error",
   });
-  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
+  return CLIENTS["2025 client"]({ args: [COMMAND], env });
+}
+
+test("a service that ignores offset and gives no total is told to the agent after a few reads", async () => {
+  const stub = await startStub(() => ({ status: 200, json: { items: PAGE } }));
+  const client = await clientOf(stub.url);
   const calls = [
     ["update_contexts", { targetingId: ID, items: [{ name: "Nowhere", add: ["x"] }] }],
     ["bulk_add_options", { targetingId: ID, items: [{ name: "New" }], onExisting: "skip" }],
@@ -45,4 +50,40 @@ test("a service that ignores offset and gives no total is told to the agent afte
     expect(stub.received.length - before).toBeLessThanOrEqual(3);
   }
   expect(stub.received.every(({ method }) => method === "GET")).toBe(true);
+});
+
+const listed = z.object({ options: z.array(z.object({ _id: z.string() })), cursor: z.string().optional() });
+
+test("a list whose IDs end alike is read to its end, page by page", async () => {
+  const options = Array.from({ length: 6 }, (_, number) => ({
+    _id: `01JABCDEFGHJKMNPQ${number}QRSTVWXY`,
+    name: `Option ${number}`,
+    type: "atomic",
+    contextCount: 1,
+  }));
+  const stub = await startStub(({ url }) => {
+    const { searchParams } = new URL(url, "http://localhost");
+    const [offset, limit] = [Number(searchParams.get("offset")), Number(searchParams.get("limit"))];
+    return { status: 200, json: { items: options.slice(offset, offset + limit), total: options.length } };
+  });
+  const client = await clientOf(stub.url);
+  const found: string[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await client.callTool("list_options", { targetingId: ID, limit: 2, ...(cursor && { cursor }) });
+    expect(page.isError).toBeFalsy();
+    const part = listed.parse(page.structuredContent);
+    found.push(...part.options.map(({ _id }) => _id));
+    cursor = part.cursor;
+  } while (cursor !== undefined);
+  expect(found).toEqual(options.map(({ _id }) => _id));
+});
+
+test("a plain list that gives the same page for every offset is told to the agent with the second page", async () => {
+  const stub = await startStub(() => ({ status: 200, json: { items: PAGE.slice(0, 2), total: 6 } }));
+  const client = await clientOf(stub.url);
+  const first = listed.parse((await client.callTool("list_options", { targetingId: ID, limit: 2 })).structuredContent);
+  const again = await client.callTool("list_options", { targetingId: ID, limit: 2, cursor: first.cursor });
+  expect(again.isError).toBe(true);
+  expect(failed.parse(again.structuredContent).error.message).toContain("the same page of a list again");
 });

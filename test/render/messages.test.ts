@@ -81,10 +81,10 @@ const API_REASONS: readonly Reason[] = [
 
 /** Reasons of our own, by hand, with every form of their detail. */
 const OWN_REASONS: readonly Reason[] = [
-  { code: "INVALID_NAME", detail: { rule: "tooShort", length: 1 } },
-  { code: "INVALID_NAME", detail: { rule: "tooLong", length: 37 } },
+  { code: "INVALID_NAME", detail: { rules: ["tooShort"], length: 1 } },
+  { code: "INVALID_NAME", detail: { rules: ["decomposed", "tooLong", "outerSpace"], length: 37 } },
+  { code: "INVALID_NAME", detail: { rules: ["characters"], length: 3, characters: ["_", "/", "\u202E"] } },
   { code: "INVALID_NAME", detail: { rule: "outerSpace", length: 5 } },
-  { code: "INVALID_NAME", detail: { rule: "characters", length: 3, characters: ["_", "\u202E"] } },
   { code: "INVALID_ID", detail: { field: "parent", value: "x\n" } },
   { code: "INVALID_CONTEXT_ID", detail: { rule: "empty", bytes: 0, position: 3, count: 1, value: "" } },
   { code: "INVALID_CONTEXT_ID", detail: { rule: "tooLong", bytes: 257, position: 0, count: 2, value: "xxxx" } },

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { nameProblemWords } from "../../src/platform/name-words.ts";
 import { contextIdProblem, trimContextId } from "../../src/spec/context-ids.ts";
 import { codePoints, nameProblem } from "../../src/spec/names.ts";
 import { routesWith } from "../../src/spec/routes.ts";
@@ -21,10 +22,43 @@ describe("names (management-api 8.3)", () => {
     ["日本", "characters"],
     ["A\u200bB", "characters"],
     ["AB\n", "characters"],
-    ["\u1100\u1161", "characters"],
     ["A😀", "characters"],
   ])("%j is not: %s", (name, rule) => {
-    expect(nameProblem(name)?.rule).toBe(rule);
+    expect(nameProblem(name)?.rules).toEqual([rule]);
+  });
+
+  test("every rule that a name breaks is told, and every character", () => {
+    expect(nameProblem(` a/b_${"c".repeat(40)}/`)).toEqual({
+      rules: ["characters", "tooLong", "outerSpace"],
+      length: 46,
+      characters: ["/", "_"],
+    });
+    expect(nameProblem("_")).toEqual({ rules: ["characters", "tooShort"], length: 1, characters: ["_"] });
+  });
+
+  test("decomposed Hangul is told as such, and measured as it is once composed", () => {
+    const sale = "봄 세일";
+    expect(nameProblem(sale.normalize("NFD"))).toEqual({ rules: ["decomposed"], length: 4 });
+    expect(nameProblem("가".repeat(36).normalize("NFD"))).toEqual({ rules: ["decomposed"], length: 36 });
+    expect(nameProblem(`${sale}_`.normalize("NFD"))).toMatchObject({ rules: ["characters", "decomposed"] });
+    expect(nameProblem("\u1100\u1100")).toMatchObject({ rules: ["characters"], characters: ["\u1100"] });
+  });
+
+  test("words for it escape what cannot be seen, with its code point", () => {
+    const words = (name: string) => nameProblemWords(nameProblem(name) ?? { rules: [], length: 0 });
+    expect(words("a/b_c")).toBe('has 2 characters that are not allowed: "/", "_"');
+    expect(words("Ab\u200b\u00a0\u3000x")).toBe(
+      'has 3 characters that are not allowed: "\\u{200B}" (U+200B), "\\u{A0}" (U+00A0), "\\u{3000}" (U+3000)',
+    );
+    expect(words('"\t')).toBe('has 2 characters that are not allowed: "\\"", "\\u{9}" (U+0009)');
+    expect(words("e\u0301 sale")).toBe('has 1 character that is not allowed: "\\u{301}" (U+0301)');
+    expect(words("봄 세일".normalize("NFD"))).toBe("has Hangul that is decomposed: compose it (NFC)");
+    expect(words(` a/${"b".repeat(40)}`)).toBe(
+      'has 1 character that is not allowed: "/"; it has 43 characters, and may have 36; it begins or ends with a space',
+    );
+    expect(words(String.fromCodePoint(...Array.from({ length: 50 }, (_, at) => 0x4e00 + at)))).toMatch(
+      /^has 50 characters that are not allowed: "一", .* and 10 more; it has 50 characters, and may have 36$/,
+    );
   });
 
   test("lengths are code points", () => {

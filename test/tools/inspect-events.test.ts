@@ -21,7 +21,13 @@ const page = z.object({
       }),
     )
     .optional(),
-  order: z.strictObject({ met: z.boolean(), reason: z.string().optional() }).optional(),
+  order: z
+    .strictObject({
+      met: z.boolean(),
+      reason: z.string().optional(),
+      byUid: z.record(z.string(), z.strictObject({ met: z.boolean(), reason: z.string().optional() })).optional(),
+    })
+    .optional(),
   cursor: z.string().optional(),
 });
 
@@ -47,7 +53,7 @@ describe("the events that arrived", () => {
     const { events, total } = await inspect({ uid: "b", verdict: "ignored" });
     expect(total).toBe(1);
     expect(events).toMatchObject([
-      { verdict: "ignored", uid: "b", eventName: "sign_up", findings: [{ path: "method", rule: "requiredMissing" }] },
+      { verdict: "ignored", uid: "b", eventName: "sign_up", findings: [{ path: "method", code: "requiredMissing" }] },
     ]);
     expect((await inspect({ eventName: "view_item" })).total).toBe(2);
     expect((await inspect({ since: "2999-01-01T00:00:00Z" })).total).toBe(0);
@@ -86,8 +92,11 @@ describe("the events that arrived", () => {
     expect(await users({ uids: ["a", "b"] })).toEqual(["a", "b"]);
     expect(await users({ platform: "WEB" })).toEqual(["a", "c"]);
     expect(await users({ uids: ["a", "b"], platform: "APP" })).toEqual(["b"]);
-    const { expectations } = await inspect({ uids: ["a", "b"], expect: [{ eventName: "view_item", count: 2 }] });
-    expect(expectations).toMatchObject([{ met: true, found: 2 }]);
+    const { expectations } = await inspect({ uids: ["a", "b"], expect: [{ eventName: "view_item", count: 1 }] });
+    expect(expectations).toMatchObject([
+      { uid: "a", met: true, found: 1 },
+      { uid: "b", met: true, found: 1 },
+    ]);
     await expect(inspect({ uid: "a", uids: ["b"] })).rejects.toThrow("uid and uids were both given");
     const { cursor = "" } = await inspect({ uids: ["a", "b"], limit: 1 });
     expect(await users({ uids: ["a", "b"], limit: 1, cursor })).toEqual(["a"]);
@@ -98,8 +107,55 @@ describe("the events that arrived", () => {
     const { post, inspect } = await inspecting();
     await post({ uid: "b", eventName: "sign_up" });
     const { events, answer } = await inspect({});
-    expect(events).toMatchObject([{ findings: [{ basis: "documented", fix: expect.stringContaining("method") }] }]);
-    expect(answer.text).toMatch(/requiredMissing at "method" \(documented; .*method/);
+    expect(events).toMatchObject([
+      { basis: "documented", findings: [{ basis: "documented", fix: expect.stringContaining("method") }] },
+    ]);
+    expect(answer.text).toMatch(/ignored \(documented\); .*requiredMissing at "method" \(documented; .*method/);
+    expect(answer.structured).not.toHaveProperty("notes");
+  });
+
+  test("what the documents leave open is said so, with the meaning of the words once", async () => {
+    const { sandbox, post, inspect } = await inspecting();
+    await post({ ...view("u"), price: "3" });
+    await post({ ...view("u"), colour: "red" });
+    await post({ ...view("u"), items: [] });
+    const headers = { authorization: "none", "content-type": "application/json" };
+    await fetch(`${sandbox.url}/event`, { method: "POST", headers, body: JSON.stringify(view("u")) });
+    const { events, answer } = await inspect({});
+    expect(events).toMatchObject([
+      { verdict: "recorded", basis: "notShown", findings: [{ path: "price", code: "wrongType", basis: "notShown" }] },
+      { verdict: "recorded", basis: "assumed", findings: [{ path: "colour", basis: "assumed", fix: "leave it out" }] },
+      { verdict: "recorded", basis: "assumed", findings: [{ path: "items", code: "itemsUnused", basis: "assumed" }] },
+      {
+        verdict: "rejected",
+        basis: "assumed",
+        findings: [{ code: "authorization", fix: "send the key of the app" }],
+      },
+    ]);
+    expect(answer.text).toContain('wrongType at "price" (not shown in the documents; send a number)');
+    const meaning = "assumed: the documents are silent";
+    expect(answer.text.split(meaning)).toHaveLength(2);
+    expect(answer.structured).toMatchObject({ notes: [expect.stringContaining(meaning)] });
+  });
+
+  test("events that are sometimes wrong get a finding with its count, how it is known, and how to fix it", async () => {
+    const { post, inspect } = await inspecting();
+    await post({ uid: "u", eventName: "purchase", tx_id: "t", items: [{ item_id: "i" }] });
+    await post({ uid: "u", eventName: "purchase", txId: "t", items: [{ item_id: "i" }] });
+    await post({ uid: "u", eventName: "Purchase" });
+    const { answer } = await inspect({ uid: "u", limit: 1 });
+    expect(answer.structured).toMatchObject({
+      findings: [
+        {
+          ...{ eventName: "purchase", code: "requiredMissing", path: "tx_id", basis: "documented", verdict: "ignored" },
+          ...{ count: 1, of: 2, fix: 'rename "txId" to "tx_id"' },
+        },
+        { eventName: "Purchase", code: "eventNameUnsupported", count: 1, of: 1, fix: 'send "purchase"' },
+      ],
+    });
+    expect(answer.text).toContain(
+      '"purchase": 1 of 2 ignored: requiredMissing at "tx_id" (documented): "purchase" needs "tx_id"',
+    );
   });
 
   test("foreign text is fenced and visible, and exact in the data", async () => {

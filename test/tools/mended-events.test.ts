@@ -10,7 +10,7 @@ import { getRun } from "../../src/tools/runs/get-run.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const rows = z.object({
-  results: z.array(z.looseObject({ index: z.number(), given: z.record(z.string(), z.unknown()) })),
+  results: z.array(z.looseObject({ index: z.number(), input: z.record(z.string(), z.unknown()) })),
 });
 
 test("of 5,000 events of a file the 27 that would be lost, with what each held, 20 of them mended and sent, in three calls", async () => {
@@ -29,15 +29,15 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
   expect(first.text).toContain('uid "user-');
   const second = await answerOf(
     getRun,
-    { runId: String(first.structured.runId), outcome: "failed", given: true },
+    { runId: String(first.structured.runId), outcome: "failed", includeInput: true },
     context,
   );
   const { results } = rows.parse(second.structured);
   expect(results).toHaveLength(27);
-  for (const { index, given } of results) expect(given).toEqual(JSON.parse(lines[index] ?? ""));
+  for (const { index, input } of results) expect(input).toEqual(JSON.parse(lines[index] ?? ""));
   expect(countTokens(JSON.stringify(second.structured)) + countTokens(second.text)).toBeLessThanOrEqual(3500);
   const before = sandbox.events().length;
-  const items = results.slice(0, 20).map(({ given }) => ({ ...given, eventName: "add_to_cart" }));
+  const items = results.slice(0, 20).map(({ input }) => ({ ...input, eventName: "add_to_cart" }));
   const third = await answerOf(trackEvents, { items }, context);
   expect(third.structured).toMatchObject({ status: "succeeded", counts: { succeeded: 20 } });
   expect(sandbox.events()).toHaveLength(before + 20);
@@ -90,8 +90,12 @@ test("mend puts misspelt columns of a CSV file right, too, also where rows of it
     { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
     { uid: "c", eventName: "purchase", tx_id: "t" },
   ]);
-  const failed = await answerOf(getRun, { runId: String(structured.runId), outcome: "failed", given: true }, context);
-  expect(rows.parse(failed.structured).results.map(({ given }) => given)).toEqual([
+  const failed = await answerOf(
+    getRun,
+    { runId: String(structured.runId), outcome: "failed", includeInput: true },
+    context,
+  );
+  expect(rows.parse(failed.structured).results.map(({ input }) => input)).toEqual([
     { uid: "b", eventName: "add_to_cart", price: 1, quantity: 1 },
   ]);
 });

@@ -4,6 +4,13 @@ export type Verdict = "recorded" | "ignored" | "rejected" | "uncertain";
 /** Whether the document states what a rule says, we assume it, or nothing can be said. */
 export type RuleBasis = "documented" | "assumed" | "notShown";
 
+/** The same in words. */
+export const BASIS_WORDS = {
+  documented: "documented",
+  assumed: "assumed",
+  notShown: "not shown in the documents",
+} as const satisfies Record<RuleBasis, string>;
+
 /** One rule of the event API: what breaking it leads to, and how we know. */
 export interface Rule {
   /** The verdict of an event that breaks it; absent where the rule says nothing about the verdict. */

@@ -112,7 +112,8 @@ function leftOf(call: EventCall, state: EventRunState): number {
 
 /**
  * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
- * of its events those that may still have to be sent. Of the users of all others only hashes remain.
+ * of its events those that may still have to be sent, or whose outcome is unknown and has to be looked up. Of the users
+ * of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,
@@ -126,14 +127,15 @@ async function finish(
   if (file !== undefined && state.counts().failed > 0) {
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
-  const isResent = resends(header.call, state);
+  const hasLeft = leftOf(header.call, state) > 0;
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
     // As long as anything is left the reject file is written again, from all that failed.
-    if (standing === "failed") return file !== undefined;
-    return standing === "pending" || standing === "unattempted" || (standing === "unknown" && isResent);
+    if (standing === "failed") return hasLeft && file !== undefined;
+    return standing === "pending" || standing === "unattempted" || standing === "unknown";
   };
-  await keep("input", leftOf(header.call, state) > 0 ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+  const keepsAny = hasLeft || state.counts().unknown > 0;
+  await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
 }
 
 async function holdsAnything(bytes: ByteSource): Promise<boolean> {

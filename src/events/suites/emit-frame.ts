@@ -1,4 +1,5 @@
 import { ROUTES } from "../../spec/routes.ts";
+import { BASIS_WORDS } from "../check/rules.ts";
 import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf } from "./suite.ts";
 
 /** What an emitted file is told by the environment, and what it takes where it is told nothing. */
@@ -34,7 +35,7 @@ export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
     id: one.id,
     title: one.title,
     expected: one.expected,
-    basis: one.basis,
+    basis: BASIS_WORDS[one.basis],
     answer: ANSWERS[one.expected],
     events: eventsOf(one),
   }));

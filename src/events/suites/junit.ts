@@ -1,3 +1,4 @@
+import { BASIS_WORDS } from "../check/rules.ts";
 import type { CaseResult, SuiteReport } from "./run-suite.ts";
 
 /**
@@ -28,7 +29,7 @@ function testCase(result: CaseResult): string {
 
 function outcomeOf({ status, expected, basis, observed, reason }: CaseResult): string | undefined {
   const seen = observed ?? reason ?? "nothing";
-  const message = escaped(`expected ${expected} (${basis}), seen: ${seen}`);
+  const message = escaped(`expected ${expected} (${BASIS_WORDS[basis]}), seen: ${seen}`);
   if (status === "mismatched") return `<failure type="mismatch" message="${message}"/>`;
   return status === "unobservable" ? `<skipped message="${message}"/>` : undefined;
 }

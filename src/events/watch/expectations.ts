@@ -134,7 +134,7 @@ function firstFrom(positions: readonly number[], least: number, from: number): n
 }
 
 /** The place of the first position that is at least so much. */
-function placeFrom(positions: readonly number[], least: number): number {
+export function placeFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
   while (low < high) {

@@ -1,4 +1,4 @@
-import { amount } from "../../platform/thousands.ts";
+import { nameProblemWords } from "../../platform/name-words.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
@@ -56,15 +56,9 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   const problem = nameProblem(text);
   if (problem === undefined) return text;
   const { nameMinLength, nameMaxLength } = LIMITS;
-  const words = {
-    tooShort: `has ${amount(problem.length, "character")}, and needs at least ${nameMinLength.value}`,
-    tooLong: `has ${problem.length} characters, and may have ${nameMaxLength.value}`,
-    outerSpace: "begins or ends with a space",
-    characters: `has characters that names may not have: ${(problem.characters ?? []).slice(0, 5).map(quoted).join(", ")}`,
-  };
   return problems.add(
     spot,
-    `the name ${quoted(text)} ${words[problem.rule]}`,
+    `the name ${quoted(text)} ${nameProblemWords(problem)}`,
     `Names have ${nameMinLength.value} to ${nameMaxLength.value} characters: Korean and English letters, digits, spaces, ~ % & + -, no space at either end.`,
   );
 }

@@ -135,7 +135,7 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
     const all = tool === "track_events" ? "; mend: true puts names right that are plainly misspelt" : "";
     return `mend what failed as the remedies say, and send only that again with ${tool}${all}`;
   }
-  const seen = `get_run with runId ${runId}, outcome failed and given: true shows what each held`;
+  const seen = `get_run with runId ${runId}, outcome failed and includeInput: true shows what each held`;
   if (status === "needs_confirmation") return `${seen}; mend those first, or leave them out`;
   const argument = tool === "delete_targeting" ? "ids" : tool === "delete_options" ? "ids or names" : "items";
   const asFile = hasRejects

@@ -18,7 +18,7 @@ export interface ReportedRun {
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   readonly failures: readonly ToldFailure[];
   /** The objects that say most, or the page that was asked for. */
-  readonly results: readonly (ObjectResult & { readonly given?: unknown })[];
+  readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
   /** Present when the results are a page that was asked for: then all of them are shown, and fewer failures. */
   readonly page?: {
     readonly cursor: string | undefined;

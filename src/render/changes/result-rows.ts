@@ -13,7 +13,7 @@ export function resultLine(result: ObjectResult): string {
 }
 
 /** One object of a run as data and as a line: where it stands, how it ended, what it is, and what changed. */
-export function resultRow({ reason, given, ...result }: ObjectResult & { readonly given?: unknown }): Row {
+export function resultRow({ reason, input, ...result }: ObjectResult & { readonly input?: unknown }): Row {
   const { outcome, did, predicted, rule, observed, mended = [] } = result;
   const [_id, name] = [cut(result._id), cut(result.name)];
   const data = {
@@ -21,12 +21,12 @@ export function resultRow({ reason, given, ...result }: ObjectResult & { readonl
     ...(_id !== undefined && { _id }),
     ...(name !== undefined && { name }),
     ...(reason !== undefined && { errorCode: reason.code }),
-    ...(given !== undefined && { given }),
+    ...(input !== undefined && { input }),
   };
   const line = [
     `${placeWords(result)}:`,
-    // What is shown with what was given did not succeed: the failures say how.
-    given !== undefined && outcome === "failed"
+    // What is shown with its input did not succeed: the failures say how.
+    input !== undefined && outcome === "failed"
       ? undefined
       : did === undefined || did === "same"
         ? OUTCOME_WORDS[outcome]
@@ -37,7 +37,7 @@ export function resultRow({ reason, given, ...result }: ObjectResult & { readonl
     predicted && `predicted ${predicted}${rule === undefined ? "" : ` (${plain(rule)})`}`,
     observed && `observed ${observed}`,
     ...mended.map((one) => `mended ${plain(one)}`),
-    given === undefined ? undefined : seen(JSON.stringify(given)),
+    input === undefined ? undefined : seen(JSON.stringify(input)),
   ];
   return { data, line: line.filter((part) => part !== undefined).join(" ") };
 }

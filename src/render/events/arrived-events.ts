@@ -1,9 +1,8 @@
 import type { SandboxEvent } from "../../api/sandbox.ts";
-import { validateEvent } from "../../events/check/validate.ts";
+import { BASIS_WORDS } from "../../events/check/rules.ts";
 import type { Coverage, WrongEvents } from "../../events/watch/coverage.ts";
 import type { EventCoverage } from "../../events/watch/event-coverage.ts";
-import type { ExpectationResult } from "../../events/watch/expectations.ts";
-import type { OrderResult } from "../../events/watch/order.ts";
+import { arrivedFindings, verdictBasis } from "../../events/watch/findings.ts";
 import { fenced, plain, seen, shown } from "../fence.ts";
 import { tokensOf, withinTokens } from "../page.ts";
 
@@ -16,20 +15,18 @@ const TEXT_TOKENS = 60;
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
 /** An event that arrived as data: its body where that is short, else its length in bytes. */
-export function arrivedRow({ at, verdict, uid, eventName, bytes, findings, body, text }: SandboxEvent) {
-  const known = new Map(validateEvent(body).findings.map((finding) => [`${finding.rule} ${finding.path}`, finding]));
+export function arrivedRow(event: SandboxEvent) {
+  const { at, verdict, uid, eventName, bytes, body, text } = event;
+  const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
   const isShort = body !== undefined && tokensOf(JSON.stringify(body)) <= BODY_TOKENS;
   return {
     at,
     verdict,
+    basis: verdictBasis(event),
     uid: uid === null ? null : cut(uid),
     eventName: eventName === null ? null : cut(eventName),
     ...(findings.length > 0 && {
-      findings: findings.slice(0, FINDINGS_SHOWN).map(({ path, rule, effect }) => {
-        const same = known.get(`${rule} ${path}`);
-        const mends = same === undefined ? {} : { basis: same.basis, fix: cut(plain(same.fix)) };
-        return { path: cut(path), rule, effect, ...mends };
-      }),
+      findings: findings.map(({ path, code, basis, fix }) => ({ path: cut(path), code, basis, fix: cut(plain(fix)) })),
     }),
     ...(isShort ? { body } : { bytes }),
     ...(text !== undefined && { text: cut(text) }),
@@ -37,14 +34,15 @@ export function arrivedRow({ at, verdict, uid, eventName, bytes, findings, body,
 }
 
 /** An event that arrived as a line. */
-export function arrivedLine({ at, verdict, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
-  const found = findings.map(({ path, rule, basis, fix }) => {
-    const mends = fix === undefined ? "" : ` (${basis}; ${fix})`;
-    return `${rule} at ${path === "" ? "the body" : shown(path)}${mends}`;
-  });
+export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
+  const found = findings.map(
+    ({ path, code, basis, fix }) =>
+      `${code} at ${path === "" ? "the body" : shown(path)} (${BASIS_WORDS[basis]}; ${fix})`,
+  );
   const body = "body" in sent ? seen(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
   const text = sent.text === undefined ? [] : [`no JSON: ${shown(sent.text)}`];
-  return [at, verdict, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
+  const known = `${verdict} (${BASIS_WORDS[how]})`;
+  return [at, known, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
 }
 
 function name(text: string | null): string {
@@ -125,21 +123,4 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
 
 function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] {
   return Object.entries(counts).map(([of, count]) => `${shown(of)} ${count}`);
-}
-
-/** Whether the order held, in words. */
-export function orderText({ met, reason }: OrderResult): string {
-  return met ? "The order held." : `The order did NOT hold: ${seen(reason ?? "")}.`;
-}
-
-/** Expectations in words, one line each. */
-export function expectationsText(results: readonly ExpectationResult[]): readonly string[] {
-  if (results.length === 0) return [];
-  const met = results.filter((result) => result.met).length;
-  const lines = results.map(
-    (result, index) =>
-      `expectation ${index + 1}: ${result.met ? "met" : "NOT met"}, found ${result.found}` +
-      (result.reason === undefined ? "" : `, ${seen(result.reason)}`),
-  );
-  return [`${met} of ${results.length} expectations met:`, fenced(lines)];
 }

@@ -1,25 +1,16 @@
-import { validateEvent } from "../../events/check/validate.ts";
+import { arrivedFindings } from "../../events/watch/findings.ts";
 import { plain } from "../fence.ts";
-
-/** What a sandbox says of the headers that an event came with, in words. */
-const OF_HEADERS: Readonly<Record<string, string>> = {
-  "headers.authorization": "the header Authorization holds no app key that is known here; send the key of the app",
-  "headers.content-type": "the header Content-Type does not say JSON; send application/json",
-};
 
 const MOST_SENTENCES = 5;
 
-/**
- * What is wrong with an event that arrived at a sandbox, and what mends it, one sentence each, what decides first;
- * `body` is undefined where what was sent is no JSON.
- */
-export function arrivedSentences(findings: readonly { readonly path: string }[], body: unknown): readonly string[] {
-  const ofHeaders = findings.flatMap(({ path }) => OF_HEADERS[path] ?? []);
-  const ofBody =
-    body === undefined
-      ? ["the body is no JSON; send an object with uid and eventName"]
-      : validateEvent(body).findings.map(({ message, fix }) => plain(`${message}; ${fix}`));
-  return [...ofHeaders, ...ofBody].slice(0, MOST_SENTENCES);
+/** What a sandbox knows of an event: its findings, and its body, which is undefined where what was sent is no JSON. */
+type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
+
+/** What is wrong with an event that arrived at a sandbox, and how to fix it, one sentence each, what decides first. */
+export function arrivedSentences(findings: Findings, body: unknown): readonly string[] {
+  return arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) })
+    .slice(0, MOST_SENTENCES)
+    .map(({ message, fix }) => plain(`${message}; ${fix}`));
 }
 
 /** One line for an event that arrived, with the reason where it would be thrown away. */
@@ -29,7 +20,7 @@ export function arrivalLine(
     readonly verdict: string;
     readonly uid: string | null;
     readonly eventName: string | null;
-    readonly findings: readonly { readonly path: string }[];
+    readonly findings: Findings;
   },
   body: unknown,
 ): string {

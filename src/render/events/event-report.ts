@@ -1,9 +1,10 @@
-import type { Finding } from "../../events/check/rules.ts";
+import { BASIS_WORDS, type Finding, type RuleBasis } from "../../events/check/rules.ts";
 import type { VerdictGroup } from "../../events/run/verdict-kinds.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import type { PlaceRange } from "../../runs/report.ts";
 import { plain } from "../fence.ts";
 import { placesWords, placeWords } from "../places.ts";
+import { basisNote } from "./basis.ts";
 
 /** The verdict of events that share it, as answers show it. */
 export interface VerdictRow {
@@ -15,7 +16,7 @@ export interface VerdictRow {
   /** The lines of these, where they came from a file. */
   readonly lines?: readonly number[];
   readonly predicted: string;
-  readonly basis: string;
+  readonly basis: RuleBasis;
   readonly observed?: string;
   readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
   /** Whether what the findings say holds for the first event only. */
@@ -55,9 +56,12 @@ export function verdictLine(row: VerdictRow): string {
   const words = placesWords(places, { byLine: lines !== undefined, omitted: count > indexes.length });
   const place = count === 1 ? words : `${count} events (${words})`;
   const seen = observed === undefined ? "" : `, observed ${observed}`;
-  const found = findings.map(({ path, message, fix }) => `${path === "" ? "event" : path}: ${message}; ${fix}`);
+  const found = findings.map(
+    ({ path, basis: known, message, fix }) =>
+      `${path === "" ? "event" : path} (${BASIS_WORDS[known]}): ${message}; ${fix}`,
+  );
   const first = ofFirst ? " (so the first; the others break the same rule in another way)" : "";
-  return `${place}: predicted ${predicted} (${basis})${seen}${found.length > 0 ? ` — ${found.join(" | ")}${first}` : ""}`;
+  return `${place}: predicted ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? ` — ${found.join(" | ")}${first}` : ""}`;
 }
 
 const MENDED_NAMED = 10;
@@ -87,6 +91,11 @@ export function predictedNotes(verdicts: readonly VerdictGroup[], status: string
   return [
     "predicted is what the API's documents say becomes of the event; the service answers ok to recorded and to ignored ones alike, so that nothing more can be seen",
   ];
+}
+
+/** What the words mean that say how verdicts are known. */
+export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
+  return basisNote(verdicts.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
 /** What can be done about an event of which is not known whether it was recorded. */

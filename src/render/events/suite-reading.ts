@@ -1,6 +1,8 @@
+import type { RuleBasis } from "../../events/check/rules.ts";
 import type { SuiteFormat } from "../../events/suites/emit.ts";
 import { fenced, seen, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
+import { inBasisWords } from "./basis.ts";
 
 /** Where a suite is read as a resource. */
 export function suiteUri(suiteId: string): string {
@@ -49,20 +51,23 @@ export function suiteText(suite: {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
   readonly byVerdict: Readonly<Record<string, number>>;
-  readonly byBasis: Readonly<Record<string, number>>;
+  readonly byBasis: Readonly<Partial<Record<RuleBasis, number>>>;
+  readonly notes?: readonly string[];
   readonly target?: string;
   readonly savedTo?: string;
   readonly note?: string;
   readonly preview: string;
 }): string {
   const { suiteId, resourceUri, format, cases, byKind, byVerdict, byBasis, target, savedTo, note, preview } = suite;
+  const { notes = [] } = suite;
   const counted = (counts: Readonly<Record<string, number>>): string =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ");
   return [
     `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
-    `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(byBasis)}.`,
+    `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(inBasisWords(byBasis))}.`,
+    ...notes.map((one) => `${one}.`),
     ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
     ...(target === undefined ? [] : [`It sends to the sandbox at ${target}, unless EVENT_API_URL says otherwise.`]),

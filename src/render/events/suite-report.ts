@@ -1,8 +1,10 @@
+import { BASIS_WORDS } from "../../events/check/rules.ts";
 import type { CaseResult, SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../../events/suites/suite.ts";
 import { type Approval, approvalLines } from "../approval.ts";
 import { fenced, plain, shown } from "../fence.ts";
 import { rowsThatFit } from "../page.ts";
+import { basisNote, inBasisWords } from "./basis.ts";
 import { suiteReportUri, suiteUri } from "./suite-reading.ts";
 
 /** What running a suite against a live endpoint would do, for the person who decides. */
@@ -39,6 +41,7 @@ export function suiteReportAnswer(run: {
     ...nextStepsOf(report, notRun),
   ];
   const omitted = all.length - mismatches.length;
+  const notes = basisNote(results.map(({ basis }) => basis));
   const reportUri = suiteReportUri(suiteId);
   return {
     structured: {
@@ -51,6 +54,7 @@ export function suiteReportAnswer(run: {
       byVerdict,
       byBasis,
       mismatches,
+      ...(notes.length > 0 && { notes }),
       ...(omitted > 0 && { mismatchesOmitted: omitted }),
       resourceUri: suiteUri(suiteId),
       reportUri,
@@ -61,7 +65,8 @@ export function suiteReportAnswer(run: {
       `${counts.cases} tests against target ${target} (${environment}): ${counts.matched} as expected, ` +
         `${counts.mismatched} not, ${counts.unobservable} whose verdict cannot be seen${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
       ...approvalLines(approval),
-      `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(byBasis)}.`,
+      `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(inBasisWords(byBasis))}.`,
+      ...notes.map((note) => `${note}.`),
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       ...(omitted > 0 ? [`(${omitted} more)`] : []),
       `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
@@ -114,7 +119,8 @@ function mismatchRow({ id, title, expected, basis, rule, observed }: CaseResult)
 }
 
 function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch): string {
-  const why = rule === undefined ? basis : `${basis}, ${rule}`;
+  const known = BASIS_WORDS[basis];
+  const why = rule === undefined ? known : `${known}, ${rule}`;
   return `${shown(id)} ${shown(title)}: expected ${expected} (${why}), observed ${observed}`;
 }
 

@@ -101,8 +101,12 @@ function detailData({ reason, ...place }: FailureDetail, failure: ToldFailure): 
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
+/** Reasons whose message says what their detail says, and how to read it. */
+const SAID_IN_MESSAGE: ReadonlySet<string> = new Set(["INVALID_NAME"]);
+
 /** One object's own detail on a line: its place, and the values. */
 function detailWords({ reason, ...place }: FailureDetail, failure: ToldFailure): string {
+  if (SAID_IN_MESSAGE.has(reason.code)) return `${placeWords(place)}: ${messageFor(reason).message}`;
   const values = Object.entries(detailOf(reason.detail ?? {}, failure)).map(
     ([field, value]) => `${word(field)} ${said(value)}`,
   );
@@ -121,6 +125,9 @@ function said(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
+/** Of single characters and short words, such as those that a name may not have. */
+const SHORT_LIST_SHOWN = 40;
+const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;
 const DEEPEST = 4;
 
@@ -130,8 +137,13 @@ function short(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth === DEEPEST) return "…";
   return Array.isArray(value)
-    ? value.slice(0, LIST_SHOWN).map((entry) => short(entry, depth + 1))
+    ? value.slice(0, mostShown(value)).map((entry) => short(entry, depth + 1))
     : shortFields(value, depth + 1);
+}
+
+function mostShown(list: readonly unknown[]): number {
+  const isShort = list.every((entry) => typeof entry === "string" && entry.length <= SHORT_WORD);
+  return isShort ? SHORT_LIST_SHOWN : LIST_SHOWN;
 }
 
 function shortFields(fields: object, depth = 0): Detail {

@@ -1,4 +1,7 @@
+import * as z from "zod";
+import { nameProblemWords } from "../../platform/name-words.ts";
 import { LIMITS } from "../../spec/limits.ts";
+import { NAME_RULES } from "../../spec/names.ts";
 import type { Message } from "../message.ts";
 import { knownOf, planningFailure, rateLimitWords, refusalWords, remedyOf } from "./request-failures.ts";
 import { rowMessage } from "./row-messages.ts";
@@ -21,14 +24,17 @@ import {
 const NAME_RULE =
   "Names have 2 to 36 characters: Korean and English letters, digits, spaces, ~ % & + -, no space at either end.";
 
+const nameDetail = z.object({
+  rules: z.array(z.enum(NAME_RULES)).min(1),
+  length: z.number(),
+  characters: z.array(z.string()).optional(),
+});
+
 function invalidName(detail: Detail): Message {
-  const problems: Readonly<Record<string, string>> = {
-    tooShort: `the name has ${many(detail.length, "character")}, and needs at least ${LIMITS.nameMinLength.value}`,
-    tooLong: `the name has ${many(detail.length, "character")}, and may have ${LIMITS.nameMaxLength.value}`,
-    outerSpace: "the name begins or ends with a space",
-    characters: `the name has characters that are not allowed: ${list(detail.characters, 5)}`,
-  };
-  return { message: problems[String(detail.rule)] ?? "the name breaks a rule", remedy: NAME_RULE };
+  // Runs of earlier versions name the first rule alone.
+  const problem = nameDetail.safeParse({ rules: [detail.rule], ...detail }).data;
+  const words = problem === undefined ? "breaks a rule" : nameProblemWords(problem);
+  return { message: `the name ${words}`, remedy: NAME_RULE };
 }
 
 const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {

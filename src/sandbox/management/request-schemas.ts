@@ -6,11 +6,14 @@ import { isUlid } from "../../spec/ulid.ts";
 
 /** The shapes of the management API's requests (management-api 2.1, 4, 8; some fields assumed). */
 
-const NAME_RULES = {
+const ONLY_LETTERS = "must contain only Korean letters, English letters, digits, spaces and ~ % & + -";
+
+const NAME_MESSAGES = {
   tooShort: `must be longer than or equal to ${LIMITS.nameMinLength.value} characters`,
   tooLong: `must be shorter than or equal to ${LIMITS.nameMaxLength.value} characters`,
   outerSpace: "must not start or end with a space",
-  characters: "must contain only Korean letters, English letters, digits, spaces and ~ % & + -",
+  characters: ONLY_LETTERS,
+  decomposed: ONLY_LETTERS,
 } as const;
 
 const CONTEXT_RULES = {
@@ -21,7 +24,8 @@ const CONTEXT_RULES = {
 
 const name = z.string({ error: "must be a string" }).check((ctx) => {
   const problem = nameProblem(ctx.value);
-  if (problem !== undefined) ctx.issues.push({ code: "custom", input: ctx.value, message: NAME_RULES[problem.rule] });
+  const [rule] = problem?.rules ?? [];
+  if (rule !== undefined) ctx.issues.push({ code: "custom", input: ctx.value, message: NAME_MESSAGES[rule] });
 });
 
 const ulid = z.string({ error: "must be a valid ULID" }).refine(isUlid, { error: "must be a valid ULID" });

@@ -7,7 +7,7 @@ import type { EventRun } from "../../events/run/event-runs.ts";
 import { type EventSource, type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
-import { mendedNotes, predictedNotes, RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
+import { basisNotes, mendedNotes, predictedNotes, RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
@@ -42,6 +42,7 @@ function eventReport(about: {
   const { state, uidOf, nextSteps = [], ...rest } = about;
   const { runId, status } = rest;
   // Of what was not sent nothing was put right before sending.
+  const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   const mended = mendedNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
     ...rest,
@@ -49,9 +50,9 @@ function eventReport(about: {
     ...(status !== "planned" && { requests: state.requests }),
     failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
-    verdicts: state.verdicts().map((group) => verdictRow(group, state.objects)),
+    verdicts,
     ...state.facts,
-    notes: [...mended, ...predictedNotes(state.verdicts(), status)],
+    notes: [...mended, ...predictedNotes(state.verdicts(), status), ...basisNotes(verdicts)],
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     nextSteps: [...doubts(state), ...nextSteps],

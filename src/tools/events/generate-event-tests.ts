@@ -3,6 +3,7 @@ import { contentsOf, emitSuite, type SuiteFormat } from "../../events/suites/emi
 import { CASE_KINDS, MOST_SEED } from "../../events/suites/suite.ts";
 import { findFreePlace } from "../../files/folders.ts";
 import { inOnePiece, saveFile } from "../../files/save-file.ts";
+import { basisNote } from "../../render/events/basis.ts";
 import { pageTestNote, previewOf, suiteText, suiteUri } from "../../render/events/suite-reading.ts";
 import { EVENT_LIMITS } from "../../spec/limits.ts";
 import { emittedUrl } from "../apis.ts";
@@ -46,6 +47,7 @@ export const generateEventTestsTool = {
       target: z.string().optional(),
       savedTo: z.string().optional(),
       note: z.string().optional(),
+      notes: z.array(z.string()).optional(),
       preview: z.string().optional(),
     }),
   async handler({ format, saveTo, ...choice }, context) {
@@ -61,12 +63,14 @@ export const generateEventTestsTool = {
     const target = await emittedUrl(format, context);
     const text = await emitSuite(suite, format, target);
     if (place !== undefined) await saveFile(place, inOnePiece(text));
+    const notes = basisNote(suite.cases.map(({ basis }) => basis));
     const facts = {
       suiteId,
       resourceUri: suiteUri(suiteId),
       format,
       seed: suite.seed,
       ...contentsOf(suite, format),
+      ...(notes.length > 0 && { notes }),
       ...(format !== "json" && { target }),
       ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
       ...(place !== undefined && { savedTo: place.path }),

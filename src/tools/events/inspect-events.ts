@@ -8,7 +8,7 @@ export const inspectEvents = {
   title: "Look at the events that arrived",
   description:
     "Shows the events that the sandbox received, with their verdicts; checks expectations: that they arrive, in order, " +
-    "in time (whatever eventName and verdict are).",
+    "in time (whatever eventName and verdict are). With uids each check is made for each user.",
   toolset: "events",
   effect: "reads",
   idempotent: true,
@@ -21,6 +21,8 @@ export const inspectEvents = {
       total: z.number().optional(),
       expectations: z.array(z.looseObject({})).optional(),
       order: z.looseObject({}).optional(),
+      within: z.looseObject({}).optional(),
+      findings: z.array(z.looseObject({})).optional(),
       coverage: z.array(z.looseObject({})).optional(),
       cursor: z.string().optional(),
       notes: z.array(z.string()).optional(),

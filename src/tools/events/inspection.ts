@@ -3,21 +3,16 @@ import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../../api/sandbo
 import { isJsonObject } from "../../events/check/catalogue.ts";
 import { coverageOf } from "../../events/watch/coverage.ts";
 import { eventCoverageOf } from "../../events/watch/event-coverage.ts";
-import { type ArrivedEvent, checkExpectations } from "../../events/watch/expectations.ts";
-import { checkOrder } from "../../events/watch/order.ts";
-import {
-  type ArrivedRow,
-  arrivedLine,
-  arrivedRow,
-  eventCoverageText,
-  expectationsText,
-  orderText,
-} from "../../render/events/arrived-events.ts";
+import { wrongKinds } from "../../events/watch/findings.ts";
+import { type ArrivedRow, arrivedLine, arrivedRow, eventCoverageText } from "../../render/events/arrived-events.ts";
+import { basisNote } from "../../render/events/basis.ts";
+import { toldCheck, toldExpectations, toldFindings } from "../../render/events/checks.ts";
 import { fenced } from "../../render/fence.ts";
 import { readCursor, rowsThatFit, writeCursor } from "../../render/page.ts";
 import { sandboxOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
+import { arrivedEvent, checksOf } from "./inspect-checks.ts";
 import type { InspectInput } from "./inspect-input.ts";
 
 /** The most that a sandbox gives at once. */
@@ -35,7 +30,7 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
   const listed = only(await look(filters, context), isWanted);
   const isFiltered = eventName !== undefined || verdict !== undefined;
   const all = isFiltered ? only(await look({ uid: filters.uid, since: filters.since }, context), isWanted) : listed;
-  const checked = checkedOf(all.events.map(arrivedEvent), given);
+  const checked = checkedOf(all.events, given);
   const page = given.coverage
     ? undefined
     : pageOf(listed, {
@@ -44,7 +39,14 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
         filters: { ...filters, ...(uids !== undefined && { uids }), ...(platform !== undefined && { platform }) },
         beside: [checked.facts, checked.text],
       });
-  const notes = notesOn(all);
+  const notes = [
+    ...(page?.isCut
+      ? [`An answer holds no more than these ${page.rows.length} events; cursor leads to older ones.`]
+      : []),
+    ...notesOn(all),
+    ...checked.notes,
+    ...basisNote([...checked.bases, ...basesOf(page?.rows ?? [])]),
+  ];
   const { total } = listed;
   return {
     structured: {
@@ -68,26 +70,32 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
 /** Of names that are not supported, the most frequent. */
 const UNSUPPORTED_TOLD = 5;
 
-/** What is told of all that arrived: expectations, their order, and which events and parameters came. */
-function checkedOf(arrived: readonly ArrivedEvent[], given: InspectInput) {
-  const { expect = [] } = given;
-  const expectations = checkExpectations(arrived, expect, given);
-  const order = given.inOrder && expect.length > 0 ? checkOrder(arrived, expect) : undefined;
-  const summary = coverageOf(arrived);
-  const coverage = given.coverage ? eventCoverageOf(arrived) : undefined;
+/** What is told of all that arrived: which events and parameters came, what is wrong with them, and each check. */
+function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
+  const events = arrived.map(arrivedEvent);
+  const { expectations, order, within, notes } = checksOf(arrived, given);
+  const summary = coverageOf(events);
+  const coverage = given.coverage ? eventCoverageOf(events) : undefined;
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, UNSUPPORTED_TOLD));
+  const findings = toldFindings(wrongKinds(arrived));
+  const told = [findings, toldExpectations(expectations), toldCheck("order", order), toldCheck("within", within)];
   return {
     facts: {
-      expectations,
-      ...(order !== undefined && { order }),
+      ...Object.assign({}, ...told.map(({ facts }) => facts)),
       ...(coverage !== undefined && { coverage, unsupported }),
     },
     text: [
       ...(coverage === undefined ? [`Coverage: ${summary.summary}`] : eventCoverageText(coverage, summary)),
-      ...expectationsText(expectations),
-      ...(order === undefined ? [] : [orderText(order)]),
+      ...told.flatMap(({ text }) => text),
     ],
+    notes,
+    bases: findings.bases,
   };
+}
+
+/** How what is told of the events of a page is known. */
+function basesOf(rows: readonly ArrivedRow[]) {
+  return rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((found) => found.basis)]);
 }
 
 function pageText(rows: readonly ArrivedRow[], total: number): readonly string[] {
@@ -136,10 +144,6 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
-  return { body, verdict, arrivedAt: Date.parse(at) };
-}
-
 /** Where older events go on: before the event with this number, as long as no more were forgotten. */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
@@ -162,7 +166,8 @@ function pageOf(
   const rows = newestFirst.slice(0, rowsThatFit(newestFirst, arrivedLine, asked.beside)).reverse();
   const first = Math.max(before - rows.length, oldest);
   const hasMore = rows.length > 0 && first > oldest;
-  return { rows, cursor: hasMore ? writeCursor(asked.filters, { before: first, dropped }) : undefined };
+  const isCut = rows.length < newestFirst.length;
+  return { rows, isCut, cursor: hasMore ? writeCursor(asked.filters, { before: first, dropped }) : undefined };
 }
 
 function readPosition(

@@ -24,8 +24,11 @@ const input = () =>
     tool: z.string().optional(),
     targetingId: z.string().optional(),
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]).optional(),
-    given: z.boolean().optional().describe("With what was given for each item that did not succeed, such as an event"),
-    limit: z.int().min(1).max(1000).optional().describe("Default 20, with given 50"),
+    includeInput: z
+      .boolean()
+      .optional()
+      .describe("Also what the call gave for each item that failed, was not applied, or is unknown or pending"),
+    limit: z.int().min(1).max(1000).optional().describe("Default 20, with includeInput 50"),
     cursor: z.string().optional(),
     waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Milliseconds to wait for a running run to finish"),
   });

@@ -27,7 +27,7 @@ interface ListAsked {
 /** What of the runs is shown, or what of one of them. */
 interface PageAsked {
   readonly outcome?: Standing | undefined;
-  readonly given?: boolean | undefined;
+  readonly includeInput?: boolean | undefined;
   readonly limit?: number | undefined;
   readonly cursor?: string | undefined;
   readonly waitMs?: number | undefined;
@@ -52,15 +52,15 @@ export function shownRuns(
 }
 
 async function showRun(runId: string, query: PageAsked, context: ToolContext): Promise<ToolAnswer> {
-  const { outcome, given = false } = query;
+  const { outcome, includeInput = false } = query;
   const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
-  if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !given) {
+  if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !includeInput) {
     const { planPageOf, shownPlan } = await import("../plans/kept-plan.ts");
     const { cursor, limit } = query;
     return cursor === undefined ? shownPlan(run, context) : planPageOf(run, { cursor, limit }, context);
   }
-  const asked = given ? { runId, outcome, given } : { runId, outcome };
+  const asked = includeInput ? { runId, outcome, includeInput } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
   if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
   const saved = savedAnswer(run, context);
@@ -70,18 +70,18 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
     // Of what succeeded nothing is kept.
-    return !given || (standing !== "succeeded" && standing !== "alreadyDone");
+    return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone");
   };
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
-  const page = wanted.slice(0, query.limit ?? (given ? MOST_GIVEN : MOST_SHOWN));
-  const bodies = given ? await givenOf(run, page, context) : undefined;
-  const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), given));
+  const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MOST_SHOWN));
+  const bodies = includeInput ? await givenOf(run, page, context) : undefined;
+  const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const told = await reportOf(run, context);
-  const wayBack = given ? undefined : wayBackOf(run, context);
+  const wayBack = includeInput ? undefined : wayBackOf(run, context);
   const whole = wayBack === undefined ? told : { ...told, notes: [...(told.notes ?? []), wayBack] };
   // The rows themselves say where they are.
-  const report = given ? { ...whole, failures: whole.failures.map(inShort) } : whole;
+  const report = includeInput ? { ...whole, failures: whole.failures.map(inShort) } : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const around = tokensOf(JSON.stringify(bare.structured)) + tokensOf(bare.text) + HEADING_TOKENS;
   const fitting = rowsThatFit(rows, resultLine, null, around);
@@ -127,18 +127,22 @@ function inShort(failure: ToldFailure): ToldFailure {
 
 const PLACES_BESIDE = 3;
 
-/** How many rows a page has where it is not said: with what was given as many as fit. */
+/** How many rows a page has where it is not said: with their input as many as fit. */
 const MOST_SHOWN = 20;
-const MOST_GIVEN = 50;
+const MOST_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 /** The heading of the rows, and their fence. */
 const HEADING_TOKENS = 40;
 
-/** A row of the page; beside what was given, the hash and the rule of an event say nothing new. */
-function rowOf(result: ObjectResult, body: unknown, given: boolean): ObjectResult & { readonly given?: unknown } {
-  if (!given) return result;
+/** A row of the page; beside its input, the hash and the rule of an event say nothing new. */
+function rowOf(
+  result: ObjectResult,
+  input: unknown,
+  includeInput: boolean,
+): ObjectResult & { readonly input?: unknown } {
+  if (!includeInput) return result;
   const { uid, name, predicted, rule, observed, reason, ...place } = result;
-  return body === undefined ? result : { ...place, given: body };
+  return input === undefined ? result : { ...place, input };
 }
 
 /** The recent runs, the newest first. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import * as z from "zod";
 import { isApiError, ListError } from "../../../api/errors.ts";
 import type { ManagementApi } from "../../../api/management.ts";
@@ -6,6 +7,7 @@ import type { WalkPosition } from "../../../reading/option-walk.ts";
 import { isLastPage } from "../../../reading/pages.ts";
 import { MANY_UNREAD, sideBySide } from "../../../reading/side-by-side.ts";
 import { shown } from "../../../render/fence.ts";
+import type { OptionPage } from "../../../spec/records.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
@@ -23,8 +25,8 @@ const counts = z.tuple([z.int(), z.int(), z.int()]);
 const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
-  /** The end of the ID that the page before began with, so that one that repeats is noticed. */
-  first: z.string().optional(),
+  /** The digest of the page before, so that one that repeats is noticed. */
+  page: z.string().optional(),
   /** Top-level options, sub-options and found ones before this place. */
   before: counts.optional(),
   /** The same of the whole, where all was counted already. */
@@ -61,16 +63,16 @@ interface Reading {
 /** One page of the service's own list. */
 async function pageOf(
   { targetingId, parent }: OptionsQuery,
-  { top, first }: Position,
+  { top, page: pageBefore }: Position,
   { form: { limit }, api, context: { signal } }: Reading,
 ): Promise<Part<Position>> {
   const query = { limit, offset: top, ...(parent !== undefined && { parent }) };
   const page = await api.listOptions(targetingId, query, { signal });
   const { items, total } = page;
   const end = top + items.length;
-  const [begin] = items;
-  if (begin !== undefined && endOf(begin._id) === first) throw new ListError("listOptions", "repeats");
-  const behind = (place: number): Position => ({ top: place, ...(begin !== undefined && { first: endOf(begin._id) }) });
+  const digest = digestOf(page);
+  if (items.length > 0 && digest === pageBefore) throw new ListError("listOptions", "repeats");
+  const behind = (place: number): Position => ({ top: place, page: digest });
   const next = isLastPage(page, end, limit) ? undefined : behind(end);
   const isShort = next !== undefined && items.length < limit;
   const subOptions =
@@ -90,9 +92,12 @@ async function pageOf(
   };
 }
 
-/** Random enough to tell two options apart, and short in a cursor. */
-function endOf(id: string): string {
-  return id.slice(-4);
+const DIGEST_DIGITS = 16;
+
+/** Tells whole pages apart, and is short in a cursor. A page of the same options in a list that grew is another one. */
+function digestOf({ items, total }: OptionPage): string {
+  const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
+  return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
 }
 
 /** The name of a group; undefined where it cannot be read, since the list says what matters. */

@@ -1,0 +1,26 @@
+import { BASIS_WORDS, type RuleBasis } from "../../events/check/rules.ts";
+
+const MEANINGS = {
+  documented: "documented: the API's documents say so",
+  assumed: "assumed: the documents are silent, and this is what the server takes to be likely",
+  notShown: "not shown in the documents: the service may do either",
+} as const satisfies Record<RuleBasis, string>;
+
+const RULE_BASES = ["documented", "assumed", "notShown"] as const satisfies readonly RuleBasis[];
+
+/** Explains those of the words that an answer has; nothing where it has none of them but "documented". */
+export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
+  const found = new Set(used);
+  const meanings = RULE_BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
+  return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
+}
+
+/** Figures by how something is known, with the words as their names. */
+export function inBasisWords<Value>(
+  byBasis: Readonly<Partial<Record<string, Value>>>,
+): Readonly<Record<string, Value>> {
+  const words: Readonly<Record<string, string>> = BASIS_WORDS;
+  return Object.fromEntries(
+    Object.entries(byBasis).flatMap(([basis, value]) => (value === undefined ? [] : [[words[basis] ?? basis, value]])),
+  );
+}

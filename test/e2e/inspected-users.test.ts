@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { startSession, tokensOfResult } from "../support/writing.ts";
+
+const START = Date.parse("2026-03-01T12:00:00Z");
+
+const arrived = (uid: string, second: number, event: Readonly<Record<string, unknown>>) => ({
+  at: new Date(START + second * 1000).toISOString(),
+  event: { uid, ...event },
+});
+const view = { eventName: "view_item", item_id: "i" };
+const purchase = { eventName: "purchase", tx_id: "t", items: [{ item_id: "i" }] };
+const expect_ = [{ eventName: "view_item" }, { eventName: "purchase" }];
+
+/** A session whose sandbox has events of three users: in time, 2 s over, and the wrong way round. */
+async function threeUsers() {
+  const session = await startSession();
+  const events = [
+    arrived("in time", 0, view),
+    arrived("in time", 4, purchase),
+    arrived("late", 1, view),
+    arrived("late", 13, purchase),
+    arrived("reversed", 2, purchase),
+    arrived("reversed", 3, view),
+  ];
+  await session.control("/seed", { events });
+  return session;
+}
+
+test("each check is made for each user, and each that was asked for is answered", async () => {
+  const { client } = await threeUsers();
+  const uids = ["in time", "late", "reversed", "nobody"];
+  const given = await client.callTool("inspect_events", { uids, expect: expect_, inOrder: true, withinMs: 10_000 });
+  expect(given.structuredContent).toMatchObject({
+    expectations: [
+      { uid: "in time", index: 0, met: true, found: 1 },
+      { uid: "in time", index: 1, met: true, found: 1 },
+      { uid: "late", index: 0, met: true },
+      { uid: "late", index: 1, met: false, reason: expect.stringContaining("12,000 ms after, 10,000 allowed") },
+      { uid: "reversed", index: 0 },
+      { uid: "reversed", index: 1, met: false },
+      { uid: "nobody", index: 0, met: false, found: 0, reason: "none arrived" },
+      { uid: "nobody", index: 1, met: false, found: 0, reason: "none arrived" },
+    ],
+    order: {
+      met: false,
+      reason: expect.stringContaining('for uid "reversed"'),
+      byUid: {
+        "in time": { met: true },
+        late: { met: true },
+        reversed: { met: false, reason: expect.stringContaining("came 1,000 ms before") },
+        nobody: { met: false, reason: expect.stringContaining("never came") },
+      },
+    },
+    within: {
+      met: false,
+      tookMs: 12_000,
+      reason: 'for uid "late": 12,000 ms, 10,000 allowed',
+      byUid: {
+        "in time": { met: true, tookMs: 4000 },
+        late: { met: false, tookMs: 12_000, reason: "12,000 ms, 10,000 allowed" },
+        reversed: { met: true, tookMs: 1000 },
+        nobody: { met: false, reason: "not all of the expected events came" },
+      },
+    },
+  });
+  const text = textOf(given);
+  expect(text).toMatch(/^\d of 8 expectations met, each of 4 users by itself:$/m);
+  expect(text).toContain("The order held for 2 of 4 users:");
+  expect(text).toContain('"reversed": did NOT hold: "purchase" (expectation 2) came 1,000 ms before');
+  expect(text).toContain("The time held for 2 of 4 users:");
+  expect(text).toContain('"late": did NOT hold: 12,000 ms, 10,000 allowed');
+  expect(text).not.toContain("The order held.");
+});
+
+test("for one user, or all events together, order and time are answered side by side", async () => {
+  const { client } = await threeUsers();
+  const args = { uid: "in time", expect: expect_, inOrder: true };
+  const held = await client.callTool("inspect_events", { ...args, withinMs: 4000 });
+  expect(held.structuredContent).toMatchObject({ order: { met: true }, within: { met: true, tookMs: 4000 } });
+  expect(textOf(held)).toContain("The order held.\nThe time held: 4,000 ms.");
+  const over = await client.callTool("inspect_events", { ...args, withinMs: 3999 });
+  expect(over.structuredContent).toMatchObject({
+    order: { met: true },
+    within: { met: false, tookMs: 4000, reason: "4,000 ms, 3,999 allowed" },
+  });
+  const missing = await client.callTool("inspect_events", { uid: "nobody", expect: expect_, withinMs: 1 });
+  expect(missing.structuredContent).toMatchObject({ within: { met: false } });
+  expect(missing.structuredContent).not.toHaveProperty("order");
+  const nothing = await client.callTool("inspect_events", { uid: "in time", inOrder: true, withinMs: 1 });
+  expect(textOf(nothing)).toContain("inOrder and withinMs check the events that expect names");
+  expect(nothing.structuredContent).not.toHaveProperty("order");
+});
+
+test("many users and expectations stay within the size of an answer, what is not met first", async () => {
+  const session = await startSession();
+  const uids = Array.from({ length: 50 }, (_, number) => `user-${number}`);
+  await session.control("/seed", { events: uids.slice(1).map((uid, second) => arrived(uid, second, view)) });
+  const many = Array.from({ length: 30 }, () => ({ eventName: "view_item" }));
+  const given = await session.client.callTool("inspect_events", { uids, expect: many, inOrder: false, withinMs: 5 });
+  expect(tokensOfResult(given)).toBeLessThan(3500);
+  expect(textOf(given)).toContain("1470 of 1500 expectations met, each of 50 users by itself:");
+  expect(given.structuredContent).toMatchObject({
+    expectations: expect.arrayContaining([expect.objectContaining({ uid: "user-0", index: 29, met: false })]),
+    within: { met: false, byUid: { "user-0": { met: false } } },
+  });
+  expect(textOf(given)).toMatch(/^\(\d+ more, 0 of them not met\)$/m);
+});
