@@ -20,6 +20,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "processes",
+          globalSetup: ["test/support/setup.ts"],
           include: ["test/**/*.test.ts"],
           exclude: [...fast, ...replacing, "test/cluster/**"],
           isolate: false,

@@ -30,6 +30,11 @@ export async function startService(options: SandboxOptions = {}) {
     control,
     /** How many requests of an operation have come in. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
+    /** Keeps the nth request of an operation until it is released. */
+    hold: (operation: string, nth = 1) =>
+      control("POST", "/faults", { faults: [{ kind: "hold", on: operation, nth }] }),
+    /** Ends all faults: what was held is carried out. */
+    release: () => control("DELETE", "/faults"),
     /** Makes requests of an operation slow, from the nth on. */
     slow: (operation: string, delayMs: number, nth = 1) =>
       control("POST", "/faults", { faults: [{ kind: "slow", delayMs, on: operation, nth }] }),
