@@ -28,7 +28,7 @@ async function newTargeting({ url }: Service): Promise<string> {
 
 /** Has a client in a process of its own add options, and kills it with SIGKILL in the middle; gives what it wrote first. */
 async function killInTheMiddle(service: Service, targetingId: string, task: Pick<Task, "client" | "url" | "env">) {
-  await service.hold("addOptions", 2);
+  const release = await service.hold("addOptions", { nth: 2 });
   const args = { targetingId, items: optionItems(OPTIONS) };
   const given: Task = { ...task, command: [COMMAND], tool: "bulk_add_options", args };
   const client = startNode(CLIENT);
@@ -36,7 +36,7 @@ async function killInTheMiddle(service: Service, targetingId: string, task: Pick
   await expect.poll(() => service.count("addOptions").then((count) => `${count} ${client.stderr()}`)).toBe("2 ");
   client.child.kill("SIGKILL");
   await client.exited;
-  await service.release();
+  await release();
   return Number(client.lines[0]);
 }
 
