@@ -5,6 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
+import { hold } from "../support/hold.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
 
 const answer = z.looseObject({
@@ -24,17 +25,15 @@ test("a run of events goes on after its call, and the run tools find it beside t
     EVENT_APP_KEY: "sandbox-app-key",
     TARGETING_MCP_WAIT_MS: "300",
   });
-  await fetch(`${sandbox.url}/_sandbox/faults`, {
-    method: "POST",
-    body: JSON.stringify({ faults: [{ kind: "slow", delayMs: 1500, on: "trackEvent", nth: 1 }] }),
-  });
+  const release = await hold(sandbox.url, "trackEvent");
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
   const events = Array.from({ length: 20 }, (_, number) => ({ uid: `user-${number}`, eventName: "app_open" }));
   const running = answer.parse((await client.callTool("track_events", { events })).structuredContent);
   expect(running.status).toBe("running");
+  await release();
   const look = async () =>
     answer.parse((await client.callTool("get_run", { runId: running.runId, waitMs: 10_000 })).structuredContent);
-  await expect.poll(async () => (await look()).status, { timeout: 20_000 }).toBe("succeeded");
+  await expect.poll(async () => (await look()).status).toBe("succeeded");
   const done = await look();
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 20, succeeded: 20 } });
   await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
@@ -78,11 +77,13 @@ test("after kill -9 the same call goes on, sends nothing twice, and keeps no use
   onTestFinished(() => sandbox.close());
   const env = cleanEnvironment({ EVENT_API_URL: sandbox.url, EVENT_APP_KEY: "sandbox-app-key" });
   const events = Array.from({ length: 5000 }, (_, number) => ({ uid: `person-${number}`, eventName: "app_open" }));
+  const release = await hold(sandbox.url, "trackEvent", { nth: 900 });
   const killed = startCommand([], env);
   for (const message of [...OPENING, toolCall("track", "track_events", { events })]) killed.send(message);
-  await expect.poll(() => sandbox.events().length, { timeout: 10_000, interval: 5 }).toBeGreaterThan(700);
+  await expect.poll(() => sandbox.events().length).toBeGreaterThan(700);
   killed.child.kill("SIGKILL");
   await killed.exited;
+  await release();
 
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
   const { runs } = listed.parse((await client.callTool("get_run", {})).structuredContent);

@@ -3,7 +3,9 @@ import * as z from "zod";
 import { CLIENTS, textOf } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { type Reply, startStub } from "../support/stub-server.ts";
-import { checkedReport, startSession } from "../support/writing.ts";
+import { checkedReport, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const TARGETING = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const LONG = "x".repeat(200_000);

@@ -121,7 +121,7 @@ function beginBody(url: string, headers: Readonly<Record<string, string>>) {
   return { sent, begun, answered };
 }
 
-test("unfinished bodies of one caller hold up nobody else, and end after 15 seconds", { timeout: 60_000 }, async () => {
+test("unfinished bodies of one caller hold up nobody else, and end after 15 seconds", async () => {
   const { url } = await start();
   const bodies = Array.from({ length: 2 * MOST_UNFINISHED_OF_ONE }, () => beginBody(url, bearer("alice")));
   await Promise.all(bodies.map(({ begun }) => begun));
@@ -149,8 +149,7 @@ test("a body of another kind is not waited for", async () => {
 describe("requests under way", () => {
   test("one caller has at most half of them", async () => {
     const { url, service } = await start({ TARGETING_MCP_MAX_CONCURRENCY: "4" });
-    const faults = [{ kind: "slow", delayMs: 3000, on: "getTargeting", times: 2 }];
-    await service.control("POST", "/faults", { faults });
+    const release = await service.hold("getTargeting", { times: 2 });
     const reading = (name: string) =>
       post(url, "tools/call", { name: "get_targeting", arguments: { targetingId: TARGETING } }, as(name));
     const first = [reading("alice"), reading("alice")];
@@ -159,13 +158,14 @@ describe("requests under way", () => {
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toBe("1");
     expect((await post(url, "tools/list", {}, as("bob"))).status).toBe(200);
+    await release();
     expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await post(url, "tools/list", {}, as("alice"))).status).toBe(200);
   });
 
   test("a batch counts as its length, and has at most 20 messages", async () => {
     const { url, service } = await start({ TARGETING_MCP_MAX_CONCURRENCY: "8" });
-    await service.slow("getTargeting", 3000);
+    const release = await service.hold("getTargeting", { times: 1 });
     const batch = (count: number) => JSON.stringify(Array.from({ length: count }, (_, id) => read(id)));
     const three = send(url, batch(3), bearer("alice"));
     await expect.poll(() => service.count("getTargeting")).toBe(3);
@@ -173,6 +173,7 @@ describe("requests under way", () => {
     expect((await send(url, batch(5), bearer("alice"))).status).toBe(400);
     expect((await send(url, batch(MOST_MESSAGES + 1), bearer("alice"))).status).toBe(400);
     expect((await send(url, JSON.stringify(read(1)), bearer("alice"))).status).toBe(200);
+    await release();
     expect((await three).status).toBe(200);
     await three.then((answer) => answer.text());
     expect((await send(url, "[]", bearer("alice"))).status).toBe(400);
@@ -208,7 +209,7 @@ describe("sessions", () => {
     return answer.status;
   };
 
-  test("one caller has at most half, and the oldest idle one goes first", { timeout: 120_000 }, async () => {
+  test("one caller has at most half, and the oldest idle one goes first", async () => {
     const { url, service } = await start({ TARGETING_MCP_SESSIONS: "on" });
     const openMany = async (name: string, count: number) => {
       const opened: Readonly<Record<string, string>>[] = [];

@@ -56,15 +56,12 @@ describe("an API that hangs", () => {
       ["get_option", { optionId }],
     ];
     for (const [tool, args] of reads) {
-      const before = Date.now();
       const given = await client.callTool(tool, args);
       const { error } = answer.parse(given.structuredContent);
       expect(given.isError).toBe(true);
       expect(error.message).toMatch(/service had not answered after 1,200 ms/);
       expect(error.remedy).toMatch(/TARGETING_MCP_WAIT_MS/);
       expect(textOf(given)).toContain(error.message);
-      // Far from the time limit of a request, 60 s, however busy this machine is.
-      expect(Date.now() - before).toBeLessThan(20_000);
     }
   });
 
@@ -72,9 +69,7 @@ describe("an API that hangs", () => {
     const { targetingId, folder, faults, connect } = await service();
     const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
     await faults(HUNG);
-    const before = Date.now();
     const first = await client.callTool("list_options", { targetingId, saveTo: join(folder, "all.csv") });
-    expect(Date.now() - before).toBeLessThan(20_000);
     const { runId } = saving.parse(first.structuredContent);
     expect(await readdir(folder)).toEqual([]);
     await faults();
@@ -82,7 +77,7 @@ describe("an API that hangs", () => {
       const { structuredContent } = await client.callTool("get_run", { runId, waitMs: 1000 });
       return z.looseObject({ status: z.string() }).parse(structuredContent);
     };
-    await expect.poll(look, { timeout: 60_000 }).toMatchObject({
+    await expect.poll(look).toMatchObject({
       ...{ runId, tool: "list_options", status: "succeeded" },
       ...{ savedTo: expect.stringMatching(/all\.csv$/), base: expect.stringMatching(/all\.base\.ndjson$/) },
       counts: { options: 2, contextIds: 1 },
@@ -90,7 +85,7 @@ describe("an API that hangs", () => {
     expect((await readdir(folder)).sort()).toEqual(["all.base.ndjson", "all.csv"]);
     const { structuredContent } = await client.callTool("get_run", { tool: "list_options" });
     expect(structuredContent).toMatchObject({ runs: [{ runId, tool: "list_options", status: "succeeded" }] });
-  }, 120_000);
+  });
 
   test("saving one option goes on behind the answer, too", async () => {
     const { targetingId, ids, folder, faults, connect } = await service();
@@ -103,7 +98,7 @@ describe("an API that hangs", () => {
     expect(await readdir(folder)).toEqual([]);
     await faults();
     const look = async () => (await client.callTool("get_run", { runId, waitMs: 1000 })).structuredContent;
-    await expect.poll(look, { timeout: 60_000 }).toMatchObject({
+    await expect.poll(look).toMatchObject({
       ...{ runId, tool: "get_option", status: "succeeded", total: 1, counts: { options: 1, contextIds: 1 } },
       option: { _id: ids[0], name: "One" },
       savedTo: expect.stringMatching(/one\.csv$/),
@@ -115,7 +110,7 @@ describe("an API that hangs", () => {
     const again = await client.callTool("get_option", args);
     expect(again.isError).toBe(true);
     expect(textOf(again)).toContain("exists already");
-  }, 120_000);
+  });
 
   test.each([
     ["a list", "list_options", "all.yaml", ["all.base.ndjson", "all.yaml"]],

@@ -4,10 +4,10 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import type { Task } from "../support/client-process.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
-import { COMMAND, cleanEnvironment, startNode } from "../support/server-process.ts";
+import { builtProgram, COMMAND, cleanEnvironment, startNode } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 
-const CLIENT = ["--import", "tsx", join(import.meta.dirname, "..", "support", "client-process.ts")];
+const CLIENT = [builtProgram("client-process")];
 /** Three requests; the second is on its way when the client is killed. */
 const OPTIONS = 12_000;
 
@@ -28,7 +28,7 @@ async function newTargeting({ url }: Service): Promise<string> {
 
 /** Has a client in a process of its own add options, and kills it with SIGKILL in the middle; gives what it wrote first. */
 async function killInTheMiddle(service: Service, targetingId: string, task: Pick<Task, "client" | "url" | "env">) {
-  await service.slow("addOptions", 700, 2);
+  const release = await service.hold("addOptions", { nth: 2 });
   const args = { targetingId, items: optionItems(OPTIONS) };
   const given: Task = { ...task, command: [COMMAND], tool: "bulk_add_options", args };
   const client = startNode(CLIENT);
@@ -36,6 +36,7 @@ async function killInTheMiddle(service: Service, targetingId: string, task: Pick
   await expect.poll(() => service.count("addOptions").then((count) => `${count} ${client.stderr()}`)).toBe("2 ");
   client.child.kill("SIGKILL");
   await client.exited;
+  await release();
   return Number(client.lines[0]);
 }
 

@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { checkedReport, startSession } from "../support/writing.ts";
+import { checkedReport, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 /** The limits of the documents, by hand. */
 const OPTIONS_OF_A_TARGETING = 100_000;

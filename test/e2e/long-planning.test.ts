@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS } from "../support/clients.ts";
+import { hold } from "../support/hold.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 
-const SLOW_MS = 4000;
 const WAIT_MS = "400";
 
 const answer = z.looseObject({
@@ -18,6 +18,8 @@ const answer = z.looseObject({
   failures: z.array(z.looseObject({ message: z.string() })).default([]),
   error: z.looseObject({ message: z.string() }).optional(),
 });
+
+const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string().nullish() })) });
 
 /** A server whose calls answer soon, on a service that reads slowly, with a targeting of two options. */
 async function slowlyRead(more: Record<string, string> = {}) {
@@ -46,13 +48,24 @@ async function slowlyRead(more: Record<string, string> = {}) {
   const targetingId = targetings.results[0]?.data._id ?? "";
   const items = ["One", "Two"].map((name) => ({ targeting: targetingId, name, contexts: ["a", "b"] }));
   const options = made.parse(await post("/context-targeting/category/bulk/create", { items }));
-  const slow = (operation: string, times = 1) =>
-    post("/_sandbox/faults", { faults: [{ kind: "slow", on: operation, delayMs: SLOW_MS, times }] });
-  return { call, targetingId, options: options.results.map(({ data }) => data._id), slow };
+  const releases: (() => Promise<void>)[] = [];
+  /** Has the service keep requests of an operation until it is fast again. */
+  const slow = async (operation: string) => {
+    releases.push(await hold(sandbox.url, operation));
+  };
+  const fast = async () => {
+    for (const release of releases.splice(0)) await release();
+  };
+  const arrived = async (operation: string) => {
+    const { requests } = journal.parse(await (await fetch(`${sandbox.url}/_sandbox/requests`)).json());
+    return requests.filter((one) => one.operation === operation).length;
+  };
+  return { call, targetingId, options: options.results.map(({ data }) => data._id), slow, fast, arrived };
 }
 
-/** Waits for a run to be planned and to end. */
+/** Lets the service be fast again, and waits for a run to be planned and to end. */
 async function ended(service: Awaited<ReturnType<typeof slowlyRead>>, runId: string | undefined) {
+  await service.fast();
   for (;;) {
     const { told } = await service.call("get_run", { runId, waitMs: 5000 });
     if (told.status !== "running") return told;
@@ -80,20 +93,21 @@ test("the same call made again meanwhile attaches to that run", async () => {
 
 test("a deletion whose planning takes long asks in get_run, and acts only on a yes", async () => {
   const service = await slowlyRead();
-  await service.slow("read", 2);
+  await service.slow("read");
   const { told } = await service.call("delete_options", { ids: service.options });
   expect(told).toMatchObject({ status: "running" });
   const planned = await ended(service, told.runId);
   expect(planned).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
-  const still = await service.call("list_options", { targetingId: service.targetingId });
-  expect(JSON.stringify(still.told)).toContain("Two");
+  const listed = async () =>
+    JSON.stringify((await service.call("list_options", { targetingId: service.targetingId })).told);
+  await expect.poll(listed).toContain("Two");
   const agreed = await service.call("delete_options", { confirmation: planned.confirmation?.token });
   expect(await ended(service, agreed.told.runId)).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
 });
 
 test("a long planning can be cancelled, and one that fails says why", async () => {
   const service = await slowlyRead();
-  await service.slow("listOptions", 2);
+  await service.slow("listOptions");
   const args = { targetingId: service.targetingId, items: [{ name: "One", add: ["c"] }] };
   const going = await service.call("update_contexts", args);
   await service.call("cancel_run", { runId: going.told.runId });
@@ -101,6 +115,7 @@ test("a long planning can be cancelled, and one that fails says why", async () =
     status: "cancelled",
     counts: { items: 1, unattempted: 1 },
   });
+  await service.slow("listOptions");
   const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
   const failing = await service.call("update_contexts", missing);
   await ended(service, failing.told.runId);
@@ -120,8 +135,9 @@ test("a deletion that is cancelled while a yes is awaited is not done any more",
   expect(cancelled.told).toMatchObject({ status: "cancelled", counts: { items: 2, unattempted: 2 } });
   const refused = await service.call("delete_options", { confirmation: waiting.confirmation?.token });
   expect(refused.told.error?.message).toContain("was cancelled before it was started");
-  const still = await service.call("list_options", { targetingId: service.targetingId });
-  expect(JSON.stringify(still.told)).toContain("Two");
+  const listed = async () =>
+    JSON.stringify((await service.call("list_options", { targetingId: service.targetingId })).told);
+  await expect.poll(listed).toContain("Two");
 });
 
 test("one that is cancelled while it is planned again after the yes, neither", async () => {
@@ -129,7 +145,7 @@ test("one that is cancelled while it is planned again after the yes, neither", a
   const planned = await service.call("delete_options", { ids: service.options });
   const waiting = await ended(service, planned.told.runId);
   expect(waiting).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
-  await service.slow("getOption", 4);
+  await service.slow("getOption");
   const args = { confirmation: (planned.told.confirmation ?? waiting.confirmation)?.token };
   const going = await service.call("delete_options", args);
   expect(going.told).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
@@ -143,12 +159,13 @@ test("one that is cancelled while it is planned again after the yes, neither", a
 test("the same call made twice at once has one run", async () => {
   const service = await slowlyRead({ TARGETING_MCP_WAIT_MS: "30000" });
   await service.slow("listOptions");
-  await service.slow("addOptions");
   const args = { targetingId: service.targetingId, items: [{ name: "Three" }], onExisting: "skip" };
-  const [first, second] = await Promise.all([
-    service.call("bulk_add_options", args),
-    service.call("bulk_add_options", args),
-  ]);
+  const calls = Promise.all([service.call("bulk_add_options", args), service.call("bulk_add_options", args)]);
+  await expect.poll(() => service.arrived("listOptions")).toBeGreaterThan(0);
+  // Once it answers what came later, it has both calls.
+  await service.call("get_run", {});
+  await service.fast();
+  const [first, second] = await calls;
   expect(first.told).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
   expect(second.told.runId).toBe(first.told.runId);
 });

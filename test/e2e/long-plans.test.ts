@@ -6,7 +6,6 @@ import * as z from "zod";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
-const SLOW_MS = 700;
 const PATIENT = { TARGETING_MCP_WAIT_MS: "30000" };
 
 const answer = z.looseObject({
@@ -59,16 +58,27 @@ async function slowlyPlanned() {
     return { ...server, call };
   };
   type Server = ReturnType<typeof start>;
+  const releases: (() => Promise<void>)[] = [];
+  /** Has the service keep lists of options until it is fast again. */
+  const slow = async () => {
+    releases.push(await service.hold("listOptions"));
+  };
+  const release = async () => {
+    for (const one of releases.splice(0)) await one();
+  };
+  /** Lets the service be fast again, and waits until a run has ended. */
   const ended = async ({ call }: Server, runId: string | undefined) => {
+    await release();
     for (;;) {
       const told = await call("get_run", { runId, waitMs: 5000 });
       if (told.status !== "running") return told;
     }
   };
   const writes = async () => (await service.count("updateOptions")) + (await service.count("addOptions"));
-  const slow = () =>
-    service.control("POST", "/faults", { faults: [{ kind: "slow", on: "listOptions", delayMs: SLOW_MS, times: 100 }] });
-  const fast = () => service.control("DELETE", "/faults");
+  const fast = async () => {
+    await release();
+    await service.control("DELETE", "/faults");
+  };
   return { ...service, targetingId, options, folder, file, start, ended, writes, slow, fast };
 }
 
@@ -172,6 +182,7 @@ test("kill -9 while a plan is made, and the same call again, which may take long
   const again = await second.call("plan_targeting", { file });
   expect(again.runId).not.toBe(runId);
   expect(await ended(second, again.runId)).toMatchObject({ status: "planned" });
+  await slow();
   const resumed = await second.call("resume_run", { runId });
   expect(resumed).toMatchObject({ runId, status: "running" });
   expect(await ended(second, runId)).toMatchObject({ runId, status: "planned" });
@@ -207,6 +218,7 @@ test("apply_plan that has to look again for long goes on in the background, and 
   const waiting = await ended(server, emptying.runId);
   expect(waiting).toMatchObject({ status: "needs_confirmation", tool: "apply_plan", runId: emptying.runId });
   expect(await writes()).toBe(0);
+  await slow();
   const going = await server.call("apply_plan", { runId });
   expect(going).toMatchObject({ status: "running", runId });
   expect(await ended(server, runId)).toMatchObject({ status: "succeeded", tool: "apply_plan" });
@@ -229,10 +241,11 @@ test.each([
   async (_, wait) => {
     const { start, slow, fast, ended, control, file, writes } = await slowlyPlanned();
     const planning = start(wait);
-    await slow();
+    if (wait !== PATIENT) await slow();
     const { runId } = await planning.call("plan_targeting", { file });
     expect(await ended(planning, runId)).toMatchObject({ status: "planned" });
     const server = start({ TARGETING_MCP_RETRY_BUDGET_MS: "1500" });
+    await slow();
     const going = await server.call("apply_plan", { runId });
     expect(going).toMatchObject({ status: "running", runId });
     await control("POST", "/faults", { faults: [{ kind: "status", status: 503, on: "getOption", times: 100 }] });

@@ -1,10 +1,9 @@
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
-import { cleanEnvironment, OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { builtProgram, cleanEnvironment, OPENING, startNode, toolCall } from "../support/server-process.ts";
 
-const SERVER = ["--import", "tsx", join(import.meta.dirname, "..", "support", "asking-server.ts")];
+const SERVER = [builtProgram("asking-server")];
 
 describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   const drop = async (answer?: Answer) => {

@@ -6,6 +6,7 @@ import * as z from "zod";
 import { runsIn } from "../../src/runs/file/run-folder.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
+import { hold } from "../support/hold.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
 
 const answer = z.looseObject({
@@ -76,9 +77,7 @@ async function newTargeting(service: Awaited<ReturnType<typeof live>>): Promise<
 test("kill -9 in the middle: the run is found, resumed and ends complete, with nothing twice", async () => {
   const service = await live();
   const targetingId = await newTargeting(service);
-  await service.control("POST", "/faults", {
-    faults: [{ kind: "slow", delayMs: 1500, on: "addOptions", nth: 2 }],
-  });
+  const release = await hold(service.sandbox.url, "addOptions", { nth: 2 });
   const server = startCommand([], service.env);
   const send = (message: unknown) => server.child.stdin.write(`${JSON.stringify(message)}\n`);
   send({
@@ -97,6 +96,7 @@ test("kill -9 in the middle: the run is found, resumed and ends complete, with n
   await seen(service, "addOptions", 1);
   server.child.kill("SIGKILL");
   await server.exited;
+  await release();
   const second = await service.client();
   const listed = await call(second, "get_run", {});
   const interrupted = listed.runs.find(({ status }) => status === "interrupted");
@@ -112,13 +112,14 @@ test("a call answers within its wait; the run goes on, and get_run waits no long
   const service = await live();
   const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
   const targetingId = await newTargeting(service);
-  await service.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 1500, on: "addOptions", nth: 1 }] });
+  const release = await hold(service.sandbox.url, "addOptions");
   const running = await call(client, "bulk_add_options", { targetingId, items: names(10) });
   expect(running).toMatchObject({ status: "running", counts: { items: 10, pending: 10 } });
   const again = await call(client, "bulk_add_options", { targetingId, items: names(10) });
   expect(again.runId).toBe(running.runId);
   const waited = await call(client, "get_run", { runId: running.runId, waitMs: 10_000 });
   expect(waited).toMatchObject({ status: "running", counts: { items: 10, pending: 10 } });
+  await release();
   const done = await rested(client, running.runId);
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 10, succeeded: 10 } });
 });
@@ -127,10 +128,11 @@ test("a cancelled run stops between requests and can be resumed", async () => {
   const service = await live();
   const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
   const targetingId = await newTargeting(service);
-  await service.control("POST", "/faults", { faults: [{ kind: "slow", delayMs: 1000, on: "addOptions", nth: 2 }] });
+  const release = await hold(service.sandbox.url, "addOptions", { nth: 2 });
   const running = await call(client, "bulk_add_options", { targetingId, items: names(12_000) });
   await seen(service, "addOptions", 1);
   await call(client, "cancel_run", { runId: running.runId });
+  await release();
   const cancelled = await rested(client, running.runId);
   expect(cancelled).toMatchObject({
     status: "cancelled",

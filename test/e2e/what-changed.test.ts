@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
-import { checkedReport, inCallOrder, type Report, startSession } from "../support/writing.ts";
+import { checkedReport, inCallOrder, type Report, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const idOf = (report: Report, position = 0): string => inCallOrder(report)[position]?._id ?? "";
 

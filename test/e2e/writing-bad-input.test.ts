@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { hold } from "../support/hold.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { checkedReport, tokensOfResult } from "../support/writing.ts";
@@ -10,7 +11,6 @@ import { checkedReport, tokensOfResult } from "../support/writing.ts";
 const ULID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 
 /** How long something is waited for, on a machine that has much else to do. */
-const PATIENT = { timeout: 20_000 };
 
 const toolAnswer = z.object({
   result: z.looseObject({
@@ -304,16 +304,19 @@ describe("calls that meet each other", () => {
   test("a call cancelled in the middle stops between requests, and the server goes on", async () => {
     const server = await startServer();
     const targetingId = await server.sandbox.targeting("Sports fans");
-    await server.control("/faults", { faults: [{ on: "addOptions", nth: 1, kind: "slow", delayMs: 1500 }] });
+    const release = await hold(server.sandbox.url, "addOptions");
     const items = Array.from({ length: 12_000 }, (_, number) => ({ name: `Option ${number}` }));
     server.send(toolCall("long", "bulk_add_options", { targetingId, items }));
-    await expect.poll(() => server.arrived("listOptions"), PATIENT).toBeGreaterThan(0);
+    await expect.poll(() => server.arrived("listOptions")).toBeGreaterThan(0);
     server.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: "long" } });
     const recent = z.object({
       runs: z.array(z.object({ status: z.string(), counts: z.record(z.string(), z.number()) })),
     });
     const runs = async () => recent.parse((await server.call("get_run", "{}")).structuredContent).runs;
-    await expect.poll(async () => (await runs())[0]?.status, PATIENT).toBe("cancelled");
+    // Once it answers what came later, it has read that the call was cancelled.
+    await runs();
+    await release();
+    await expect.poll(async () => (await runs())[0]?.status).toBe("cancelled");
     const [run] = await runs();
     expect(run?.counts).toMatchObject({ items: 12_000, unknown: 0, pending: 0 });
     expect(run?.counts.unattempted).toBeGreaterThan(0);
@@ -324,12 +327,13 @@ describe("calls that meet each other", () => {
     const stateDir = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
     const server = await startServer({ TARGETING_MCP_STATE_DIR: stateDir });
     const targetingId = await server.sandbox.targeting("Sports fans");
-    await server.control("/faults", { faults: [{ on: "addOptions", nth: 1, kind: "slow", delayMs: 1500 }] });
+    const release = await hold(server.sandbox.url, "addOptions");
     const items = Array.from({ length: 12_000 }, (_, number) => ({ name: `Option ${number}` }));
     server.send(toolCall("long", "bulk_add_options", { targetingId, items }));
-    await expect.poll(() => server.arrived("listOptions"), PATIENT).toBeGreaterThan(0);
+    await expect.poll(() => server.arrived("listOptions")).toBeGreaterThan(0);
     server.child.stdin.destroy();
     server.child.stdout.destroy();
+    await release();
     expect((await server.exited).code).toBe(0);
     expect(server.stderr()).not.toContain('"level":"error"');
     const next = startCommand([], { TARGETING_MCP_SANDBOX_URL: server.sandbox.url, TARGETING_MCP_STATE_DIR: stateDir });

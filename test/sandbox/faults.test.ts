@@ -29,6 +29,10 @@ async function exists(service: SandboxService, name: string): Promise<boolean> {
   return JSON.stringify(body).includes(`"name":"${name}"`);
 }
 
+/** Waits until the only fault has struck so many requests. */
+const untilHeld = (service: SandboxService, struck: number) =>
+  expect.poll(() => service.control("GET", "/faults")).toMatchObject({ body: { faults: [{ struck }] } });
+
 test("a status before or after the request is applied", () =>
   withSandbox(async (service) => {
     for (const status of [500, 502, 413, 429]) {
@@ -88,30 +92,62 @@ test("a request that is never answered, applied or not", () =>
 
 test("a write applied late holds the lock until then, or does not", () =>
   withSandbox(async (service) => {
-    await service.fault({ kind: "late", delayMs: 80 });
+    await service.fault({ kind: "late" });
     expect(await outcome(service, "Held")).toBe("reset");
     expect(await exists(service, "Held")).toBe(false);
     expect(await outcome(service, "Other")).toBe(409);
+    await service.control("DELETE", "/faults");
     await expect.poll(() => exists(service, "Held")).toBe(true);
     await expect.poll(() => outcome(service, "Next")).toBe(200);
-    await service.control("DELETE", "/faults");
-    await service.fault({ kind: "late", delayMs: 80, holdsLock: false });
+    await service.fault({ kind: "late", holdsLock: false });
     expect(await outcome(service, "Free")).toBe("reset");
     expect(await outcome(service, "Other")).toBe(200);
+    expect(await exists(service, "Free")).toBe(false);
+    await service.control("DELETE", "/faults");
     await expect.poll(() => exists(service, "Free")).toBe(true);
+    await service.fault({ kind: "late", delayMs: 1 });
+    expect(await outcome(service, "Later")).toBe("reset");
+    await expect.poll(() => exists(service, "Later")).toBe(true);
   }));
 
-test("busy answers 409 as a whole, and a slow write keeps others waiting", () =>
+test("busy answers 409 as a whole, and a slow write is carried out later", () =>
   withSandbox(async (service) => {
-    await service.fault({ kind: "busy", retryAfterMs: 7 }, { kind: "slow", delayMs: 300, nth: 2 });
+    await service.fault({ kind: "busy", retryAfterMs: 7 }, { kind: "slow", delayMs: 1, nth: 2 });
     expect(await create(service, "One")).toMatchObject({ status: 409, body: { detail: { retryAfterMs: 7 } } });
-    const slow = create(service, "Two");
-    await expect
-      .poll(async () => JSON.stringify((await service.control("GET", "/faults")).body))
-      .toMatch(/"struck":1.*"struck":1/);
-    expect(await outcome(service, "Three")).toBe(409);
-    expect((await slow).status).toBe(200);
+    expect((await create(service, "Two")).status).toBe(200);
   }));
+
+test("a held request is carried out when the fault is deleted; a held write holds the lock", () =>
+  withSandbox(async (service) => {
+    await service.fault({ kind: "hold", nth: 2, on: ["createTargetings", "getTargeting", "trackEvent"] });
+    expect(await outcome(service, "One")).toBe(200);
+    const held = create(service, "Two");
+    await untilHeld(service, 1);
+    expect(await outcome(service, "Three")).toBe(409);
+    expect(await exists(service, "Two")).toBe(false);
+    await service.control("DELETE", "/faults");
+    expect((await held).status).toBe(200);
+    expect(await exists(service, "Two")).toBe(true);
+    await service.fault({ kind: "hold", on: ["getTargeting", "trackEvent"], times: 2 });
+    const read = service.send("GET", "/context-targeting/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    const event = service.event({ uid: "u", eventName: "app_open" });
+    await untilHeld(service, 2);
+    expect(await outcome(service, "Four")).toBe(200);
+    expect((await service.control("GET", "/events")).body).toMatchObject({ total: 0 });
+    await service.control("POST", "/reset", { only: ["faults"] });
+    expect([(await read).status, (await event).status]).toEqual([404, 200]);
+    expect((await service.control("GET", "/events")).body).toMatchObject({ total: 1 });
+  }));
+
+test("a sandbox that ends cuts the requests that it holds", async () => {
+  let held: Promise<unknown> | undefined;
+  await withSandbox(async (service) => {
+    await service.fault({ kind: "hold" });
+    held = outcome(service, "Held");
+    await untilHeld(service, 1);
+  });
+  expect(await held).toBe("reset");
+});
 
 test("a fault by probability strikes the same requests for the same seed", () =>
   withSandbox(async (service) => {

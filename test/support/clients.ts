@@ -44,7 +44,12 @@ interface Spawn {
   readonly env: Record<string, string>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
+  /** Takes what closes the client; absent: the client ends with the test. */
+  readonly ends?: Ends;
 }
+
+/** Takes what ends something, to call it later. */
+export type Ends = (end: () => Promise<void>) => void;
 
 const INFO = { name: "test-client", version: "1.0.0" };
 
@@ -59,7 +64,10 @@ export const CLIENTS = {
   "2025 client": oldClient,
 } as const;
 
-async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"): Promise<TestClient> {
+async function newClient(
+  { args, env, answer, ends = onTestFinished }: Spawn,
+  mode: "auto" | "legacy",
+): Promise<TestClient> {
   const client = new Client(INFO, {
     versionNegotiation: { mode },
     capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
@@ -74,7 +82,7 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
       stderr: "ignore",
     }),
   );
-  onTestFinished(() => client.close());
+  ends(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
     callTool: async (name, input, onProgress) =>
@@ -90,7 +98,7 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
   };
 }
 
-async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
+async function oldClient({ args, env, answer, ends = onTestFinished }: Spawn): Promise<TestClient> {
   const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
   if (answer !== undefined)
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message, formIn(params)));
@@ -102,7 +110,7 @@ async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
       stderr: "ignore",
     }),
   );
-  onTestFinished(() => client.close());
+  ends(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
     callTool: async (name, input, onProgress) =>

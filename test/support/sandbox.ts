@@ -1,15 +1,16 @@
 import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
+import type { Ends } from "./clients.ts";
 
 const bulkAnswer = z.object({
   results: z.array(z.object({ success: z.literal(true), data: z.object({ _id: z.string() }) })),
 });
 
-/** Starts a sandbox that ends with the test, and writes to it over HTTP. */
-export async function startTestSandbox() {
+/** Starts a sandbox, and writes to it over HTTP. It ends with the test, unless `ends` is given. */
+export async function startTestSandbox(ends: Ends = onTestFinished) {
   const sandbox = await startSandbox();
-  onTestFinished(() => sandbox.close());
+  ends(() => sandbox.close());
   const create = async (path: string, items: readonly unknown[]): Promise<readonly string[]> => {
     const response = await fetch(`${sandbox.url}${path}`, {
       method: "POST",

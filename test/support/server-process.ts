@@ -9,6 +9,11 @@ import * as z from "zod";
 /** The built command. */
 export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
 
+/** A program beside this file, as the setup of the tests has built it (test/support/setup.ts). */
+export function builtProgram(name: "asking-server" | "client-process"): string {
+  return join(process.env.TEST_PROGRAMS ?? "", `${name}.mjs`);
+}
+
 const rpcLine = z.looseObject({ jsonrpc: z.literal("2.0"), id: z.union([z.string(), z.number()]).optional() });
 export type RpcLine = z.infer<typeof rpcLine>;
 

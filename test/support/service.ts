@@ -1,6 +1,7 @@
 import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { type SandboxOptions, startSandbox } from "../../src/sandbox/index.ts";
+import { hold } from "./hold.ts";
 
 const journal = z.object({
   requests: z.array(
@@ -30,6 +31,8 @@ export async function startService(options: SandboxOptions = {}) {
     control,
     /** How many requests of an operation have come in. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
+    /** Keeps requests of an operation, from the nth on, until the function that it gives is called. */
+    hold: (on: string, which: { readonly nth?: number; readonly times?: number } = {}) => hold(sandbox.url, on, which),
     /** Makes requests of an operation slow, from the nth on. */
     slow: (operation: string, delayMs: number, nth = 1) =>
       control("POST", "/faults", { faults: [{ kind: "slow", delayMs, on: operation, nth }] }),

@@ -1,7 +1,7 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { expect } from "vitest";
+import { afterAll, expect } from "vitest";
 import * as z from "zod";
-import { type Answer, CLIENTS, type TestClient, type ToolResult, textOf } from "./clients.ts";
+import { type Answer, CLIENTS, type Ends, type TestClient, type ToolResult, textOf } from "./clients.ts";
 import { startTestSandbox } from "./sandbox.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
@@ -162,19 +162,21 @@ const journal = z.object({
 /** How a client connects; one of `CLIENTS`. */
 export type Connect = (typeof CLIENTS)[keyof typeof CLIENTS];
 
+/** How a session is set up. */
+interface SessionOptions {
+  readonly connect?: Connect;
+  readonly answer?: Answer;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly live?: boolean;
+}
+
 /**
- * A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test.
+ * A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test,
+ * unless `ends` is given.
  */
-export async function startSession(
-  given: {
-    readonly connect?: Connect;
-    readonly answer?: Answer;
-    readonly env?: Readonly<Record<string, string>>;
-    readonly live?: boolean;
-  } = {},
-) {
+export async function startSession(given: SessionOptions = {}, ends?: Ends) {
   const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
-  const sandbox = await startTestSandbox();
+  const sandbox = await startTestSandbox(ends);
   const address = live
     ? {
         TARGETING_API_URL: sandbox.url,
@@ -184,8 +186,53 @@ export async function startSession(
       }
     : { TARGETING_MCP_SANDBOX_URL: sandbox.url };
   const environment = cleanEnvironment({ ...address, ...env });
-  const client = await connect({ args: [COMMAND], env: environment, ...(answer && { answer }) });
+  const client = await connect({ args: [COMMAND], env: environment, ...(answer && { answer }), ...(ends && { ends }) });
   return { sandbox, client, environment, ...overSandbox(sandbox.url, client) };
+}
+
+/**
+ * Sessions that all tests of a file share which ask for the same ones: starting a server is most of a short test. The
+ * sandbox is empty for each test; what the server remembers of runs and names stays. They end with the file, in which
+ * this is called once.
+ */
+export function warmSessions(): (
+  given?: SessionOptions & { /** A session of its own. */ readonly fresh?: true },
+) => ReturnType<typeof startSession> {
+  const kept = new Map<string, { readonly session: ReturnType<typeof startSession>; answer: Answer | undefined }>();
+  const ends: (() => Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+  return async ({ fresh, ...given } = {}) => {
+    if (fresh) return startSession(given);
+    const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
+    const key = JSON.stringify([Object.values(CLIENTS).indexOf(connect), answer !== undefined, env, live]);
+    const before = kept.get(key);
+    if (before !== undefined) {
+      before.answer = answer;
+      const session = await before.session;
+      await session.control("/reset", {});
+      return { ...session, ...overSandbox(session.sandbox.url, session.client) };
+    }
+    const entry: { session: ReturnType<typeof startSession>; answer: Answer | undefined } = {
+      session: startSession(
+        {
+          ...given,
+          connect,
+          ...(answer && {
+            answer: (message: string) => {
+              if (entry.answer === undefined) throw new Error("nobody answers");
+              return entry.answer(message);
+            },
+          }),
+        },
+        (end) => ends.push(end),
+      ),
+      answer,
+    };
+    kept.set(key, entry);
+    return entry.session;
+  };
 }
 
 function overSandbox(url: string, client: TestClient) {

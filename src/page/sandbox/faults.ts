@@ -10,6 +10,7 @@ const KINDS = {
   timeout: {},
   late: { delayMs: 1000 },
   slow: { delayMs: 1000 },
+  hold: {},
   busy: {},
   takeover: {},
   uncatched: {},
@@ -36,7 +37,7 @@ function faultRow({ id, fault, met, struck }: ReturnType<Faults["list"]>[number]
 
 function kindOf(fault: Fault): string {
   if (fault.kind === "status") return `status ${fault.status}`;
-  return "delayMs" in fault ? `${fault.kind}, ${fault.delayMs} ms` : fault.kind;
+  return "delayMs" in fault && fault.delayMs !== undefined ? `${fault.kind}, ${fault.delayMs} ms` : fault.kind;
 }
 
 function timesOf({ nth, times, probability }: Fault): string {

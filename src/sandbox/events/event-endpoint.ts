@@ -1,7 +1,6 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { parseJson } from "../../platform/json.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import { replyAfter, replyBefore } from "../http/fault-reply.ts";
+import { replyAfter, replyBefore, waitBefore } from "../http/fault-reply.ts";
 import { type Answer, type Reply, statusAnswer } from "../http/reply.ts";
 import type { RequestBody } from "../http/request-body.ts";
 import type { RequestEntry } from "../http/request-journal.ts";
@@ -27,7 +26,7 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
   if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
   const fault = world.faults.next("trackEvent");
   if (fault !== undefined) entry.fault = fault.kind;
-  if (fault?.kind === "slow") await delay(fault.delayMs, undefined, { ref: false });
+  await waitBefore(fault, world.faults);
   const refusal = replyBefore(fault, world.sources.now());
   return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
 }

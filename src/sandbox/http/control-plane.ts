@@ -52,6 +52,10 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
     world.faults.add((await parsed(c, faultList)).faults);
     return c.json({ faults: faultsOf(world) });
   });
+  app.delete("/faults/:id", (c) => {
+    if (world.faults.remove(Number(c.req.param("id")))) return c.json({ faults: faultsOf(world) });
+    return c.json(statusAnswer(404, "there is no fault with this ID").body, 404);
+  });
   app.delete("/faults", (c) => {
     world.faults.clear();
     return c.json({ faults: [] });
@@ -88,7 +92,7 @@ export function reset(world: World, only: readonly (typeof RESETTABLE)[number][]
 }
 
 function faultsOf(world: World) {
-  return world.faults.list().map(({ fault, met, struck }) => ({ fault, met, struck }));
+  return world.faults.list().map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
 }
 
 function overview(world: World) {

@@ -17,6 +17,8 @@ const when = {
 
 const applied = z.boolean().default(false);
 const milliseconds = z.int().min(0).max(600_000);
+/** Without it, until the fault is deleted. */
+const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
 /** A fault as the control plane takes it: which requests it meets, and what happens to them. */
@@ -24,8 +26,9 @@ export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
   z.strictObject({ ...when, kind: z.literal("timeout"), applied }),
-  z.strictObject({ ...when, kind: z.literal("late"), delayMs: milliseconds, holdsLock: z.boolean().default(true) }),
+  z.strictObject({ ...when, kind: z.literal("late"), delayMs, holdsLock: z.boolean().default(true) }),
   z.strictObject({ ...when, kind: z.literal("slow"), delayMs: milliseconds }),
+  z.strictObject({ ...when, kind: z.literal("hold") }),
   z.strictObject({ ...when, kind: z.literal("busy"), retryAfterMs }),
   z.strictObject({ ...when, kind: z.literal("takeover"), from: z.int().min(0).default(0), retryAfterMs }),
   z.strictObject({
@@ -55,12 +58,25 @@ export interface Faults {
   list(): readonly FaultState[];
   /** The fault that strikes a request of this operation, or undefined. Each fault counts the requests it meets. */
   next(operation: Operation): Fault | undefined;
+  /** Resolves when a fault that `next` returned has been removed. */
+  removed(fault: Fault): Promise<void>;
 }
 
 /** Makes an empty list of faults; calls `changed` after each change. */
 export function faults(changed: () => void = () => undefined): Faults {
   let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
   let added = 0;
+  let waiting: { fault: Fault; resolve: () => void }[] = [];
+
+  function keep(left: typeof entries): void {
+    entries = left;
+    const isOver = ({ fault }: { fault: Fault }) => !left.some((entry) => entry.fault === fault);
+    const over = waiting.filter(isOver);
+    waiting = waiting.filter((one) => !isOver(one));
+    for (const { resolve } of over) resolve();
+    changed();
+  }
+
   return {
     add(more) {
       for (const fault of more) {
@@ -72,13 +88,11 @@ export function faults(changed: () => void = () => undefined): Faults {
     remove(id) {
       const left = entries.filter((entry) => entry.id !== id);
       const isThere = left.length < entries.length;
-      entries = left;
-      if (isThere) changed();
+      if (isThere) keep(left);
       return isThere;
     },
     clear() {
-      entries = [];
-      changed();
+      keep([]);
     },
     list() {
       return entries.map(({ id, fault, met, struck }) => ({ id, fault, met, struck }));
@@ -95,6 +109,10 @@ export function faults(changed: () => void = () => undefined): Faults {
       }
       if (entries.length > 0) changed();
       return striking;
+    },
+    removed(fault) {
+      if (!entries.some((entry) => entry.fault === fault)) return Promise.resolve();
+      return new Promise((resolve) => waiting.push({ fault, resolve }));
     },
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { parseJson } from "../../platform/json.ts";
 import { ROUTES } from "../../spec/routes.ts";
-import { busyAnswer, replyAfter, replyBefore } from "../http/fault-reply.ts";
+import { busyAnswer, replyAfter, replyBefore, waitBefore } from "../http/fault-reply.ts";
 import type { Fault } from "../http/faults.ts";
 import { type Answer, businessAnswer, ok, type Reply, statusAnswer, validationAnswer } from "../http/reply.ts";
 import type { RequestBody } from "../http/request-body.ts";
@@ -64,7 +64,7 @@ function countItems(body: unknown): number | null {
 }
 
 async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
-  if (fault?.kind === "slow") await delay(fault.delayMs, undefined, { ref: false });
+  await waitBefore(fault, work.world.faults);
   return carryOut(work, undefined);
 }
 
@@ -72,26 +72,29 @@ async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
 async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
   const { world, project } = work;
   if (fault?.kind === "late" && !fault.holdsLock) {
-    void applyLate(work, fault.delayMs, undefined);
+    void applyLate(work, fault, undefined);
     return "reset";
   }
   const turn = await world.lock.acquire(project._id);
   if ("retryAfterMs" in turn) return busyAnswer(turn.retryAfterMs, world.sources.now());
   if (fault?.kind === "late") {
-    void applyLate(work, fault.delayMs, turn.release);
+    void applyLate(work, fault, turn.release);
     return "reset";
   }
   try {
-    if (fault?.kind === "slow") await delay(fault.delayMs, undefined, { ref: false });
+    await waitBefore(fault, world.faults);
     return carryOut(work, interferenceOf(fault));
   } finally {
     turn.release();
   }
 }
 
-/** Applies a write after a delay; its client was disconnected before. */
-async function applyLate(work: Work, delayMs: number, held: (() => void) | undefined): Promise<void> {
-  await delay(delayMs, undefined, { ref: false });
+type LateFault = Extract<Fault, { kind: "late" }>;
+
+/** Applies a write after the delay of its fault; its client was disconnected before. */
+async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
+  if (fault.delayMs === undefined) await work.world.faults.removed(fault);
+  else await delay(fault.delayMs, undefined, { ref: false });
   const release = held ?? (await work.world.lock.acquirePatiently(work.project._id));
   try {
     carryOut(work, undefined);

@@ -1,23 +1,65 @@
 import { mkdtemp, readdir, rm, symlink, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { systemClock } from "../../../src/platform/clock.ts";
+import { setImmediate } from "node:timers/promises";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Clock } from "../../../src/platform/clock.ts";
 import { isLeased } from "../../../src/runs/file/locks/lease.ts";
-import { machineLock } from "../../../src/runs/file/locks/project-lock.ts";
+import { machineLock, type SharedLeases, sharedLock } from "../../../src/runs/file/locks/project-lock.ts";
+import type { Lease } from "../../../src/runs/turn.ts";
 
 let folder = "";
 beforeEach(async () => {
+  // A lease that is kept for the next request is given back when a test says that the time for that is over.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   folder = await mkdtemp(join(tmpdir(), "lock-"));
 });
-afterEach(() => rm(folder, { recursive: true, force: true }));
+afterEach(async () => {
+  vi.useRealTimers();
+  await rm(folder, { recursive: true, force: true });
+});
 
 const { signal } = new AbortController();
+/** Whoever waits lets others go on, and the time for which it waits has passed for it. */
+function ownClock(): Clock & { pass(ms: number): void } {
+  let passedMs = 0;
+  return {
+    now: Date.now,
+    monotonic: () => passedMs,
+    async sleep(ms, stopped) {
+      await setImmediate();
+      stopped?.throwIfAborted();
+      passedMs += ms;
+      vi.advanceTimersByTime(ms);
+    },
+    pass(ms) {
+      passedMs += ms;
+    },
+  };
+}
 /** The lock as a process of its own has it. */
-const lockOfAProcess = () => machineLock(() => folder, systemClock);
+const lockOfAProcess = (clock: Clock = ownClock()) => machineLock(() => folder, clock);
 const isHeld = () => isLeased(folder, "write", Date.now);
 const generation = async () => Math.max(...(await readdir(folder)).map((file) => Number(file.split(".").at(-1)) || 0));
+
+/** Lets the time for which a lease is kept pass, and waits until it was given back. */
+async function expectGivenBack(): Promise<void> {
+  await expect
+    .poll(() => {
+      vi.advanceTimersByTime(1000);
+      return isHeld();
+    })
+    .toBe(false);
+}
+
+/** Resolves when a test opens it. */
+function gate() {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
 
 test("a lease stays from one request to the next, and is given back soon after the last one", async () => {
   const lock = lockOfAProcess();
@@ -25,17 +67,78 @@ test("a lease stays from one request to the next, and is given back soon after t
     await lock.hold("p", async () => expect(await isHeld()).toBe(true), signal);
   }
   expect(await generation()).toBe(1);
-  await expect.poll(isHeld).toBe(false);
+  expect(await isHeld()).toBe(true);
+  await expectGivenBack();
   await lock.hold("p", async () => expect(await isHeld()).toBe(true), signal);
   expect(await generation()).toBe(2);
-  await expect.poll(isHeld).toBe(false);
+  await expectGivenBack();
 });
+
+/** Leases that are kept in memory, for locks in one process that stand for those of several. */
+function leasesInMemory(): SharedLeases<Lease> {
+  let asked = 0;
+  let holder: Lease | undefined;
+  return {
+    async take() {
+      if (holder !== undefined) return undefined;
+      const lease: Lease = {
+        ...{ epoch: 1n, isTakenOver: false, lost: new AbortController().signal },
+        settled: async () => {},
+        check: async () => {},
+        renew: async () => ({ wall: 0, monotonic: 0 }),
+        mayLeave: () => {},
+        async release() {
+          holder = undefined;
+        },
+      };
+      holder = lease;
+      return lease;
+    },
+    async ask() {
+      asked += 1;
+    },
+    asked: async () => asked,
+  };
+}
+
+/** A time that moves on to the next waking once all of so many sleep, so that the order of all that happens is certain. */
+function commonTime(awake: number) {
+  let now = 0;
+  let sleepers: readonly { readonly at: number; readonly wake: () => void }[] = [];
+  const moveOn = (): void => {
+    const [next, ...others] = sleepers.toSorted((one, other) => one.at - other.at);
+    if (next === undefined || sleepers.length < awake) return;
+    sleepers = others;
+    vi.advanceTimersByTime(next.at - now);
+    now = next.at;
+    // What the timers began comes first.
+    void setImmediate().then(next.wake);
+  };
+  return {
+    now: () => now,
+    monotonic: () => now,
+    sleep(ms: number) {
+      return new Promise<void>((wake) => {
+        sleepers = [...sleepers, { at: now + ms, wake }];
+        moveOn();
+      });
+    },
+    /** One of them has ended. */
+    leave() {
+      awake -= 1;
+      moveOn();
+    },
+  };
+}
 
 test("whoever waits gets a turn after the request in flight, and no two hold it at once", async () => {
   const order: string[] = [];
   let writers = 0;
-  const requests = async (name: string, count: number, ms: number) => {
-    const lock = lockOfAProcess();
+  const leases = leasesInMemory();
+  const time = commonTime(2);
+  const requests = async (name: string, count: number, { beginAt = 0, ms }: { beginAt?: number; ms: number }) => {
+    const lock = sharedLock(leases, time, 20);
+    if (beginAt > 0) await time.sleep(beginAt);
     for (let request = 0; request < count; request += 1) {
       await lock.hold(
         "p",
@@ -43,28 +146,24 @@ test("whoever waits gets a turn after the request in flight, and no two hold it 
           writers += 1;
           expect(writers).toBe(1);
           order.push(name);
-          await delay(ms);
+          await time.sleep(ms);
           writers -= 1;
         },
         signal,
       );
     }
+    time.leave();
   };
-  const busy = requests("busy", 30, 30);
-  await delay(100);
-  const before = order.length;
-  await requests("late", 3, 5);
-  // One may be in flight when it asks, another one may have just begun; each later turn is its own again.
-  expect(order.slice(before).filter((name) => name === "busy").length).toBeLessThan(15);
-  await busy;
-  expect(order.filter((name) => name === "late")).toHaveLength(3);
-  await expect.poll(isHeld).toBe(false);
+  await Promise.all([requests("busy", 30, { ms: 30 }), requests("late", 3, { beginAt: 100, ms: 5 })]);
+  // The fourth request is in flight when the other one asks, and the lease is not taken back from it between its three.
+  expect(order.slice(0, 10).join(" ")).toBe("busy busy busy busy late late late busy busy busy");
+  expect(order.slice(10)).toEqual(Array.from({ length: 23 }, () => "busy"));
 });
 
 test("what fails gives the lease back, too", async () => {
   const failing = lockOfAProcess().hold("p", () => Promise.reject(new Error("the request failed")), signal);
   await expect(failing).rejects.toThrow("the request failed");
-  await expect.poll(isHeld).toBe(false);
+  await expectGivenBack();
 });
 
 test("whoever is stopped while it waits takes nothing", async () => {
@@ -80,36 +179,60 @@ test("whoever is stopped while it waits takes nothing", async () => {
 });
 
 test("a process that stood still, so that another took over, takes the lease anew", async () => {
-  const [still, other] = [lockOfAProcess(), lockOfAProcess()];
+  const clock = ownClock();
+  const still = lockOfAProcess(clock);
+  const other = lockOfAProcess();
+  const order: string[] = [];
   let holders = 0;
-  const work = async (ms: number) => {
+  const work = async (name: string, rest?: Promise<void>) => {
     holders += 1;
     expect(holders).toBe(1);
-    await delay(ms);
+    order.push(name);
+    await rest;
     holders -= 1;
   };
-  await still.hold("p", () => work(1), signal);
+  await still.hold("p", () => work("still"), signal);
   const [file = ""] = (await readdir(folder)).filter((name) => name.startsWith("write.lease."));
   const before = new Date(Date.now() - 11_000);
   await utimes(join(folder, file), before, before);
-  await delay(1);
-  const taken = other.hold("p", () => work(300), signal);
+  clock.pass(11_000);
+  const { opened, open } = gate();
+  const taken = other.hold("p", () => work("other", opened), signal);
   await expect.poll(generation).toBe(2);
-  for (let request = 0; request < 5; request += 1) await still.hold("p", () => work(5), signal);
-  await taken;
+  const anew = (async () => {
+    for (let request = 0; request < 5; request += 1) await still.hold("p", () => work("still"), signal);
+  })();
+  // It asks for the lease, which it has lost.
+  await expect.poll(() => readdir(folder)).toContain("write.asked");
+  await expect.poll(() => order).toEqual(["still", "other"]);
+  open();
+  await Promise.all([taken, anew]);
+  expect(order).toEqual(["still", "other", ...Array.from({ length: 5 }, () => "still")]);
 });
 
 test("a clock that differs from that of the file system lets nobody starve, and nobody wait in vain", async () => {
-  const ahead = machineLock(() => folder, { ...systemClock, now: () => Date.now() + 3000 });
+  const waiting = ownClock();
   let isOver = false;
+  const ahead = lockOfAProcess({
+    ...ownClock(),
+    now: () => Date.now() + 3000,
+    // It leaves time for two looks of those who wait.
+    async sleep(ms) {
+      const until = waiting.monotonic() + 40;
+      while (!isOver && waiting.monotonic() < until) await setImmediate();
+      if (isOver) vi.advanceTimersByTime(ms);
+    },
+  });
   await ahead.hold("p", async () => {}, signal);
-  const late = lockOfAProcess().hold("p", async () => {}, signal);
+  const late = lockOfAProcess(waiting).hold("p", async () => {}, signal);
   const busy = (async () => {
-    while (!isOver) await ahead.hold("p", () => delay(10), signal);
+    while (!isOver) await ahead.hold("p", () => setImmediate(), signal);
   })();
-  await late;
-  isOver = true;
+  await late.finally(() => {
+    isOver = true;
+  });
   await busy;
+  await expectGivenBack();
   const asked = new Date(Date.now() + 3_600_000);
   await utimes(join(folder, "write.asked"), asked, asked);
   const before = await generation();

@@ -1,0 +1,21 @@
+import * as z from "zod";
+
+const added = z.object({ faults: z.array(z.object({ id: z.number() })) });
+
+/**
+ * Has a sandbox keep requests of an operation, from the nth on, so many of them, until the function that it gives is
+ * called: they are then carried out.
+ */
+export async function hold(
+  sandboxUrl: string,
+  on: string,
+  { nth = 1, times = 100_000 }: { readonly nth?: number; readonly times?: number } = {},
+): Promise<() => Promise<void>> {
+  const faults = `${sandboxUrl}/_sandbox/faults`;
+  const fault = { kind: "hold", on, nth, times };
+  const answer = await fetch(faults, { method: "POST", body: JSON.stringify({ faults: [fault] }) });
+  const { id } = added.parse(await answer.json()).faults.at(-1) ?? { id: 0 };
+  return async () => {
+    await fetch(`${faults}/${id}`, { method: "DELETE" });
+  };
+}
