@@ -2,7 +2,7 @@ import type { ManagementApi } from "../api/management.ts";
 import { contextIdsOf } from "../reading/context-ids-of.ts";
 import { isMissing } from "../reading/find-options.ts";
 import { readOptions } from "../reading/option-lists.ts";
-import { sideBySide } from "../reading/side-by-side.ts";
+import { MANY_UNREAD, sideBySide } from "../reading/side-by-side.ts";
 import type { ContentsStore } from "../runs/backend/contents-store.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base/service-targeting.ts";
@@ -44,13 +44,15 @@ export async function readTargeting(
   let read = 0;
   const reading = sideBySide({
     source: () => takenFrom(placed),
-    async map({ record, parent }: Placed, within) {
+    async map({ record, parent }: Placed, within, withoutRead) {
       const isEmpty = record.contextCount === 0 || !wants(record);
-      const contexts = isEmpty ? [] : await unlessMissing(contextIdsOf(api, record, source, within));
+      if (isEmpty) withoutRead();
+      const contexts = isEmpty ? [] : await unlessMissing(contextIdsOf(api, record, source, within, withoutRead));
       read += 1;
       onProgress?.(read, count);
       return contexts && serviceOption(record, parent, contexts);
     },
+    unreadAhead: MANY_UNREAD,
     signal,
     pace: api.pace,
   });
@@ -69,6 +71,7 @@ async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSi
   const placed: Placed[] = [];
   const reading = sideBySide({
     source: (within) => readOptions(api, targetingId, within, { subOptions: false }),
+    unreadAhead: MANY_UNREAD,
     map: (record: OptionRecord, within) => {
       const own = { record, parent: null };
       if (record.type === "atomic" || record.childCount === 0) return [own];

@@ -18,17 +18,21 @@ const SETTLED_MS = 60_000;
 
 /**
  * Every Context ID of an option whose record was read just now: those that were kept, where its record is the same, or
- * read now. That `updatedAt` changes with Context IDs is an assumption. Throws what `readOptionContents` throws.
+ * read now; `withoutRead` is called where that was not needed. That `updatedAt` changes with Context IDs is an assumption. Throws what `readOptionContents` throws.
  */
 export async function contextIdsOf(
   api: ManagementApi,
   option: OptionRecord,
   { targetingId, store, fresh = false }: ContentsSource,
   signal: AbortSignal,
+  withoutRead: () => void = () => {},
 ): Promise<readonly string[]> {
   const seen = seenOption(targetingId, option);
   const kept = fresh || seen === undefined ? undefined : await store?.get(seen);
-  if (kept !== undefined) return kept;
+  if (kept !== undefined) {
+    withoutRead();
+    return kept;
+  }
   const { option: read, contexts, serverTime = 0 } = await readOptionContents(api, option._id, signal);
   const now = seenOption(targetingId, read);
   const isSettled = now !== undefined && Date.parse(now.updatedAt) < serverTime - SETTLED_MS;

@@ -3,7 +3,7 @@ import type { ContentsStore } from "../runs/backend/contents-store.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { contextIdsOf } from "./context-ids-of.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
-import { sideBySide, type Told } from "./side-by-side.ts";
+import { MANY_UNREAD, sideBySide, type Told } from "./side-by-side.ts";
 
 /** What is looked for: options to which all of it applies. */
 export interface Wanted {
@@ -59,13 +59,14 @@ export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGener
   await store?.refresh();
   yield* sideBySide<Step, Hit>({
     source: (signal) => walkOptions(api, { ...walk, signal }, from),
-    map(step, signal) {
+    map(step, signal, withoutRead) {
       if (!fits(step) || step.option.contextCount === 0) return undefined;
-      return contextIdsOf(api, step.option, source, signal).then((held) => {
+      return contextIdsOf(api, step.option, source, signal, withoutRead).then((held) => {
         const matched = held.filter((id) => ids.has(id));
         return matched.length === 0 ? undefined : { step, matched };
       });
     },
+    unreadAhead: MANY_UNREAD,
     signal: walk.signal,
     pace: api.pace,
   });

@@ -4,7 +4,7 @@ import { type ContentsSource, contextIdsOf } from "./context-ids-of.ts";
 import { isMissing } from "./find-options.ts";
 import { readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";
-import { sideBySide } from "./side-by-side.ts";
+import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
 /** An option, and where it is a sub-option the name of its group. */
 export interface PlacedOption {
@@ -51,13 +51,25 @@ export async function* withContexts(
   kept?: ContentsSource,
   onRead: (option: OptionRecord, contexts: readonly string[]) => void = () => {},
 ): AsyncGenerator<SavedOption> {
-  const contextsOf = (option: OptionRecord, within: AbortSignal): Promise<readonly string[]> =>
-    kept === undefined
-      ? readOptionContents(api, option._id, within).then(({ contexts }) => contexts)
-      : contextIdsOf(api, option, kept, within);
-  const read = async (placed: PlacedOption, within: AbortSignal): Promise<SavedOption | undefined> => {
+  const contextsOf = async (
+    option: OptionRecord,
+    within: AbortSignal,
+    withoutRead: () => void,
+  ): Promise<readonly string[]> => {
+    if (option.contextCount === 0) {
+      withoutRead();
+      return [];
+    }
+    if (kept !== undefined) return contextIdsOf(api, option, kept, within, withoutRead);
+    return (await readOptionContents(api, option._id, within)).contexts;
+  };
+  const read = async (
+    placed: PlacedOption,
+    within: AbortSignal,
+    withoutRead: () => void,
+  ): Promise<SavedOption | undefined> => {
     try {
-      const contexts = placed.option.contextCount === 0 ? [] : await contextsOf(placed.option, within);
+      const contexts = await contextsOf(placed.option, within, withoutRead);
       onRead(placed.option, contexts);
       return savedOption(placed, contexts);
     } catch (thrown) {
@@ -71,6 +83,7 @@ export async function* withContexts(
       yield* options;
     },
     map: read,
+    unreadAhead: MANY_UNREAD,
     signal,
     pace: api.pace,
   });

@@ -6,12 +6,20 @@ const READS_AT_A_TIME = 16;
 /** How many results wait for one before them, for each read that may run: so memory does not grow with the source. */
 const RESULTS_AHEAD = 2;
 
+/** Enough for all reads to run although only one option in some hundreds needs one. */
+export const MANY_UNREAD = 10_000;
+
 /** What is read side by side. */
 export interface SideBySide<From, To> {
   /** What is read of; `signal` is aborted when nobody wants more. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /** Reads one; gives undefined where there is nothing to tell about it. What needs no read is given at once. */
-  readonly map: (from: From, signal: AbortSignal) => To | undefined | Promise<To | undefined>;
+  /**
+   * Reads one; gives undefined where there is nothing to tell about it. What needs no read is given at once, or
+   * `withoutRead` is called.
+   */
+  readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
+  /** How many results that needed no read may wait for one before them, beside those that did; none where absent. */
+  readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /** How many reads may run at the same time by now. */
   readonly pace?: { readonly width: number } | undefined;
@@ -27,6 +35,7 @@ interface Slot<From, To> extends Told<From, To> {
   value: To | undefined;
   failure?: { readonly thrown: unknown };
   isSettled: boolean;
+  needsRead: boolean;
 }
 
 /**
@@ -44,7 +53,7 @@ export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGen
     for (;;) {
       const [head] = reading.slots;
       if (head?.isSettled === true) {
-        reading.slots.shift();
+        reading.removeFirst();
         if (head.failure !== undefined) throw head.failure.thrown;
         yield head;
         continue;
@@ -66,6 +75,8 @@ class Reading<From, To> {
   readonly #signal: AbortSignal;
   readonly #source: AsyncIterator<From> | Iterator<From>;
   #running = 0;
+  /** How many of the slots needed a read. */
+  #reads = 0;
   #isPulling = false;
   #isOver = false;
   #failure: { readonly thrown: unknown } | undefined;
@@ -83,10 +94,17 @@ class Reading<From, To> {
   /** Takes the next of the source where there is room. */
   pull(): void {
     const width = this.#job.pace?.width ?? READS_AT_A_TIME;
-    const hasRoom = this.#running < width && this.slots.length < width * RESULTS_AHEAD;
+    const most = width * RESULTS_AHEAD;
+    const hasRoomFor = this.#reads < most && this.slots.length < most + (this.#job.unreadAhead ?? 0);
+    const hasRoom = this.#running < width && hasRoomFor;
     if (this.#isPulling || this.#isOver || !hasRoom) return;
     this.#isPulling = true;
     void this.#pull();
+  }
+
+  /** Takes away what was taken of the source first. */
+  removeFirst(): void {
+    if (this.slots.shift()?.needsRead === true) this.#reads -= 1;
   }
 
   /** Whether anything is still to come. */
@@ -132,8 +150,13 @@ class Reading<From, To> {
   }
 
   #take(from: From): void {
-    const value = this.#job.map(from, this.#signal);
-    const slot: Slot<From, To> = { from, value: undefined, isSettled: false };
+    const slot: Slot<From, To> = { from, value: undefined, isSettled: false, needsRead: true };
+    this.#reads += 1;
+    const withoutRead = (): void => {
+      if (slot.needsRead) this.#reads -= 1;
+      slot.needsRead = false;
+    };
+    const value = this.#job.map(from, this.#signal, withoutRead);
     if (value instanceof Promise) {
       this.#running += 1;
       void value
@@ -151,6 +174,7 @@ class Reading<From, To> {
           this.#wake();
         });
     } else {
+      withoutRead();
       slot.value = value;
       slot.isSettled = true;
     }

@@ -97,6 +97,49 @@ describe("reading side by side", () => {
     expect(begun).toEqual([0, 1, 2, 3]);
   });
 
+  test.each([
+    ["at once", (_number: number) => "no read"],
+    [
+      "after a look into what is kept",
+      async (_number: number, withoutRead: () => void) => {
+        await settled();
+        withoutRead();
+        return "no read";
+      },
+    ],
+  ])(
+    "all reads run although most need none (%s), and a slow one holds them up no more than before",
+    async (_case, unread) => {
+      const { open, begun, read } = byHand();
+      const job = {
+        source: numbers(5000),
+        map: (number: number, signal: AbortSignal, withoutRead: () => void) =>
+          number % 100 === 0 ? read(number, signal) : unread(number, withoutRead),
+        pace: { width: 4 },
+        unreadAhead: 1000,
+      };
+      const told: number[] = [];
+      const all = (async () => {
+        for await (const { from } of sideBySide(job)) told.push(from);
+      })();
+      await expect.poll(() => begun).toEqual([0, 100, 200, 300]);
+      // The first one is slow: no more than twice the width is read ahead, whatever needs no read.
+      for (let round = 0; round < 10_000 && begun.length < 8; round += 1) {
+        for (const number of [...open.keys()].filter((one) => one > 0)) open.get(number)?.resolve();
+        await settled();
+      }
+      for (let round = 0; round < 100; round += 1) await settled();
+      expect(begun).toEqual([0, 100, 200, 300, 400, 500, 600, 700]);
+      open.get(0)?.resolve();
+      while (told.length < 5000) {
+        for (const { resolve } of [...open.values()]) resolve();
+        await settled();
+      }
+      await all;
+      expect(told).toEqual(numbers(5000)());
+    },
+  );
+
   test("gives what came before an error, and aborts the rest", async () => {
     const { open, read } = byHand();
     const told: (string | undefined)[] = [];

@@ -4,7 +4,7 @@ import type { ManagementApi } from "../../../api/management.ts";
 import type { Hit } from "../../../reading/option-scan.ts";
 import type { WalkPosition } from "../../../reading/option-walk.ts";
 import { isLastPage } from "../../../reading/pages.ts";
-import { sideBySide } from "../../../reading/side-by-side.ts";
+import { MANY_UNREAD, sideBySide } from "../../../reading/side-by-side.ts";
 import { shown } from "../../../render/fence.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
@@ -173,11 +173,15 @@ async function firstContextIds<P>(
   const first = new Map<string, readonly string[]>();
   const read = sideBySide({
     source: () => hits.slice(0, MOST_ROWS),
-    map: async ({ step: { option } }, within) => {
-      if (option.contextCount === 0) return [];
+    map: async ({ step: { option } }, within, withoutRead) => {
+      if (option.contextCount === 0) {
+        withoutRead();
+        return [];
+      }
       const query = { limit: FIRST_CONTEXT_IDS };
       return (await unlessItFails(api.getOption(option._id, query, { signal: within })))?.contexts;
     },
+    unreadAhead: MANY_UNREAD,
     signal,
     pace: api.pace,
   });
