@@ -1,5 +1,4 @@
-import { isSchema, type JsonSchema } from "../../src/server/arguments/json-schema.ts";
-import { formsOf } from "../../src/server/arguments/understand.ts";
+import { formsOf, isSchema, type JsonSchema } from "../../src/server/arguments/json-schema.ts";
 import { catalogue, type ListedTool } from "../../src/server/listing.ts";
 import type { Effect } from "../../src/tools/definition.ts";
 import { TOOLS } from "../../src/tools/registry.ts";

@@ -2,8 +2,7 @@ import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import type { ToolFacts, Toolset } from "../tools/definition.ts";
 import { once } from "../tools/once.ts";
 import type { Prepared, Tool } from "../tools/registry.ts";
-import { advertised, isSchema, type JsonSchema } from "./arguments/json-schema.ts";
-import { formsOf } from "./arguments/understand.ts";
+import { advertised, formsOf, isSchema, type JsonSchema } from "./arguments/json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
 /** What decides which tools are listed. */

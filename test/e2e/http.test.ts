@@ -154,6 +154,36 @@ describe("what is refused before anything else", () => {
     expect(await statusOf(health, { origin: `http://localhost:${port}` })).toBe(200);
   });
 
+  test("a browser learns before it sends what becomes of a page's request", async () => {
+    const { url } = await startHttp({ TARGETING_MCP_ALLOWED_HOSTS: "app.example.com", TARGETING_MCP_OWN_KEYS: "on" });
+    const headers = "content-type,mcp-protocol-version,x-targeting-api-key";
+    const ask = (origin: string) =>
+      fetch(url, {
+        method: "OPTIONS",
+        headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": headers },
+      });
+    const send = (origin: string) =>
+      fetch(url, { method: "POST", headers: { origin, "content-type": "application/json" }, body: "{" });
+    for (const origin of ["https://app.example.com", "http://localhost:6274"]) {
+      const asked = await ask(origin);
+      expect(asked.status).toBe(204);
+      expect(asked.headers.get("access-control-allow-origin")).toBe(origin);
+      expect(asked.headers.get("access-control-allow-methods")).toContain("POST");
+      expect(asked.headers.get("access-control-allow-headers")).toBe(headers);
+      expect(asked.headers.get("access-control-allow-credentials")).toBeNull();
+      const sent = await send(origin);
+      // It brings no keys, and the page may read that.
+      expect(sent.status).toBe(401);
+      expect(sent.headers.get("access-control-allow-origin")).toBe(origin);
+      expect(sent.headers.get("vary")).toContain("Origin");
+    }
+    for (const request of [ask, send]) {
+      const refused = await request("https://evil.example");
+      expect(refused.status).toBe(403);
+      expect(refused.headers.get("access-control-allow-origin")).toBeNull();
+    }
+  });
+
   test("bodies that are too large, no JSON, or of another kind", async () => {
     const { url } = await startHttp();
     const send = async (body: string, type = "application/json") => {

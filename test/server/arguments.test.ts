@@ -86,7 +86,10 @@ test("the advertised schema is small and plain", () => {
   const open = advertised(z.looseObject({ a: z.looseObject({}), either: z.union([z.string(), z.number()]) }), "output");
   expect(open).toEqual({
     type: "object",
-    properties: { a: { type: "object" }, either: { anyOf: [{ type: "string" }, { type: "number" }] } },
+    properties: {
+      a: { type: "object", additionalProperties: true },
+      either: { anyOf: [{ type: "string" }, { type: "number" }] },
+    },
     required: ["a", "either"],
   });
 });

@@ -17,6 +17,13 @@ test("lines come whole, whatever the chunks", () => {
   expect(through(["one\ntw", "o\n\nth", "ree"], 100).read).toEqual(["one", "two", "", "three"]);
 });
 
+test.each([[["\uFEFFone\ntwo\n"]], [["\uFEFF", "one\n\uFEFFtwo\n"]]])(
+  "a byte order mark at the beginning: %j",
+  (chunks) => {
+    expect(through(chunks, 100).read).toEqual(["one", chunks.length === 1 ? "two" : "\uFEFFtwo"]);
+  },
+);
+
 test("a line over the limit is left out, and the next one passes", () => {
   const { read, long } = through(["short\n", "long long", " long\nnext\n"], 8);
   expect(read).toEqual(["short", "next"]);

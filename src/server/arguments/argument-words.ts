@@ -1,8 +1,7 @@
 import type * as z from "zod";
 import { nearestName } from "../../events/check/near-names.ts";
 import { shownBriefly } from "../../render/fence.ts";
-import { isSchema, type JsonSchema } from "./json-schema.ts";
-import { formsOf } from "./understand.ts";
+import { formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
 
 const MOST_SHOWN = 3;
 /** The most characters of all words together, so that the answer stays short for any arguments. */

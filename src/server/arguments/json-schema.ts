@@ -14,6 +14,21 @@ export function isSchema(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** The schemas that a value may follow: references followed, alternatives side by side. */
+export function formsOf(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
+  if (typeof schema.$ref === "string") {
+    const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
+    return isSchema(target) ? formsOf(target, root) : [];
+  }
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(alternatives)) return [schema];
+  return alternatives.filter(isSchema).flatMap((alternative) => formsOf(alternative, root));
+}
+
+function stepInto(node: unknown, name: string): unknown {
+  return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+}
+
 function simplified(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(simplified);
   return isSchema(node) ? simplifiedObject(node) : node;
@@ -26,6 +41,10 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
     // Here the keys are names of fields, not keywords.
     const isNamed = (keyword === "properties" || keyword === "$defs") && isSchema(value);
     parts[keyword] = isNamed ? mapped(value) : simplified(value);
+  }
+  // Some clients refuse an object of which nothing is said.
+  if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
+    parts.additionalProperties = true;
   }
   if (!Array.isArray(parts.type)) return parts;
   // Some clients read only a single type.

@@ -1,5 +1,4 @@
-import { isSchema, type JsonSchema } from "./json-schema.ts";
-import { formsOf } from "./understand.ts";
+import { formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
 
 /** The most mistakes that are collected: each costs memory, and arguments may hold a million. */
 const MOST_MISFITS = 100;

@@ -1,5 +1,6 @@
 import { ToolError } from "../../tools/definition.ts";
-import { isSchema, type JsonSchema } from "./json-schema.ts";
+import { itemFields } from "./absent.ts";
+import { formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-values.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
@@ -22,7 +23,8 @@ interface Reading {
 
 /**
  * Reads arguments as they were meant: where the schema takes no text, a text that holds a JSON array or object, a
- * number, or true or false, becomes what it holds, at any depth. What cannot be read stays as it is. Throws a ToolError
+ * number, or true or false, becomes what it holds, at any depth; one of several words in another case becomes that word,
+ * and fields of items that hold `null` and cannot are left out. What cannot be read stays as it is. Throws a ToolError
  * where the texts hold too much.
  */
 export function understood(given: unknown, schema: JsonSchema): unknown {
@@ -37,31 +39,21 @@ function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
     return isSchema(items) ? value.map((item) => read(item, items, reading)) : value;
   }
   if (typeof value !== "object" || value === null) return value;
-  const properties = forms.find((form) => isSchema(form.properties))?.properties;
-  if (!isSchema(properties)) return value;
+  const form = forms.find((one) => isSchema(one.properties));
+  const properties = form?.properties;
+  if (form === undefined || !isSchema(properties) || !isSchema(value)) return value;
   const readField = ([name, field]: [string, unknown]): [string, unknown] => {
     const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
     return [name, isSchema(known) ? read(field, known, reading) : field];
   };
-  return Object.fromEntries(Object.entries(value).map(readField));
-}
-
-/** The schemas that a value may follow: references followed, alternatives side by side. */
-export function formsOf(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
-  if (typeof schema.$ref === "string") {
-    const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
-    return isSchema(target) ? formsOf(target, root) : [];
-  }
-  const alternatives = schema.anyOf ?? schema.oneOf;
-  if (!Array.isArray(alternatives)) return [schema];
-  return alternatives.filter(isSchema).flatMap((alternative) => formsOf(alternative, root));
-}
-
-function stepInto(node: unknown, name: string): unknown {
-  return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+  const fields = schema === reading.root ? value : itemFields(value, form, reading.root);
+  return Object.fromEntries(Object.entries(fields).map(readField));
 }
 
 function fromText(text: string, forms: readonly JsonSchema[], reading: Reading): unknown {
+  const words = forms.length === 1 ? forms[0]?.enum : undefined;
+  if (Array.isArray(words))
+    return words.find((word) => String(word).toLowerCase() === text.trim().toLowerCase()) ?? text;
   if (forms.length === 0 || forms.some((form) => form.type === "string" || form.type === undefined)) return text;
   const parsed = parseJson(text.trim(), reading);
   const form = forms.find(({ type }) => isOfType(parsed, type));

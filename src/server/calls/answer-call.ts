@@ -5,6 +5,7 @@ import { checkNotHalf } from "../../tools/apis.ts";
 import type { Reply, ToolContext, ToolServices } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
 import { mayDecideInView } from "../../tools/writing/confirmation/in-view.ts";
+import { withoutAbsent, withUpperIds } from "../arguments/absent.ts";
 import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
 import { upToMisfits } from "../arguments/misfits.ts";
 import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
@@ -149,7 +150,7 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
  * read a second time as they were probably meant. Unknown names are refused before any value is read. Throws a
  * ToolError for arguments that are too deep or hold a key.
  */
-async function checked({ prepare: prepared, inputSchema }: ListedTool, given: unknown, redactor: Redactor) {
+async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
   const prepare = async (args: unknown) => {
     const looked = upToMisfits(args, schema);
@@ -159,10 +160,11 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, given: un
     return found.fits && isCut ? { ...(await prepared(args)), isCut: false } : { ...found, isCut };
   };
   const refused = (words: string) => ({ fits: false, words }) as const;
-  const unknown = unknownArguments(given, schema);
+  const unknown = unknownArguments(sent, schema);
   if (redactor.holds(unknown)) throw KEY_IN_ARGUMENTS;
   if (unknown.length > 0) return refused(unknownWords(unknown, [], schema));
-  if (isTooDeep(given)) throw TOO_DEEP;
+  if (isTooDeep(sent)) throw TOO_DEEP;
+  const given = withUpperIds(withoutAbsent(sent, schema));
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
   // Large arguments take long at each step: between two of them other callers get their turn.
   await nextTurn();

@@ -9,6 +9,7 @@ import type { ServerParts } from "../server-parts.ts";
 import { showsViews } from "../shows-views.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
 import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
+import { preflightAnswer, readableBy } from "./cors.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
 import type { Held } from "./large-bodies.ts";
 import { type Probed, probes } from "./probes.ts";
@@ -100,7 +101,10 @@ export function httpFace(options: HttpOptions): HttpFace {
   });
   app.route("/", probes(options));
   for (const [path, document] of options.metadata) app.get(path, () => Response.json(document));
-  app.all(MCP_PATH, ({ req, env }) => serve.answer(req.raw, env));
+  app.all(MCP_PATH, ({ req, env }) => {
+    for (const [name, value] of Object.entries(readableBy(req.raw))) env.outgoing.setHeader(name, value);
+    return preflightAnswer(req.raw) ?? serve.answer(req.raw, env);
+  });
   app.all("*", async ({ req }) => {
     return (await options.page?.(req.raw)) ?? httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`);
   });

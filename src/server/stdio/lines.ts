@@ -21,6 +21,7 @@ interface LineUse {
 /** Joins chunks of bytes into lines of UTF-8. Lines that are too long are left out, and not kept in memory. */
 export class Lines {
   readonly #use: LineUse;
+  #isFirst = true;
   #parts: Buffer[] = [];
   #bytes = 0;
   #head = NOTHING;
@@ -35,7 +36,7 @@ export class Lines {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
       // What most messages are: a whole line in one chunk.
-      if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#use.onLine(chunk.toString("utf8", from, at));
+      if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#pass(chunk.toString("utf8", from, at));
       else {
         this.#take(chunk.subarray(from, at));
         this.#endLine();
@@ -50,11 +51,18 @@ export class Lines {
     if (this.#bytes > 0) this.#endLine();
   }
 
+  /** Some hosts begin with a byte order mark. */
+  #pass(line: string): void {
+    this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
+    this.#isFirst = false;
+  }
+
   #endLine(): void {
-    if (this.#bytes <= this.#use.mostBytes) this.#use.onLine(Buffer.concat(this.#parts).toString("utf8"));
+    if (this.#bytes <= this.#use.mostBytes) this.#pass(Buffer.concat(this.#parts).toString("utf8"));
     else {
       const [head, tail] = [this.#head.toString("utf8"), this.#tail.toString("utf8")];
       this.#use.onLongLine({ bytes: this.#bytes, head, tail });
+      this.#isFirst = false;
     }
     this.#parts = [];
     this.#bytes = 0;
