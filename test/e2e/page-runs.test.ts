@@ -214,6 +214,7 @@ describe("what goes to the page besides changes", () => {
     const approval = await waitingAfter(person, cut);
     expect(approval).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
     expect(approval.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
+    expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "Not known to be done" })]);
     expect((await person.press(approval.runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({
       runId: cut,
@@ -247,6 +248,7 @@ describe("what goes to the page besides changes", () => {
     const answer = client.callTool("run_event_tests", { suiteId, target: "configured" });
     const approval = await waitingAfter(person, runId);
     expect(approval.waiting?.effect).toMatch(/sends \d+ test events to the LIVE event API/);
+    expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "Event names sent" })]);
     expect(await sent()).toBe(0);
     expect((await person.press(approval.runId, "approve")).status).toBe(200);
     expect((await answer).structuredContent).toMatchObject({

@@ -198,7 +198,12 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
 
   test("a question comes before it; one that is closed without a decision is put there", async () => {
     const told: string[] = [];
-    const yes = await start({ answer: (message) => ({ action: told.push(message) > 0 ? "accept" : "cancel" }) });
+    const yes = await start({
+      answer(message) {
+        told.push(message);
+        return { action: "accept", content: { confirm: true } };
+      },
+    });
     const agreed = await yes.call("delete_targeting", { ids: [await madeTargeting(yes)] });
     expect(agreed.structuredContent).toMatchObject({ approval: { decision: "approved", channel: "client" } });
     expect(told).toHaveLength(1);

@@ -126,8 +126,8 @@ export class RunState {
     return this.#work.outcomes.counts();
   }
 
-  /** How many objects failed with their whole request, so that a resumed run sends them again. */
-  refused(): number {
+  /** The objects that failed with their whole request, so that a resumed run sends them again. */
+  refused(): ReadonlySet<number> {
     return this.#work.refused();
   }
 

@@ -177,8 +177,8 @@ export class RunWork {
     }
   }
 
-  /** How many objects failed only since the service refused their request as a whole: `reopen` makes them pending. */
-  refused(): number {
+  /** The objects that failed only since the service refused their request as a whole: `reopen` makes them pending. */
+  refused(): ReadonlySet<number> {
     const objects = new Set<number>();
     for (let id = 0; id < this.steps.length; id += 1) {
       if (this.standings.at(id) !== "refused") continue;
@@ -186,7 +186,7 @@ export class RunWork {
         if (this.outcomes.standing(object) === "failed") objects.add(object);
       }
     }
-    return objects.size;
+    return objects;
   }
 
   /** Makes pending again the steps that a stop left open; failed steps stay failed. */

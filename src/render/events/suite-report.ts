@@ -2,19 +2,27 @@ import { BASIS_WORDS } from "../../events/check/rules.ts";
 import type { CaseResult, SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../../events/suites/suite.ts";
 import { type Approval, approvalLines } from "../approval.ts";
+import { type Effect, effectPart, shortName } from "../changes/effect.ts";
+import { many } from "../failures/words.ts";
 import { fenced, plain, shown } from "../fence.ts";
 import { rowsThatFit } from "../page.ts";
 import { basisNote, inBasisWords } from "./basis.ts";
 import { suiteReportUri, suiteUri } from "./suite-reading.ts";
 
-/** What running a suite against a live endpoint would do, for the person who decides. */
-export function liveTestsText({ cases }: EventSuite): string {
+/** What running a suite against a live endpoint would do, for the person who decides: how often each event is sent. */
+export function liveTestsEffect({ cases }: EventSuite): Effect {
   const events = cases.flatMap(eventsOf);
   const purchases = events.filter(({ eventName }) => eventName === "purchase").length;
-  return (
+  const times = new Map<string, number>();
+  for (const { eventName } of events) {
+    const name = typeof eventName === "string" ? eventName : "(no event name)";
+    times.set(name, (times.get(name) ?? 0) + 1);
+  }
+  const objects = [...times].map(([name, count]) => ({ name: shortName(name), says: many(count, "event") }));
+  const sentence =
     `This sends ${events.length} test events to the LIVE event API, ${purchases} of them purchases. What the service ` +
-    "records of them counts as conversions and feeds audiences, and cannot be taken back."
-  );
+    "records of them counts as conversions and feeds audiences, and cannot be taken back.";
+  return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
 /** A run of a suite as data and as text, which say the same; mismatches as many as fit. */

@@ -9,13 +9,16 @@ import { changesOfRow } from "./plan-page.ts";
 import { changeWords, reasonWords, undoCounts } from "./undo-text.ts";
 import { contextIds, place, value } from "./words.ts";
 
-/** What a plan does: what it takes away, as it was read now, and all else that its document lists. */
-export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]): Effect {
+/**
+ * What a plan does: what it takes away, as it was read now, and all else that its document lists. Of an undo, `undoneTool`
+ * is the tool of the run that it takes back.
+ */
+export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
   if (wayBack !== undefined) {
     const goes = losses.length === 0 ? "" : ` ${effectSentence(losses)}`;
     return {
-      sentence: `Takes back run ${wayBack.undoes}: ${undoCounts(wayBack.rows)}.${goes}`,
+      sentence: `Takes back run ${wayBack.undoes}${undoneTool === undefined ? "" : ` (${undoneTool})`}: ${undoCounts(wayBack.rows)}.${goes}`,
       parts: [...lossParts(losses), ...undoParts(wayBack.rows, document)],
     };
   }

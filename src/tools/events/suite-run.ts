@@ -11,8 +11,10 @@ import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
+import { effectText, questionText } from "../../render/changes/effect.ts";
 import { confirmationText } from "../../render/changes/report.ts";
-import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
+import { liveTestsEffect, suiteReportAnswer } from "../../render/events/suite-report.ts";
+import { MARKS_MEAN } from "../../render/fence.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { ulidOfBytes } from "../../spec/ulid.ts";
@@ -95,17 +97,20 @@ async function runLive(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   refuseReadOnly(context);
-  const effect = liveTestsText(kept.suite);
+  const effect = liveTestsEffect(kept.suite);
+  const text = effectText(effect);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     // What the token stands for is kept, so that it is enough by itself.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
-    const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
+    const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
     const nextSteps = [...hints, "show the effect to the person and wait for their decision"];
     return {
       structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
-      text: ["Not done yet: a person has to agree first.", ...hints, confirmationText(confirmation)].join("\n"),
+      text: [`Not done yet: a person has to agree first.${MARKS_MEAN}`, ...hints, confirmationText(confirmation)].join(
+        "\n",
+      ),
       isError: false,
     };
   };
@@ -115,13 +120,13 @@ async function runLive(
         call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
         ...{ name: kept.suiteId, effect },
         after: (approval) => reportAgreed(approval, { kept, place }, context),
-        otherwise: async () => tokenInstead(effect, context, (hint) => token([hint])),
+        otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
       context,
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: true, digest: yes, message: effect, effect, onPage },
+      ...{ needsYes: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
       closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"
@@ -129,7 +134,7 @@ async function runLive(
           : runOnce(yes, { kept, place, asked }, context),
       declined: () => notRun(kept, context),
       token: () => token(),
-      told: () => effect,
+      told: () => text,
     },
     context,
   );

@@ -54,7 +54,7 @@ async function workOf(
   const run = await ownRun(about, context);
   if (!isChangeRun(run) || run.status() === "running") return undefined;
   await checkStarted(run, context);
-  if ((await yesToGoOn(run, context)) !== approval.state.facts.waits?.effect) return undefined;
+  if ((await yesToGoOn(run, context))?.sentence !== approval.state.facts.effect) return undefined;
   await context.runs.checkExecutable(run);
   return async () => {
     await changesOf(context).runs.resume(about, agreed);

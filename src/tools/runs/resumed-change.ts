@@ -3,19 +3,21 @@ import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
+import type { EffectObject } from "../../changes/rows/entries.ts";
 import { amount } from "../../platform/thousands.ts";
 import { approvalOf, declinedIn } from "../../render/approval.ts";
-import { effectSentence } from "../../render/changes/effect.ts";
+import { type Effect, effectPart, effectText, questionText, shortName } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { undecidedStep } from "../../render/changes/undecided.ts";
 import type { Run } from "../../runs/kind.ts";
-import type { Asked } from "../../runs/outcome.ts";
+import type { Asked, Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
 import { agreedNow } from "../writing/confirmation/deciding.ts";
+import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { reported, reportRun } from "./run-reports.ts";
@@ -50,7 +52,7 @@ export async function resumeChange(
   };
   if (run.status() === "running") return goOn("not_needed");
   await context.runs.checkExecutable(run);
-  return askedAgain(run, { confirmation, message: await yesToGoOn(run, context) }, context, goOn);
+  return askedAgain(run, { confirmation, effect: await yesToGoOn(run, context) }, context, goOn);
 }
 
 /** Whether a run is a plan whose process ended before it was made, or kept whole. */
@@ -101,7 +103,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
  * takes away. Undefined where they need not. Throws a ToolError where a plan may not be applied by now, and a FileError
  * where it cannot be read.
  */
-export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<string | undefined> {
+export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
   const { tool } = header.call;
   const { clock } = context;
@@ -109,35 +111,54 @@ export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<s
   if (!state.planned && tool === "apply_plan") {
     const { lossesOfKept } = await import("../plans/applicable.ts");
     const losses = await lossesOfKept(header.runId, context);
-    return losses.length === 0 ? undefined : effectSentence(losses);
+    return losses.length === 0 ? undefined : effectOf(header, { losses, objects: state.objects }, context);
   }
   // What was not planned yet would be planned anew: that may be something else than what they agreed to.
   if (!state.planned) {
-    return mayTakeAway ? `This begins ${tool} as it was agreed to; it was cut short before it was planned.` : undefined;
+    const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
+    return mayTakeAway ? { sentence, parts: leftParts(state) } : undefined;
   }
   if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
   if (deletes) {
     const { pending, unattempted, unknown } = state.counts();
-    const open = pending + unattempted + unknown + state.refused();
-    return open === 0 ? undefined : `This goes on deleting: ${open} deletions of this run are not known to be done.`;
+    const open = pending + unattempted + unknown + state.refused().size;
+    const sentence = `This goes on deleting: ${open} deletions of this run are not known to be done.`;
+    return open === 0 ? undefined : { sentence, parts: leftParts(state) };
   }
   const { asked = "not_needed" } = state.facts;
   const left = asked === "not_needed" ? 0 : leftToTakeAway(state);
   if (left === 0) return undefined;
   const [take, are] = left === 1 ? ["takes", "is"] : ["take", "are"];
-  return `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
+  const sentence = `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
+  return { sentence, parts: leftParts(state) };
 }
+
+/** What of a run is not known to be done, by name. */
+function leftParts(state: ChangeRun["state"]): Effect["parts"] {
+  const refused = state.refused();
+  const left: EffectObject[] = [];
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const standing = state.standing(object);
+    const isLeft = LEFT.has(standing) || refused.has(object);
+    const { _id, name = _id ?? "?" } = (isLeft && state.objects.at(object)) || {};
+    if (isLeft) left.push({ name: shortName(name), ...(_id !== undefined && { _id }), says: "" });
+  }
+  return effectPart("Not known to be done", left);
+}
+
+const LEFT: ReadonlySet<Standing> = new Set(["pending", "unattempted", "unknown"]);
 
 /** Goes on with a run. What a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
 async function askedAgain(
   run: ChangeRun,
-  { confirmation, message }: { readonly confirmation: string | undefined; readonly message: string | undefined },
+  { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
   context: ToolContext,
   goOn: (asked: Asked) => Promise<ToolAnswer>,
 ): Promise<ToolOutcome> {
   const { runId } = run.header;
-  const asks = message !== undefined;
-  const effect = message ?? "";
+  const asks = effect !== undefined;
+  const { sentence, parts } = effect ?? { sentence: "", parts: [] };
+  const text = effectText({ sentence, parts });
   const digest = `resume ${runId}`;
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
@@ -149,7 +170,7 @@ async function askedAgain(
     renderReport({
       ...reported(run, context.environment),
       status: "needs_confirmation",
-      confirmation: await askFor({ run: runId, digest }, effect, context),
+      confirmation: await askFor({ run: runId, digest }, text, context),
       nextSteps: [
         ...hints,
         `show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`,
@@ -159,15 +180,15 @@ async function askedAgain(
     decideApprovalOnPage(
       {
         call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
-        ...{ name: runId, effect },
+        ...{ name: runId, effect: { sentence, parts } },
         after: (decision) => reportGoneOn(decision, runId, context),
-        otherwise: async () => tokenInstead(effect, context, (hint) => token([hint])),
+        otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
       },
       context,
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: asks, digest, message: effect, effect, start: goOn, onPage },
+      ...{ needsYes: asks, digest, message: questionText({ sentence, parts }), effect: sentence, start: goOn, onPage },
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),
       declined: () =>
@@ -178,11 +199,11 @@ async function askedAgain(
           tellsAsked: true,
           nextSteps: [
             "the client declined: nothing more was sent; do not try again unless the person asks for it",
-            `the question was: ${effect}`,
+            `the question was: ${text}`,
           ],
         }),
       token: () => token(),
-      told: () => effect,
+      told: () => text,
     },
     context,
   );

@@ -1,6 +1,7 @@
 import type { WriteCall } from "../../../changes/call.ts";
 import type { Loss } from "../../../changes/plan/plan.ts";
 import { type Effect, effectOfCall } from "../../../render/changes/effect.ts";
+import { orUnreadable } from "../../../runs/backend/store.ts";
 import type { ToolContext } from "../../context.ts";
 
 /** A call, and its run, where it has one: a plan always is one. */
@@ -15,6 +16,12 @@ interface Planned {
   readonly objects: Parameters<typeof effectOfCall>[1];
 }
 
+/** The tool of a run, while that is kept and can be read. */
+async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
+  const run = runId === undefined ? undefined : await orUnreadable(runs.find(runId));
+  return run?.state.facts?.tool ?? run?.header.call.tool;
+}
+
 /** All that a person approves with a call: of a plan everything that it lists, too. Throws a FileError as `documentOf`. */
 export async function effectOf(
   { runId, call }: CallOfRun,
@@ -27,5 +34,6 @@ export async function effectOf(
     import("../../plans/kept-plan.ts"),
     import("../../../render/plans/plan-effect.ts"),
   ]);
-  return effectOfDocument(await documentOf(runId, context), losses);
+  const document = await documentOf(runId, context);
+  return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));
 }

@@ -3,7 +3,7 @@ import type { ChangeRun } from "../../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
 import { lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
-import { effectText } from "../../../render/changes/effect.ts";
+import { type Effect, effectText } from "../../../render/changes/effect.ts";
 import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../../render/page-words.ts";
 import type { RunHeader } from "../../../runs/backend/store.ts";
 import type { Run, ToolCall } from "../../../runs/kind.ts";
@@ -100,7 +100,7 @@ interface AskedApproval {
   readonly call: ApprovalCall;
   /** What it is about, in a few words, and what exactly a yes leads to. */
   readonly name: string;
-  readonly effect: string;
+  readonly effect: Effect;
   /** Answers once it was decided on. */
   readonly after: (approval: Run) => Promise<ToolAnswer>;
   /** Answers where nobody came to the page. */
@@ -114,8 +114,14 @@ export async function decideApprovalOnPage(
 ): Promise<ToolAnswer> {
   const { approvals, caller, clock } = context;
   if (approvals === undefined) return otherwise();
-  const waits = { digest: "", effect, parts: [], until: clock.now() + PAGE_WAIT_MS };
-  return askOnPage(await approvals.keep(call, caller, name, { effect, waits }), context, otherwise, after);
+  const waits = {
+    digest: "",
+    effect: effectText(effect),
+    parts: effect.parts,
+    until: clock.now() + PAGE_WAIT_MS,
+  };
+  const facts = { effect: effect.sentence, waits };
+  return askOnPage(await approvals.keep(call, caller, name, facts), context, otherwise, after);
 }
 
 /**
