@@ -45,7 +45,7 @@ interface HeldRun<Call, State> {
 /** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
-  context: Pick<RunsContext, "store" | "clock" | "around">,
+  context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
   parts: DrivenParts<Call, Entry, State>,
 ): Run<Call, State> & { readonly isTakenOver: () => boolean } {
   const { header, state, meanwhile } = parts;
@@ -70,10 +70,11 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const { around = (_run, work) => work() } = context;
   const rest = around({ header, state }, async () => {
     await broughtToRest(kind, context, parts, held);
-    return isLost(held) ? undefined : restingStatus(state);
-  }).then(() => {
+    return isLost(held) || held.isLeft ? undefined : restingStatus(state);
+  }).then((status) => {
     isResting = true;
     ended?.();
+    if (status !== undefined) context.onRest?.({ kind: kind.name, header, status, counts: countsOf(state) });
   });
   return {
     ...{ kind: kind.name, header, kept, rest },

@@ -144,7 +144,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
-    // A run that another process executes is followed, whoever asks.
+    // A run that another process executes is followed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
     const lease = refusal === undefined ? await leaseToResume(store, runId) : undefined;
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);

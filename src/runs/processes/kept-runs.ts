@@ -3,7 +3,7 @@ import { filesOf, inShort } from "../driving.ts";
 import { understood } from "../entries.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "../kind.ts";
 import { ownReason } from "../reasons.ts";
-import { type RunStatus, restingStatus } from "../report.ts";
+import { countsOf, type RunStatus, restingStatus } from "../report.ts";
 import type { Lease } from "../turn.ts";
 import { followedRun } from "./followed-run.ts";
 import { LastRead } from "./last-read.ts";
@@ -25,13 +25,13 @@ export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
 /** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
 export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
-  readonly #of: Pick<RunsContext, "store" | "clock">;
+  readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
   /** The runs that other processes drive, and that a call here waits for. */
   readonly #followed = new Map<string, Run<Call, State>>();
   readonly #ending = new AbortController();
 
-  constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock">) {
+  constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock" | "onRest">) {
     this.#kind = kind;
     this.#of = of;
   }
@@ -118,6 +118,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     try {
       await this.#end(found, ending, lease);
       await this.#summarise(found);
+      this.#noteRest(found);
     } finally {
       await lease.release();
     }
@@ -141,6 +142,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (restingStatus(found.state) !== "interrupted") return;
       await this.#end(found, CANCELLED, lease, lost);
       await this.#bringToRest(found);
+      this.#noteRest(found);
     });
   }
 
@@ -156,6 +158,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (found?.started !== true) return false;
       await this.#end(found, ending, lease, this.#asLeft(found.state));
       await this.#summarise(found);
+      this.#noteRest(found);
       return true;
     } finally {
       await lease.release();
@@ -221,6 +224,11 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async #bringToRest(run: KeptRun<Call, Entry, State>): Promise<void> {
     await this.#kind.finish(filesOf(this.#of.store, run.header, run.state));
     await this.#summarise(run);
+  }
+
+  #noteRest({ header, state }: KeptRun<Call, Entry, State>): void {
+    const status = restingStatus(state);
+    this.#of.onRest?.({ kind: this.#kind.name, header, status, counts: countsOf(state) });
   }
 
   #summarise({ header, state }: KeptRun<Call, Entry, State>): Promise<void> {

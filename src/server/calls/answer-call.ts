@@ -54,10 +54,7 @@ export async function answerCall(
   });
   const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
-    if (!isAudited(tool)) return;
-    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
-      log.error("what became of a run could not be written down", { requestId, tool: tool.name, error }),
-    );
+    if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };
   try {
     checkNotHalf(tool.toolset, services);

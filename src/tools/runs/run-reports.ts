@@ -106,7 +106,7 @@ export async function reportOf(run: Run, context: ToolContext): Promise<Reported
   return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
 }
 
-/** Whether somebody could have a run begun or continued, as far as its state tells. */
+/** Whether a run could be started or resumed, as far as its state tells. */
 function mayGoOn(run: Run): boolean {
   const status = run.status();
   if (status === "running") return false;
