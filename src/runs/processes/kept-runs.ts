@@ -22,13 +22,19 @@ export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly started: boolean;
 }
 
+/** A run that another process drives; `look` reads it, and gives whether a process drives it now. */
+interface Followed<Call extends ToolCall, State extends RunView<never>> {
+  readonly run: Run<Call, State>;
+  readonly look: () => Promise<boolean>;
+}
+
 /** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
 export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
   /** The runs that other processes drive, and that a call here waits for. */
-  readonly #followed = new Map<string, Run<Call, State>>();
+  readonly #followed = new Map<string, Followed<Call, State>>();
   readonly #ending = new AbortController();
 
   constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock" | "onRest">) {
@@ -36,10 +42,13 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     this.#of = of;
   }
 
-  /** A run as it is kept, followed where another process drives it; undefined when there is none of this kind. */
+  /**
+   * A run as it is kept, followed where another process drives it; undefined when there is none of this kind. It is at
+   * least as new as the store at this moment.
+   */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
-    if (followed !== undefined) return followed;
+    if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
     // A plan that is not there yet may be in the making.
@@ -273,9 +282,10 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       },
       changes: this.#of.store.watch && ((listener) => this.#of.store.watch?.(runId, listener)),
       whileFollowed: async (rest) => {
-        this.#followed.set(runId, run);
+        const followed = { run, look: driven.look };
+        this.#followed.set(runId, followed);
         await rest;
-        this.#followed.delete(runId);
+        if (this.#followed.get(runId) === followed) this.#followed.delete(runId);
       },
     });
     const run: Run<Call, State> = {

@@ -88,9 +88,11 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
 
 /** A commit is on the disk when it was acknowledged, whatever the role or the database says. */
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
-  await client.query(
-    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
-  );
+  const text =
+    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
+  // Without a bound, a connection over which nothing comes would be waited for without end.
+  const statement = { text, query_timeout: ANSWER_MS };
+  await client.query(statement);
 }
 
 /**
