@@ -1,3 +1,4 @@
+import { beyondCall } from "../platform/call-time.ts";
 import {
   LostEntriesError,
   type RunHeader,
@@ -76,10 +77,13 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
     },
   };
   const { around = (_run, work) => work() } = context;
-  const rest = around({ header, state }, async () => {
-    await broughtToRest(kind, context, parts, held);
-    return isLost(held) || held.isLeft ? undefined : restingStatus(state);
-  }).then((status) => {
+  const driving = beyondCall(() =>
+    around({ header, state }, async () => {
+      await broughtToRest(kind, context, parts, held);
+      return isLost(held) || held.isLeft ? undefined : restingStatus(state);
+    }),
+  );
+  const rest = driving.then((status) => {
     isResting = true;
     ended?.();
     if (status !== undefined) context.onRest?.({ kind: kind.name, header, status, counts: countsOf(state) });

@@ -1,3 +1,4 @@
+import { beyondCall } from "../../platform/call-time.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { RunWatcher } from "../kind.ts";
 import { countsOf, type ReportedState } from "../report.ts";
@@ -78,7 +79,7 @@ export function followedRun<S extends ReportedState>(
       if (resting === undefined) {
         const hint = hintOf(clock, signal);
         const off = changes?.(hint.give);
-        resting = follow(hint)
+        resting = beyondCall(() => follow(hint))
           .catch(() => undefined)
           .finally(off);
         void whileFollowed(resting);

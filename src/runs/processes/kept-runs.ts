@@ -4,7 +4,7 @@ import { understood } from "../entries.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "../kind.ts";
 import { ownReason } from "../reasons.ts";
 import { countsOf, type RunStatus, restingStatus } from "../report.ts";
-import type { Lease } from "../turn.ts";
+import { by, type Lease } from "../turn.ts";
 import { followedRun } from "./followed-run.ts";
 import { LastRead } from "./last-read.ts";
 import { cancelKept } from "./stop-requests.ts";
@@ -105,7 +105,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (;;) {
       const lease = await store.lease(runId);
       if (lease !== undefined) {
-        if (await store.start(runId)) return lease;
+        if (await by(lease, () => store.start(runId))) return lease;
         await lease.release();
         return undefined;
       }
