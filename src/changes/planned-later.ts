@@ -1,3 +1,4 @@
+import { beyondCall } from "../platform/call-time.ts";
 import type { RunHeader } from "../runs/backend/store.ts";
 import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
@@ -75,7 +76,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
     },
     status: () => started?.status() ?? status,
     kept: Promise.resolve(),
-    rest: prepare(),
+    rest: beyondCall(prepare),
     watch(watcher) {
       watchers.set(watcher, started?.watch(watcher) ?? NOTHING);
       return () => {

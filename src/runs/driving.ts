@@ -1,3 +1,4 @@
+import { beyondCall } from "../platform/call-time.ts";
 import {
   LostEntriesError,
   type RunHeader,
@@ -10,7 +11,7 @@ import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher
 import type { Reason } from "./outcome.ts";
 import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
-import { countsOf, restingStatus, summaryOf } from "./report.ts";
+import { countsOf, type ReportedState, restingStatus, summaryOf } from "./report.ts";
 import { type Lease, RECENT_MS } from "./turn.ts";
 
 /** What driving a run begins with. */
@@ -42,12 +43,20 @@ interface HeldRun<Call, State> {
   isLeft?: true;
 }
 
+/** A run that this process drives. */
+export interface DrivenRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
+  /** Whether another process has taken it over, or it was left to others, as far as this process knows. */
+  readonly isTakenOver: () => boolean;
+  /** Whether its state is the present one: asks the store whether another process has taken it over. */
+  readonly isCurrent: () => Promise<boolean>;
+}
+
 /** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
-  context: Pick<RunsContext, "store" | "clock" | "around">,
+  context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
   parts: DrivenParts<Call, Entry, State>,
-): Run<Call, State> & { readonly isTakenOver: () => boolean } {
+): DrivenRun<Call, State> {
   const { header, state, meanwhile } = parts;
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
@@ -68,12 +77,16 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
     },
   };
   const { around = (_run, work) => work() } = context;
-  const rest = around({ header, state }, async () => {
-    await broughtToRest(kind, context, parts, held);
-    return isLost(held) ? undefined : restingStatus(state);
-  }).then(() => {
+  const driving = beyondCall(() =>
+    around({ header, state }, async () => {
+      await broughtToRest(kind, context, parts, held);
+      return isLost(held) || held.isLeft ? undefined : restingStatus(state);
+    }),
+  );
+  const rest = driving.then((status) => {
     isResting = true;
     ended?.();
+    if (status !== undefined) context.onRest?.({ kind: kind.name, header, status, counts: countsOf(state) });
   });
   return {
     ...{ kind: kind.name, header, kept, rest },
@@ -82,6 +95,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
     },
     status: () => (isResting ? restingStatus(state) : "running"),
     isTakenOver: () => isLost(held) || held.isLeft === true,
+    isCurrent: async () => held.lease === undefined || (!isLost(held) && held.lease.stillHeld()),
     watch: (watcher) => {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
@@ -98,9 +112,9 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
  * it is kept then. `ended` is called when this process drives it no more.
  */
 export function followedBeyond<Call extends ToolCall, State extends RunView<never>>(
-  run: Run<Call, State> & { readonly isTakenOver: () => boolean },
+  run: DrivenRun<Call, State>,
   { find, ended }: { readonly find: () => Promise<Run<Call, State> | undefined>; readonly ended: () => void },
-): Run<Call, State> {
+): DrivenRun<Call, State> {
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
   const rest = run.rest.then(async () => {

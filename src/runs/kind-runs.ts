@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
 import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
-import { type DrivenParts, drivenRun, followedBeyond } from "./driving.ts";
+import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
 import { understood } from "./entries.ts";
 import { ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
@@ -29,7 +29,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
   /** The runs that this process drives or is about to. */
-  readonly #driven = new Map<string, Run<Call, State>>();
+  readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<DrivenRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: KeptRuns<Call, Entry, State>;
   readonly #tidyOnce = onceDone(() => this.#kept.tidyLeft((runId) => this.#driven.has(runId)));
@@ -144,7 +144,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     // Another process may be just starting it, and about to take the lease.
     if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
-    // A run that another process executes is followed, whoever asks.
+    // A run that another process executes is followed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
     const lease = refusal === undefined ? await leaseToResume(store, runId) : undefined;
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
@@ -180,7 +180,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async madeBefore(call: Call, caller: string): Promise<MadeBefore<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
-    const going = this.drivenLike(fingerprint);
+    const driven = this.drivenLike(fingerprint);
+    const going = driven && (await this.find(driven.header.runId));
     if (going !== undefined) return { going };
     return madeBefore(store, fingerprint, {
       now: clock.now,
@@ -236,10 +237,15 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return held;
   }
 
-  /** A run by its ID, driven or at rest; undefined when there is none of this kind. */
+  /**
+   * A run by its ID, driven or at rest, at least as new as the store at this moment; undefined when there is none of this
+   * kind.
+   */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     await Promise.allSettled([this.#starting.get(runId)]);
-    return this.#driven.get(runId) ?? this.#kept.find(runId);
+    const driven = this.#driven.get(runId);
+    if (driven !== undefined && ((await driven.isCurrent?.()) ?? true)) return driven;
+    return this.#kept.find(runId);
   }
 
   /** A run as it is kept, followed where another process drives it, even if this process holds it, too. */

@@ -4,7 +4,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Line } from "./backend/kept.ts";
 import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
-import type { MayExecute } from "./execution.ts";
+import type { ExecutableRun, MayExecute } from "./execution.ts";
 import type { Reason, StopCause } from "./outcome.ts";
 import type { StopRequests } from "./processes/stop-requests.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
@@ -177,6 +177,12 @@ export interface ListedRun extends RunSummary {
   readonly runId: string;
 }
 
+/** A run that came to rest, and how. */
+export interface RestedRun extends ExecutableRun {
+  readonly status: RunStatus;
+  readonly counts: ReportCounts;
+}
+
 /** What keeping and driving runs needs of the world. */
 export interface RunsContext {
   readonly store: RunStore;
@@ -187,6 +193,8 @@ export interface RunsContext {
   readonly environment: "live" | "sandbox";
   /** Looks at the driving of each run from outside. */
   readonly around?: AroundRun | undefined;
+  /** Called when this process has ended a run, or brought it to rest. */
+  readonly onRest?: ((run: RestedRun) => void) | undefined;
   /** Asked before a process becomes the executor of a run; absent: every run may be executed. */
   readonly mayExecute?: MayExecute | undefined;
 }

@@ -61,6 +61,11 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
+  /** A run that this process drives, as far as it knows: the store is not asked. */
+  driven(runId: string): Run | undefined {
+    return this.#drivenKind(runId)?.driven(runId);
+  }
+
   /** The runs that processes leave to each other; absent where they are kept by this machine alone. */
   get left(): LeftRuns | undefined {
     return this.#store.left;

@@ -51,6 +51,8 @@ export interface Lease extends Turn {
    * it is not.
    */
   check(recentMs?: number): Promise<void>;
+  /** Whether no other holding has it by now, as the store says; nothing is renewed. */
+  stillHeld(): Promise<boolean>;
   /** Gives it back; the next one can have it at once. */
   release(): Promise<void>;
 }

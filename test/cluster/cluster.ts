@@ -110,6 +110,7 @@ export function withService(more: Readonly<Record<string, string>> = {}) {
     made = { service, gate, store: await cluster.postgres.database() };
   });
   return {
+    closing: cluster.closing,
     get postgres(): TestPostgres {
       return cluster.postgres;
     },

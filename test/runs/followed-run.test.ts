@@ -92,3 +92,41 @@ test("it rests once no process drives the run any more", async () => {
   await clock.advance(300);
   expect(isOver).toBe(true);
 });
+
+test("who looks is given what the store holds at that moment, whatever was read before", async () => {
+  const clock = handClock();
+  let stored = NOTHING;
+  const run = followedRun<RunState>(NOTHING, {
+    clock,
+    signal: new AbortController().signal,
+    isDriven: async () => true,
+    read: async () => stored,
+    whileFollowed: async () => {},
+  });
+  void run.rest();
+  await clock.advance(2500);
+  stored = new RunState();
+  expect(run.state()).not.toBe(stored);
+  expect(await run.look()).toBe(true);
+  expect(run.state()).toBe(stored);
+});
+
+test("a look that is going on does not count for a caller who came later", async () => {
+  const began: (() => void)[] = [];
+  const run = followedRun<RunState>(NOTHING, {
+    clock: handClock(),
+    signal: new AbortController().signal,
+    isDriven: async () => true,
+    read: () => new Promise((resolve) => began.push(() => resolve(NOTHING))),
+    whileFollowed: async () => {},
+  });
+  const first = run.look();
+  await setImmediate();
+  const later = [run.look(), run.look()];
+  began[0]?.();
+  await first;
+  await setImmediate();
+  expect(began).toHaveLength(2);
+  began[1]?.();
+  expect(await Promise.all(later)).toEqual([true, true]);
+});

@@ -194,6 +194,7 @@ function leaseOf(clock: Clock, released: () => void): Lease {
     isTakenOver: false,
     settled: async () => {},
     check: async () => {},
+    stillHeld: async () => true,
     release: async () => released(),
   };
 }

@@ -13,10 +13,10 @@ import { systemClock } from "../../platform/clock.ts";
 import { reasonWords } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
 import type { Backend } from "../../runs/backend/backend.ts";
-import type { RunsContext } from "../../runs/kind.ts";
+import type { RestedRun, RunsContext } from "../../runs/kind.ts";
 import { Runs } from "../../runs/registry.ts";
 import { SaveRuns } from "../../saves/save-runs.ts";
-import { type Audit, auditInto } from "../../server/calls/audit.ts";
+import { type Audit, auditInto, auditRun } from "../../server/calls/audit.ts";
 import type { Offer } from "../../server/listing.ts";
 import type { Log } from "../../server/log.ts";
 import type { Observer } from "../../server/observing/observer.ts";
@@ -69,15 +69,19 @@ export function connect(settings: Settings, shared: Shared): Connected {
   const { now, monotonic } = systemClock;
   const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request };
   const apis = watched(openApis(settings), watch);
-  const services: ToolServices = {
-    ...servicesOver(apis, settings, { backend, log, around: observer?.run, rightsOf: shared.rightsOf }),
-    ...{ sealKey, stopping },
-  };
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
     now: systemClock.now,
     redact: redactor.text,
     log,
   });
+  const onRest = (run: RestedRun): void => {
+    const { requestId } = log.facts();
+    auditRun(audit, run, typeof requestId === "string" ? requestId : undefined);
+  };
+  const services: ToolServices = {
+    ...servicesOver(apis, settings, { backend, log, around: observer?.run, onRest, rightsOf: shared.rightsOf }),
+    ...{ sealKey, stopping },
+  };
   const stopRuns = () => services.runs.stopAll();
   return {
     services,
@@ -127,7 +131,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
 }
 
 /** What the services keep their runs in, and who looks at them. */
-interface Below extends Pick<RunsContext, "around">, Pick<Shared, "rightsOf"> {
+interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
   readonly backend: Backend;
   readonly log: Log;
 }
@@ -137,7 +141,7 @@ const renewBase: RenewBase = async (...given) => (await import("../../plans/rene
 /** What runs of changes need of plans: only one that is applied loads it. */
 const PLANS = { lookAgain, renewBase };
 
-function servicesOver(apis: Apis, settings: Settings, { backend, log, around, rightsOf }: Below) {
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
   const {
@@ -175,7 +179,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, ri
   });
   const world = {
     ...PLANS,
-    mayExecute,
+    ...{ mayExecute, onRest },
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: id, environment: environment.kind, retryBudgetMs, words: reasonWords },

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { questionSeal } from "../../server/asking/ask.ts";
-import type { Audit } from "../../server/calls/audit.ts";
 import { type CallsUnderWay, callsUnderWay } from "../../server/calls-under-way.ts";
 import { type AuthOptions, asksWho, authenticator } from "../../server/http/auth.ts";
 import { jwtVerifier } from "../../server/http/auth-jwt.ts";
@@ -166,8 +165,7 @@ function partsMaker(
   const writingTools = toolsThatWrite(tools);
   return ({ name, owner: caller, keys, readOnly, folders }) => {
     const project = all.of(keys);
-    const { services, offer, redactor, log, use, forgotten } = project;
-    const audit: Audit = (line) => project.audit({ ...line, caller: name });
+    const { services, offer, redactor, log, audit, use, forgotten } = project;
     const mine = {
       ...services,
       ...servicesFor({ name, owner: caller, keys }, project),

@@ -1,3 +1,4 @@
+import { beyondCall } from "../../platform/call-time.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
 import { type SharedLeases, sharedLock } from "../file/locks/project-lock.ts";
@@ -43,7 +44,7 @@ export function postgresBackend(options: PostgresOptions): Backend {
     },
     contents: (project, onProblem) => storedContents(database, project, onProblem),
     async audit(line) {
-      await database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]);
+      await beyondCall(() => database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]));
     },
     sealKey: () => keptSealKey(database),
     ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),

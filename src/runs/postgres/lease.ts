@@ -109,6 +109,11 @@ export class StoredLease implements Lease {
     this.wasRenewed(BigInt(renewed.asked));
   }
 
+  async stillHeld(): Promise<boolean> {
+    const query = "select from targeting_mcp.lease where name = $1 and token = $2";
+    return (await this.#of.database.rows(query, [this.name, this.token])).length > 0;
+  }
+
   /** Notes that an append has renewed it. */
   wasRenewed(asked: bigint = this.asked): void {
     this.asked = asked;

@@ -1,8 +1,16 @@
 import { randomUUID } from "node:crypto";
+import { callUntil } from "../../platform/call-time.ts";
 import { parseJson } from "../../platform/json.ts";
 import { groupOf, headerIn, inLines, isRunId, isUnfinished, keptSummary, VERSION } from "../backend/kept.ts";
 import type { ProjectLock } from "../backend/project-lock.ts";
-import type { LeftRuns, RunStore, RunSummary, StoredRun, Which } from "../backend/store.ts";
+import {
+  type LeftRuns,
+  type RunStore,
+  type RunSummary,
+  type StoredRun,
+  StoreUnavailableError,
+  type Which,
+} from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import type { Database } from "./database/database.ts";
 import { refusedRun, STOPS } from "./database/member.ts";
@@ -16,7 +24,6 @@ const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
 /** The most that are looked at for unfinished ones. */
 const MOST_UNFINISHED = 1000;
-const NEVER = new AbortController().signal;
 /** Greater than every ID of a run. */
 const AFTER_ALL = "~";
 /** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
@@ -73,7 +80,7 @@ export function storedRuns(
       const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
       return (await idsOf(database, query, [fingerprint]))[0];
     },
-    alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, NEVER),
+    alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
     async summarise(runId, given) {
       await database.rows("update targeting_mcp.run set summary = $2, open = $3, changes = changes + 1 where id = $1", [
         runId,
@@ -106,6 +113,19 @@ const STORED_BYTES = `
       join targeting_mcp.piece p on p.run = t.run and p.version = t.version
       where t.run = any($1) and t.name in ('input', 'proposed')
   ), 0) as bytes from targeting_mcp.run r where r.id = any($1)`;
+
+/** Aborted when the call has to be answered that waits for its turn. */
+function callEnds(clock: LeasesOf["clock"]): AbortSignal {
+  const controller = new AbortController();
+  const until = callUntil();
+  if (until === undefined) return controller.signal;
+  const late = new StoreUnavailableError(
+    "other calls like this one held their turn for as long as it may take; nothing was sent for this call",
+    "Make the call again.",
+  );
+  setTimeout(() => controller.abort(late), Math.max(0, until - clock.monotonic())).unref();
+  return controller.signal;
+}
 
 /**
  * A run is driven where its lease is held, where a process is there that takes it up by itself and may execute it, and where one makes its

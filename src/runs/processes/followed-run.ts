@@ -1,3 +1,4 @@
+import { beyondCall } from "../../platform/call-time.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { RunWatcher } from "../kind.ts";
 import { countsOf, type ReportedState } from "../report.ts";
@@ -46,6 +47,7 @@ export function followedRun<S extends ReportedState>(
       const look = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
       await hint.orSleep(hint.isGiven ? Math.min(look, soonest - clock.now()) : look);
       const goesOn = await isDriven();
+      driven = goesOn;
       const now = clock.now();
       if (!goesOn || now >= due || (hint.isGiven && now >= soonest)) {
         hint.isGiven = false;
@@ -53,15 +55,22 @@ export function followedRun<S extends ReportedState>(
         soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
         due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
       }
-      if (goesOn) continue;
-      driven = false;
-      return;
+      if (!goesOn) return;
     }
   };
   return {
     /** As it was read last. */
     state: () => state,
     isDriven: () => driven,
+    /**
+     * Reads it, so that its state is at least as new as the store at this moment; gives whether a process drives it.
+     * Throws where that fails.
+     */
+    look: atOnce(async () => {
+      driven = await isDriven();
+      await readAgain();
+      return driven;
+    }),
     /**
      * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
      * the following; the next read of the run throws it.
@@ -70,7 +79,7 @@ export function followedRun<S extends ReportedState>(
       if (resting === undefined) {
         const hint = hintOf(clock, signal);
         const off = changes?.(hint.give);
-        resting = follow(hint)
+        resting = beyondCall(() => follow(hint))
           .catch(() => undefined)
           .finally(off);
         void whileFollowed(resting);
@@ -81,6 +90,29 @@ export function followedRun<S extends ReportedState>(
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
+  };
+}
+
+/** Does some work for all who ask for it meanwhile: each gets what was begun after they asked. */
+function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
+  let going: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  const begin = (): Promise<T> => {
+    const begun = work().finally(() => {
+      if (going === begun) going = undefined;
+    });
+    going = begun;
+    return begun;
+  };
+  return () => {
+    if (going === undefined) return begin();
+    next ??= going
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        return begin();
+      });
+    return next;
   };
 }
 

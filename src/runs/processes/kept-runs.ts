@@ -3,8 +3,8 @@ import { filesOf, inShort } from "../driving.ts";
 import { understood } from "../entries.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "../kind.ts";
 import { ownReason } from "../reasons.ts";
-import { type RunStatus, restingStatus } from "../report.ts";
-import type { Lease } from "../turn.ts";
+import { countsOf, type RunStatus, restingStatus } from "../report.ts";
+import { by, type Lease } from "../turn.ts";
 import { followedRun } from "./followed-run.ts";
 import { LastRead } from "./last-read.ts";
 import { cancelKept } from "./stop-requests.ts";
@@ -22,24 +22,33 @@ export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly started: boolean;
 }
 
+/** A run that another process drives; `look` reads it, and gives whether a process drives it now. */
+interface Followed<Call extends ToolCall, State extends RunView<never>> {
+  readonly run: Run<Call, State>;
+  readonly look: () => Promise<boolean>;
+}
+
 /** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
 export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
-  readonly #of: Pick<RunsContext, "store" | "clock">;
+  readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
   /** The runs that other processes drive, and that a call here waits for. */
-  readonly #followed = new Map<string, Run<Call, State>>();
+  readonly #followed = new Map<string, Followed<Call, State>>();
   readonly #ending = new AbortController();
 
-  constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock">) {
+  constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock" | "onRest">) {
     this.#kind = kind;
     this.#of = of;
   }
 
-  /** A run as it is kept, followed where another process drives it; undefined when there is none of this kind. */
+  /**
+   * A run as it is kept, followed where another process drives it; undefined when there is none of this kind. It is at
+   * least as new as the store at this moment.
+   */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
-    if (followed !== undefined) return followed;
+    if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
     // A plan that is not there yet may be in the making.
@@ -96,7 +105,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (;;) {
       const lease = await store.lease(runId);
       if (lease !== undefined) {
-        if (await store.start(runId)) return lease;
+        if (await by(lease, () => store.start(runId))) return lease;
         await lease.release();
         return undefined;
       }
@@ -118,6 +127,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     try {
       await this.#end(found, ending, lease);
       await this.#summarise(found);
+      this.#noteRest(found);
     } finally {
       await lease.release();
     }
@@ -141,6 +151,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (restingStatus(found.state) !== "interrupted") return;
       await this.#end(found, CANCELLED, lease, lost);
       await this.#bringToRest(found);
+      this.#noteRest(found);
     });
   }
 
@@ -156,6 +167,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (found?.started !== true) return false;
       await this.#end(found, ending, lease, this.#asLeft(found.state));
       await this.#summarise(found);
+      this.#noteRest(found);
       return true;
     } finally {
       await lease.release();
@@ -223,6 +235,11 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     await this.#summarise(run);
   }
 
+  #noteRest({ header, state }: KeptRun<Call, Entry, State>): void {
+    const status = restingStatus(state);
+    this.#of.onRest?.({ kind: this.#kind.name, header, status, counts: countsOf(state) });
+  }
+
   #summarise({ header, state }: KeptRun<Call, Entry, State>): Promise<void> {
     return this.#of.store.summarise(header.runId, inShort(this.#kind, header, state));
   }
@@ -265,9 +282,10 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       },
       changes: this.#of.store.watch && ((listener) => this.#of.store.watch?.(runId, listener)),
       whileFollowed: async (rest) => {
-        this.#followed.set(runId, run);
+        const followed = { run, look: driven.look };
+        this.#followed.set(runId, followed);
         await rest;
-        this.#followed.delete(runId);
+        if (this.#followed.get(runId) === followed) this.#followed.delete(runId);
       },
     });
     const run: Run<Call, State> = {

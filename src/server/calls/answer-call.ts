@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { duringCall } from "../../platform/call-time.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import type { Reply, ToolContext, ToolServices } from "../../tools/context.ts";
@@ -56,10 +57,7 @@ export async function answerCall(
   });
   const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
-    if (!isAudited(tool)) return;
-    auditCall(audit, { tool, caller, requestId, services }, answer?.structured).catch((error: unknown) =>
-      log.error("what became of a run could not be written down", { requestId, tool: tool.name, error }),
-    );
+    if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };
   try {
     checkNotHalf(tool.toolset, services);
@@ -83,13 +81,17 @@ export async function answerCall(
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
       prepared.run(reply === undefined ? context : { ...context, reply });
-    let outcome = await run(said === "closed" ? undefined : said);
-    for (let round = 1; "ask" in outcome; round += 1) {
-      const { ask }: ToolQuestion = { ask: { ...outcome.ask, message: redactor.text(outcome.ask.message) } };
-      if (said === "closed") outcome = (await undecided({ ask }, "closed", context)).answer;
-      else if (isModern(call)) return await asking({ ask }, seal, call, asked);
-      else outcome = await askDuringCall({ ask }, { context, call, run, round, log });
-    }
+    const outcome = await inTime(services, async () => {
+      let found = await run(said === "closed" ? undefined : said);
+      for (let round = 1; "ask" in found; round += 1) {
+        const { ask }: ToolQuestion = { ask: { ...found.ask, message: redactor.text(found.ask.message) } };
+        if (said === "closed") found = (await undecided({ ask }, "closed", context)).answer;
+        else if (isModern(call)) return { ask };
+        else found = await askDuringCall({ ask }, { context, call, run, round, log });
+      }
+      return found;
+    });
+    if ("ask" in outcome) return await asking(outcome, seal, call, asked);
     written(outcome);
     const result = resultOf(outcome);
     return views === undefined ? result : { ...result, _meta: { ...(await views.beside(outcome, context)) } };
@@ -99,6 +101,11 @@ export async function answerCall(
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
   }
+}
+
+/** Carries a call out. Only a shared store may stay away for longer than a call waits: then that ends with the wait. */
+function inTime<T>({ runs, clock, waitMs }: ToolServices, work: () => Promise<T>): Promise<T> {
+  return runs.left === undefined ? work() : duringCall(clock.monotonic() + waitMs, work);
 }
 
 /** Whether only another person than the caller may approve what this call asks for. */

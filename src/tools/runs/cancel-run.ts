@@ -24,7 +24,9 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    let run = await ownRun(runId, context);
+    // A run of this process is stopped also while the store is away.
+    const driven = runs.driven(runId);
+    let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
     // What waits for a person's yes, in whatever process, is not to be started any more.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     if (run.status() === "running" || run.status() === "interrupted") {

@@ -12,6 +12,7 @@ import { suiteReportUri } from "../../render/events/suite-reading.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { declinedNote, staleNote } from "../../render/page-words.ts";
 import { savedText } from "../../render/reading.ts";
+import { StoreUnavailableError } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changedAt, type Reason } from "../../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
@@ -54,9 +55,22 @@ export async function reportRun(
   more: AskedAnew = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
+  // Looked for meanwhile: after its wait a call is answered from what it knows.
+  const interrupted = orNone(interruptedHints(context, run.header.runId));
+  interrupted.catch(() => undefined);
   await followRun(run, context);
-  const steps = [...nextSteps, ...wayBackSteps(run, context), ...(await interruptedHints(context, run.header.runId))];
+  const steps = [...nextSteps, ...wayBackSteps(run, context), ...(await interrupted)];
   return reportedRun(run, context, steps, { ...more, withTotals: true });
+}
+
+/** Hints that an answer can go without while the store is away. */
+async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {
+  try {
+    return await hints;
+  } catch (thrown) {
+    if (thrown instanceof StoreUnavailableError) return [];
+    throw thrown;
+  }
 }
 
 /** The report about a run as it stands. */
@@ -107,7 +121,7 @@ export async function reportOf(run: Run, context: ToolContext): Promise<Reported
   return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
 }
 
-/** Whether somebody could have a run begun or continued, as far as its state tells. */
+/** Whether a run could be started or resumed, as far as its state tells. */
 function mayGoOn(run: Run): boolean {
   const status = run.status();
   if (status === "running") return false;

@@ -29,7 +29,8 @@ async function newFile(): Promise<string> {
 }
 
 function lease(lost: AbortSignal, check: () => Promise<void> = async () => {}): Lease {
-  return { ...soleTurn(clock), lost, check, isTakenOver: false, settled: async () => {}, release: async () => {} };
+  const held = { isTakenOver: false, settled: async () => {}, stillHeld: async () => true, release: async () => {} };
+  return { ...soleTurn(clock), ...held, lost, check };
 }
 
 async function opened(file: string, held: Lease = lease(new AbortController().signal)) {

@@ -4,7 +4,6 @@ import type { Shown } from "../../../page/runs/seen.ts";
 import { isSame } from "../../../page/serve/guard.ts";
 import { ownerOf, tokenFinder } from "../../../server/http/auth.ts";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../../../settings/access.ts";
-import { callerName } from "../../../tools/caller-name.ts";
 import type { Project, Projects } from "../projects.ts";
 import { type ApproversOf, nameOf, placesOf, type RunOf } from "./approvers.ts";
 
@@ -92,8 +91,7 @@ function shownOfAll(of: ApproversOf & { readonly all: Projects }) {
 }
 
 function shownOf({ id, services, audit }: Project, name = id): Shown {
-  const noteDecision: typeof audit = (line) => audit({ ...line, caller: callerName(line.caller) });
-  return { services: { ...services, noteDecision }, caller: "", project: { id, name } };
+  return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 
 /** What tells in a cookie which token it was opened with, and not the token. */

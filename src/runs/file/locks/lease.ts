@@ -119,6 +119,7 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
     lost: losing.signal,
     settled,
     check,
+    stillHeld: () => isHeldBy(mine.token, { folder, name, number, file }),
     async renew() {
       await settled();
       const intent = readClocks(clock);

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { callUntil } from "../../../platform/call-time.ts";
 import { type Clock, systemClock } from "../../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../../backend/store.ts";
 
@@ -6,6 +7,8 @@ import { RunStoreError, StoreUnavailableError } from "../../backend/store.ts";
 const PATIENCE_MS = 5000;
 /** The pause before the next try, in milliseconds. */
 export const AGAIN_MS = 250;
+/** A statement gets at least this time, also where the call that waits for it should have been answered. */
+const LEAST_MS = 500;
 /** A connection over which no answer comes within this time counts as cut. */
 const ANSWER_MS = 5000;
 /** The last try of a statement gets at least this time for its answer: a call is answered within 10 seconds. */
@@ -37,7 +40,7 @@ export interface Database {
   /**
    * The rows of a statement. It is tried again while the database is away, so it has to be one that may be made twice.
    * Throws a StoreUnavailableError where the database stays away, or `until` is aborted; without `until` after some
-   * seconds.
+   * seconds, and at the end of the wait of the call that it is made for.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
   /** A connection that is used for one purpose only; the caller closes it. */
@@ -65,12 +68,13 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
       const begin = clock.monotonic();
       const isOver = () => closing.signal.aborted || (until?.aborted ?? clock.monotonic() - begin > PATIENCE_MS);
-      return untilThere(clock, isOver, async () => {
+      const made = untilThere(clock, isOver, async () => {
         const left = PATIENCE_MS + LAST_ANSWER_MS - (clock.monotonic() - begin);
         const answerMs = until === undefined ? Math.max(LAST_ANSWER_MS, Math.min(ANSWER_MS, left)) : ANSWER_MS;
         const statement = { text, values: [...values], query_timeout: answerMs };
         return (await pool.query<Row>(statement)).rows;
       });
+      return until === undefined ? inCallTime(made, clock) : unlessAborted(made, until);
     },
     async direct() {
       const client = new pg.Client({ ...common, connectionString: listenUrl ?? url });
@@ -88,9 +92,40 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
 
 /** A commit is on the disk when it was acknowledged, whatever the role or the database says. */
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
-  await client.query(
-    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
-  );
+  const text =
+    "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
+  // Without a bound, a connection over which nothing comes would be waited for without end.
+  const statement = { text, query_timeout: ANSWER_MS };
+  await client.query(statement);
+}
+
+/**
+ * What some work gives, unless the call that waits for it has to be answered before: then throws a
+ * StoreUnavailableError, while the work goes on by itself.
+ */
+export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
+  const until = callUntil();
+  if (until === undefined) return work;
+  const done = new AbortController();
+  const late = clock
+    .sleep(Math.max(LEAST_MS, until - clock.monotonic()), done.signal)
+    .then(() => Promise.reject(unavailable(new Error("it did not answer while the call waited"))));
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    done.abort();
+    for (const one of [work, late]) one.catch(() => undefined);
+  }
+}
+
+/** What some work gives, unless the signal is aborted meanwhile; where it is already, the work decides. */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) return work;
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(unavailable(signal.reason));
+    signal.addEventListener("abort", leave, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+  });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
+import { beyondCall } from "../../../platform/call-time.ts";
 import type { Clock } from "../../../platform/clock.ts";
-import { AGAIN_MS, type Database, ONCE, untilThere } from "./database.ts";
+import { AGAIN_MS, type Database, inCallTime, ONCE, untilThere } from "./database.ts";
 
 /** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */
 const LOCKS = 1953325936;
@@ -109,11 +110,12 @@ export function memberOf(database: Database, clock: Clock): Member {
     async number() {
       const since = clock.monotonic();
       const isOver = () => clock.monotonic() - since > READY_MS || closing.signal.aborted;
-      return untilThere(clock, isOver, async () => {
-        await connected();
+      const numbered = untilThere(clock, isOver, async () => {
+        await beyondCall(connected);
         if (shown.number === undefined) throw new TypeError("the database gave no number");
         return shown.number;
       });
+      return inCallTime(numbered, clock);
     },
     async drives(projects, wake) {
       Object.assign(shown, { projects, wake });
@@ -130,7 +132,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     changed: tell.changed,
     watch: (runId, listener) => {
       // Without a session nothing is heard, and the runs are looked at all the same.
-      void connected().catch(() => undefined);
+      void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
     watchStops: (runId, listener) => listening(shown.stops, runId, listener),
