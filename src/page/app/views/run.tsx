@@ -1,6 +1,7 @@
 import { PATHS } from "../../paths.ts";
 import type { FailureRow, RunAction, RunCounts, RunDetail, RunRow, Waiting } from "../../wire.ts";
 import { number } from "../announce.ts";
+import { save } from "../requests.ts";
 import { Sentences, Table, Text, Time } from "./parts.tsx";
 import { Plan } from "./plan.tsx";
 
@@ -194,14 +195,25 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
         <p class="bar">
           Downloads:
           {downloads.map((file) => (
-            <a key={file} href={`${PATHS.runs}/${encodeURIComponent(run.runId)}/${file}`} download>
-              {FILES[file]}
-            </a>
+            <Download key={file} path={`${PATHS.runs}/${encodeURIComponent(run.runId)}/${file}`} name={FILES[file]} />
           ))}
         </p>
       )}
       {plan !== undefined && <Plan plan={plan} />}
     </>
+  );
+}
+
+/** A file, which the browser cannot fetch by itself: only the page has the session's token. */
+function Download({ path, name }: { readonly path: string; readonly name: string }) {
+  const download = (event: Event): void => {
+    event.preventDefault();
+    void save(path);
+  };
+  return (
+    <a href={path} onClick={download}>
+      {name}
+    </a>
   );
 }
 
