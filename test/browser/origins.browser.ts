@@ -1,8 +1,10 @@
 import { createServer } from "node:http";
+import { getRequestListener } from "@hono/node-server";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { startLoginIssuer } from "../support/login-issuer.ts";
 import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
+import { pageOfPeople } from "../support/page-of-people.ts";
 import { browserOfTest } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { checkedReport } from "../support/writing.ts";
@@ -199,6 +201,41 @@ test("a link that is opened a second time shows nothing, and tells the first pag
       await page.getByText("was tried a second time").waitFor();
       await button(page, "Decline").click();
       expect((await answer).structuredContent).toMatchObject({ status: "cancelled" });
+    },
+    REFUSED,
+  );
+});
+
+test("a session is renewed every ten minutes without the person's doing, until the issuer ends it", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the page is served on no port");
+  const origin = `http://127.0.0.1:${address.port}`;
+  const { page: serve, issuer, pass } = await pageOfPeople(`${origin}/`, { refreshes: true });
+  server.on("request", getRequestListener(serve, { overrideGlobalObjects: false }));
+  await onPage(
+    `${origin}/`,
+    async (page) => {
+      await page.getByRole("link", { name: "Log in through the authorization server" }).click();
+      await page.getByText("live, project shop").waitFor();
+      issuer.becomes({ claims: { project: "other" } });
+      pass(10);
+      await page.getByText("live, project other").waitFor();
+      expect(issuer.count("/token")).toBe(2);
+      issuer.away(true);
+      pass(10);
+      await page.getByText("The connection is lost.").waitFor();
+      issuer.away(false);
+      await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+      issuer.endsAll();
+      pass(10);
+      await button(page, "Log in").waitFor();
+      expect(await page.evaluate("sessionStorage.length")).toBe(0);
     },
     REFUSED,
   );

@@ -1,64 +1,14 @@
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
-import { approversPage } from "../../src/commands/http/people/approvers-page.ts";
-import { viewers } from "../../src/commands/http/people/viewers.ts";
-import { projects } from "../../src/commands/http/projects.ts";
-import { systemClock } from "../../src/platform/clock.ts";
-import { fileBackend } from "../../src/runs/file/backend.ts";
-import { createLog, followWork } from "../../src/server/log.ts";
-import { readSettings } from "../../src/settings/settings.ts";
-import { startLoginIssuer } from "../support/login-issuer.ts";
+import type { startLoginIssuer } from "../support/login-issuer.ts";
+import { pageOfPeople } from "../support/page-of-people.ts";
 import { sessionOf } from "../support/page-person.ts";
 
 const ORIGIN = "http://127.0.0.1:3000";
-const CLIENT = "page-client";
-const MINUTE = 60_000;
 
-type Issuer = Parameters<typeof startLoginIssuer>[0];
-
-/** The page of people who log in through an issuer, at a time that the test says, and a person who came in there. */
-async function start(more: Partial<Issuer> = {}) {
-  const issuer = await startLoginIssuer({ clientId: CLIENT, claims: { project: "shop" }, ...more });
-  const input = {
-    environment: {
-      TARGETING_API_URL: "http://127.0.0.1:9",
-      TARGETING_MCP_MODE: "live",
-      TARGETING_MCP_OWN_KEYS: "on",
-      TARGETING_MCP_STATE_DIR: mkdtempSync(join(tmpdir(), "targeting-mcp-")),
-      TARGETING_MCP_OAUTH_ISSUER: issuer.url,
-      TARGETING_MCP_OAUTH_CLIENT_ID: CLIENT,
-      TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
-    },
-    flags: new Map<string, string>(),
-    home: tmpdir(),
-    platform: process.platform,
-    overHttp: true,
-  } as const;
-  const settings = readSettings(input);
-  const all = projects(input, settings, {
-    stopping: new AbortController().signal,
-    backend: fileBackend({ ...settings, clock: systemClock }),
-    sealKey: async () => new Uint8Array(32),
-    work: followWork(),
-  });
-  onTestFinished(() => all.close());
-  const lines: string[] = [];
-  const log = createLog({
-    ...{ level: "debug", write: (line: string) => lines.push(line), redact: (line: string) => line },
-    ...{ now: Date.now, work: undefined },
-  });
-  let now = Date.now();
-  const access = () => ({
-    projects: new Map(["shop", "other"].map((name) => [name, { targetingApiKey: `${name}-key` }])),
-    tokens: [],
-  });
-  const page = approversPage({
-    ...{ viewers: viewers({ settings, access, all }), address: `${ORIGIN}/`, key: new Uint8Array(32) },
-    ...{ log, stopping: new AbortController().signal, settings, now: () => now },
-  });
+/** The page, and what its script sends. */
+async function start(more: Parameters<typeof pageOfPeople>[1] = {}) {
+  const { page, ...rest } = await pageOfPeople(`${ORIGIN}/`, more);
   const host = { host: new URL(ORIGIN).host };
   const read = (session: string, path = "/page/runs/none") =>
     page(new Request(ORIGIN + path, { headers: { ...host, "x-page-token": session } }));
@@ -77,13 +27,7 @@ async function start(more: Partial<Issuer> = {}) {
     const query = new URL(there.headers.get("location") ?? "").search.slice(1);
     return post("/callback", { query, login });
   };
-  return {
-    ...{ issuer, read, post, logIn, lines },
-    renew: (session: string) => post("/page/renew", {}, session),
-    pass(minutes: number): void {
-      now += minutes * MINUTE;
-    },
-  };
+  return { ...rest, read, post, logIn, renew: (session: string) => post("/page/renew", {}, session) };
 }
 
 test("a person's rights are looked at again every ten minutes, and the session goes on with another token", async () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { PATHS } from "../../page/paths.ts";
-import { answerRuns, type StreamWatch } from "../../page/runs/runs-page.ts";
+import { answerRuns, endingWith, type StreamWatch } from "../../page/runs/runs-page.ts";
 import type { Shown } from "../../page/runs/seen.ts";
 import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../page/serve/assets.ts";
@@ -73,7 +73,7 @@ interface Parts {
 }
 
 function router(shown: Shown, { links, watch, about, triedAgain }: Parts): LinkedPage["serve"] {
-  const sessions = pageSessions({ person: z.string() });
+  const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
   const redeem = async (request: Request): Promise<Response> => {
     const posted = await postedTexts(request, ["code"]);
@@ -96,7 +96,8 @@ function router(shown: Shown, { links, watch, about, triedAgain }: Parts): Linke
     if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
     const session = sessions.of(request);
     if (session === undefined) return dataAnswer(NO_SESSION, 401);
-    return answerRuns(request, { who: session.person, shown }, { about, returns: false }, watch);
+    const isIn = () => sessions.of(request) !== undefined;
+    return answerRuns(request, { who: session.person, shown }, { about, returns: false }, endingWith(isIn, watch));
   };
 }
 

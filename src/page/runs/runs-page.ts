@@ -27,6 +27,26 @@ export interface StreamWatch {
   readonly signal?: AbortSignal;
 }
 
+/** How often an open page is looked at for whether its session lasts, in milliseconds. */
+const LOOK_MS = 500;
+
+/** What a page is told, until its session is over: it is looked at while its stream is open. */
+export function endingWith(isIn: () => boolean, { opened, signal, ...watch }: Partial<StreamWatch>): StreamWatch {
+  const ending = new AbortController();
+  return {
+    ...watch,
+    opened() {
+      const closed = opened?.();
+      const timer = setInterval(() => isIn() || ending.abort(), LOOK_MS).unref();
+      return () => {
+        clearInterval(timer);
+        closed?.();
+      };
+    },
+    signal: signal === undefined ? ending.signal : AbortSignal.any([ending.signal, signal]),
+  };
+}
+
 /** Serves the data of runs, and the decisions on them, to a person with a session. */
 export async function answerRuns(
   request: Request,

@@ -7,7 +7,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 /** Makes and reads sealed texts of one kind: who does not have the key can neither read, make nor change one. */
-export interface Seal<Content> {
+interface Seal<Content> {
   /** Seals content until a time, in milliseconds since 1970. */
   seal(content: Content, endsAt: number): string;
   /** The content of a sealed text; undefined where it is none of this kind and key, or its time is over. */

@@ -13,7 +13,7 @@ export interface PageSession<Person> {
 }
 
 /** The sessions of those who share a key. */
-export interface PageSessions<Person> {
+interface PageSessions<Person> {
   /** Opens a session, for 12 hours or a shorter time; gives its token. */
   open(person: Person, lastsMs?: number): string;
   /** Gives the token with which a session goes on until its end, with what is known of its person now. */

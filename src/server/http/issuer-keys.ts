@@ -17,7 +17,7 @@ export interface IssuerKeysOptions {
 export type KeysProblem = (reason: string) => void;
 
 /** What an issuer publishes: keys that can be used, and how many members there are in all. */
-export interface PublishedKeys {
+interface PublishedKeys {
   readonly usable: readonly PublicJwk[];
   readonly count: number;
 }

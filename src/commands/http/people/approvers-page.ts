@@ -1,5 +1,5 @@
 import { PATHS } from "../../../page/paths.ts";
-import { answerRuns, type StreamWatch } from "../../../page/runs/runs-page.ts";
+import { answerRuns, endingWith } from "../../../page/runs/runs-page.ts";
 import { dataAnswer, refusalAnswer } from "../../../page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../../page/serve/assets.ts";
 import { refusedPost } from "../../../page/serve/guard.ts";
@@ -32,8 +32,6 @@ const SHOWS_PAGE: ReadonlySet<string> = new Set([PATHS.page, PATHS.login, PATHS.
 
 const MESSAGE = "Here a person decides on the runs that wait for a yes.";
 
-/** How often an open page is looked at for whether its person may still see it, in milliseconds. */
-const LOOK_MS = 500;
 /** How long a session lasts whose person's rights the issuer cannot be asked about again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
@@ -105,7 +103,7 @@ export function approversPage(parts: PageParts) {
     const isIn = () =>
       sessions.of(request) !== undefined && !isDue(session) && viewers.viewerOf(session.person) !== undefined;
     const about = { about: viewer.about, returns: true, logsOut: true };
-    return answerRuns(request, viewer, about, watchOf(isIn, stopping));
+    return answerRuns(request, viewer, about, endingWith(isIn, { signal: stopping }));
   };
 }
 
@@ -147,17 +145,5 @@ function issuerRoutes({ settings, address, key, log, now }: PageParts & Required
     },
     renew: (person: IssuerPerson) => orRefusal((its) => its.renew(person)),
     revoke: (person: IssuerPerson) => orRefusal((its) => its.revoke(person)),
-  };
-}
-
-/** Ends a stream as its session, or the process, does. */
-function watchOf(isIn: () => boolean, stopping: AbortSignal): StreamWatch {
-  const ending = new AbortController();
-  return {
-    opened() {
-      const timer = setInterval(() => isIn() || ending.abort(), LOOK_MS).unref();
-      return () => clearInterval(timer);
-    },
-    signal: AbortSignal.any([ending.signal, stopping]),
   };
 }
