@@ -13,14 +13,14 @@ export interface Hello {
   readonly kind: "hello";
   /** The views that this server has, in the order of the navigation. */
   readonly views: readonly ViewName[];
-  /** What every POST of this session carries in the header `X-Page-Token`. */
-  readonly token: string;
   /** Which server this is, e.g. `sandbox http://127.0.0.1:4010`, or `live, project shop`. */
   readonly about: string;
   /** Whether a page that lost this server waits for it to come back; else it says that the server has ended. */
   readonly returns: boolean;
   /** Whether the settings are read-only: no Approve, Undo, Cancel or Resume run. */
   readonly readOnly?: boolean;
+  /** Whether the person logged in, and so can log out. */
+  readonly logsOut?: boolean;
 }
 
 /** Something that the person has to know about the session, e.g. that its link was tried a second time. */
@@ -294,11 +294,26 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** The body of `401` of the stream: how a person can log in here; with neither there is no way in but a link. */
+/** The body of each `401`: how a person can log in here; with neither there is no way in but a link. */
 export interface LoginWays {
   readonly message: string;
   /** `POST /login` takes `{"token": …}`. */
   readonly token?: boolean;
-  /** Address of this server from which the login at the authorization server begins. */
+  /** Path to which a POST begins the login at the authorization server: it answers an IssuerLogin. */
   readonly issuer?: string;
+  /** The session goes on once a POST to `/page/renew` has given it another token. */
+  readonly renews?: boolean;
+}
+
+/** The answer to what opens or renews a session: the token that each request of the page carries from then on. */
+export interface OpenedSession {
+  readonly session: string;
+}
+
+/** What a login at the authorization server begins with. */
+export interface IssuerLogin {
+  /** Where the person goes. */
+  readonly location: string;
+  /** What the page keeps until they are back, and sends then together with the query. */
+  readonly login: string;
 }

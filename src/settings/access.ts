@@ -6,6 +6,8 @@ import { headerKey } from "./forms.ts";
 import { SETTINGS } from "./registry.ts";
 
 const SHORTEST_TOKEN = 16;
+/** The project of an entry that approves for all. */
+export const ALL_PROJECTS = "*";
 
 const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
 const projectKeys = z
@@ -49,9 +51,6 @@ export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "
   return tools ?? !approves;
 }
 
-/** The project of an entry that approves for all. */
-export const ALL_PROJECTS = "*";
-
 /** Reads the access file; without one there are no tokens. Throws a SettingsError that shows no key or token. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
@@ -64,6 +63,9 @@ export function readAccess(file: string | undefined): Access {
   }
   const { tokens, requireOtherApprover } = parsed.data;
   const projects = new Map(Object.entries(parsed.data.projects));
+  for (const name of ["", ALL_PROJECTS]) {
+    if (projects.has(name)) throw refuse(`where a project cannot have the name "${name}"`);
+  }
   for (const { name, project, approves } of tokens) {
     if (project !== undefined && !projects.has(project) && !(approves && project === ALL_PROJECTS)) {
       throw refuse(`where the token of ${name} names the project ${project}, which is not in projects`);

@@ -40,7 +40,8 @@ export const address: Form<string> = {
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    if (address.read(given) === undefined) return undefined;
+    // Names of callers begin with it, up to a space.
+    if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
 };

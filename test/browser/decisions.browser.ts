@@ -159,13 +159,14 @@ test("of two pages and two processes one decision counts, and all show it", asyn
     await session.browser.address(),
     async (here) => {
       await button(here, "Approve").waitFor();
-      await here.context().newPage();
+      // The copy of a tab has its session.
+      const copying = here.context().waitForEvent("page");
+      await here.evaluate("void open('/')");
+      const tab = await copying;
       await onPage(
         await other.address(),
         async (there) => {
           await button(there, "Approve").waitFor();
-          const tab = here.context().pages()[1] ?? here;
-          await tab.goto(new URL("/", here.url()).href);
           await button(tab, "Approve").waitFor();
           const pages = [here, tab, there];
           await Promise.all(pages.map((page) => button(page, "Approve").click()));

@@ -2,12 +2,12 @@ import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { onTestFinished } from "vitest";
 import { dataAnswer, refusalAnswer } from "../../src/page/serve/answers.ts";
-import { pageAsset, pageFile } from "../../src/page/serve/assets.ts";
+import { pageAsset, pageDocument } from "../../src/page/serve/assets.ts";
 import { eventStream } from "../../src/page/serve/event-stream.ts";
 import { refusedPost } from "../../src/page/serve/guard.ts";
 import type { LoginWays, Message, RunDetail, RunRow } from "../../src/page/wire.ts";
 
-const TOKEN = "the-token-of-the-session";
+const SESSION = "the-token-of-the-session";
 
 /** What a server of made runs says, and what it was asked to do. */
 interface MadeRuns {
@@ -22,11 +22,9 @@ export async function serveMadeRuns({ details, login }: MadeRuns) {
   const asked: string[] = [];
   const watchers = new Set<() => void>();
   let version = 0;
-  let isIn = login === undefined;
   const hello: Message = {
     kind: "hello",
     views: ["approvals", "runs"],
-    token: TOKEN,
     about: "live, project shop",
     returns: false,
   };
@@ -48,17 +46,15 @@ export async function serveMadeRuns({ details, login }: MadeRuns) {
   const answer = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
     if (request.method === "POST") {
-      const refused = refusedPost(request, pathname === "/login" ? undefined : { token: TOKEN });
+      const refused = refusedPost(request);
       if (refused !== undefined) return refused;
       asked.push(`${pathname} ${await request.text()}`);
-      if (pathname !== "/login") return dataAnswer({});
-      isIn = true;
-      return dataAnswer({});
+      return dataAnswer(pathname === "/login" ? { session: SESSION } : {});
     }
     const asset = await pageAsset(pathname);
     if (asset !== undefined) return asset;
-    if (pathname === "/") return pageFile("page");
-    if (!isIn) return dataAnswer(login, 401);
+    if (pathname === "/") return pageDocument(login === undefined ? { session: SESSION } : { login });
+    if (request.headers.get("x-page-token") !== SESSION) return dataAnswer(login, 401);
     if (pathname === "/page/stream") return eventStream<Message>(request, source, { first: [hello] });
     const detail = details.find(({ run }) => pathname === `/page/runs/${run.runId}`);
     const run = detail && rows.get(detail.run.runId);

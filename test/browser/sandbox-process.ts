@@ -1,5 +1,6 @@
 import { Agent, request } from "node:http";
 import { expect } from "vitest";
+import * as z from "zod";
 import { startCommand } from "../support/server-process.ts";
 
 const HEADERS = { authorization: "sandbox-app-key", "content-type": "application/json" };
@@ -54,4 +55,10 @@ export function getWithHost(url: string, host: string, path = "/"): Promise<numb
     });
     sent.on("error", reject).end();
   });
+}
+
+/** The token of the session that a page gives to its script. */
+export function sessionIn(html: string): string {
+  const [, content = ""] = /<meta name="session" content="([^"]+)">/.exec(html) ?? [];
+  return z.string().parse(JSON.parse(decodeURIComponent(content)));
 }

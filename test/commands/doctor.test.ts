@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { startLoginIssuer } from "../support/login-issuer.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { closedPort, startStub } from "../support/stub-server.ts";
@@ -221,6 +222,35 @@ describe("settings and folders", () => {
     const http = startCommand(["http", "--host", "0.0.0.0", "--port", "0"], environment);
     expect((await http.exited).code).toBe(2);
     expect(http.stderr()).toContain(sentence);
+  });
+
+  test("what http reads of the authorization server, and why it cannot be read", async () => {
+    const issuer = await startLoginIssuer({ clientId: "page-client" });
+    const at = (url: string, more: Readonly<Record<string, string>> = {}) =>
+      doctor({
+        TARGETING_MCP_OAUTH_ISSUER: url,
+        TARGETING_MCP_OAUTH_AUDIENCE: "here",
+        TARGETING_MCP_OAUTH_CLIENT_ID: "page-client",
+        ...more,
+      });
+    const about = "authorization server";
+    expect((await at(issuer.url)).checks).toEqual(
+      expect.arrayContaining([
+        { about, state: "ok", found: "1 of 1 published keys can be used" },
+        { about, state: "ok", found: "people can log in there" },
+      ]),
+    );
+    const { url: ill } = await startStub(({ url }) =>
+      url === "/keys" ? { status: 200, json: { keys: [{ kty: "RSA" }] } } : { status: 503, json: {} },
+    );
+    const { problems } = await at(ill, { TARGETING_MCP_OAUTH_JWKS_URL: `${ill}/keys` });
+    expect(problems).toMatchObject([
+      { about, found: "its keys cannot be read: none of the 1 published keys can be used" },
+      { about, found: expect.stringMatching(/^people cannot log in there: .*answered 503/) },
+    ]);
+    expect(problems[0]?.remedy).toContain("TARGETING_MCP_OAUTH_JWKS_URL");
+    const nowhere = await at(await closedPort());
+    expect(nowhere.problems[0]?.found).toMatch(/^its keys cannot be read: .*connection/i);
   });
 
   test("where a value came from", async () => {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, connect as openSocket } from "node:net";
 import { expect, test } from "vitest";
+import { sessionIn } from "../browser/sandbox-process.ts";
 import { startHttp } from "../support/http-server.ts";
 import { OPENING, startCommand } from "../support/server-process.ts";
 import { closedPort } from "../support/stub-server.ts";
@@ -61,9 +62,9 @@ test("the embedded sandbox has a page, and an open one does not keep the command
   await command.answer("open");
   const url = `http://127.0.0.1:${port}`;
   const page = await fetch(url);
-  expect(await page.text()).toContain("<title>targeting-mcp</title>");
-  const cookie = page.headers.get("set-cookie")?.split(";")[0] ?? "";
-  const stream = await fetch(`${url}/page/stream`, { headers: { cookie } });
+  const html = await page.text();
+  expect(html).toContain("<title>targeting-mcp</title>");
+  const stream = await fetch(`${url}/page/stream`, { headers: { "x-page-token": sessionIn(html) } });
   const reader = (stream.body ?? new ReadableStream<Uint8Array>()).getReader();
   expect(new TextDecoder().decode((await reader.read()).value)).toContain('"views":["events","targetings","faults"]');
   command.child.stdin.end();

@@ -161,6 +161,8 @@ describe("tokens of the access file", () => {
     ["{", "it is no JSON"],
     [JSON.stringify({ tokens: [{ name: "a", token: "short-secret" }] }), "at least 16 characters"],
     [JSON.stringify({ tokens: [{ name: "a", token: `${ALICE}-secret`, project: "x" }] }), "not in projects"],
+    [JSON.stringify({ projects: { "": { targetingApiKey: "sandbox-key" } } }), 'cannot have the name ""'],
+    [JSON.stringify({ projects: { "*": { targetingApiKey: "sandbox-key" } } }), 'cannot have the name "*"'],
     [JSON.stringify({ projects: { x: {} } }), "targetingApiKey, eventAppKey or both"],
     [JSON.stringify({ tokens: [] }), "holds no token"],
   ])("a file that is not as it must be: %s", async (content, sentence) => {
@@ -247,17 +249,63 @@ describe("access tokens of an authorization server", () => {
     });
   });
 
-  test("an issuer that cannot be reached is not the caller's fault", async () => {
-    const { url: nowhere } = await startStub(() => ({ status: 500, json: {} }));
-    const { url } = await startHttp({ TARGETING_MCP_OAUTH_ISSUER: nowhere });
+  test("an issuer that cannot be reached is not the caller's fault, and the log says why; a wrong token is", async () => {
+    const { url: nowhere, received } = await startStub(() => ({ status: 500, json: {} }));
+    const server = await startHttp({ TARGETING_MCP_OAUTH_ISSUER: nowhere, TARGETING_MCP_PUBLIC_URL: AUDIENCE });
+    const { url } = server;
     const issuer = await startIssuer();
-    const refused = await post(url, "tools/list", {}, { headers: bearer(await issuer.token({ aud: url })) });
+    const list = async (token: string) => post(url, "tools/list", {}, { headers: bearer(token) });
+    const good = { iss: nowhere, aud: AUDIENCE };
+    for (const wrong of [
+      "something-else",
+      await issuer.token({ ...good, iss: issuer.url }),
+      await issuer.token({ ...good, aud: "https://other.example" }),
+      await issuer.token({ ...good, exp: issuer.now() - 60 }),
+    ]) {
+      expect((await list(wrong)).status, wrong).toBe(401);
+    }
+    expect(received).toEqual([]);
+    const refused = await list(await issuer.token(good));
     expect(refused.status).toBe(503);
     expect(refused.headers.get("retry-after")).toBe("5");
+    expect(server.stderr()).toMatch(/the keys of the authorization server cannot be read.*answered 500/);
+  });
+
+  test("a project claim that names no project lets nobody in, as on the page", async () => {
+    const { issuer, service } = await start();
+    const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-claims-"));
+    const file = join(folder, "access.json");
+    await writeFile(file, JSON.stringify({ projects: { shop: { targetingApiKey: "sandbox-key" } } }), { mode: 0o600 });
+    const { url } = await startHttp({
+      ...service.live,
+      TARGETING_MCP_OAUTH_ISSUER: issuer.url,
+      TARGETING_MCP_PUBLIC_URL: AUDIENCE,
+      TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
+      TARGETING_MCP_ACCESS_FILE: file,
+    });
+    const status = async (project: unknown) => {
+      const token = await issuer.token({ aud: AUDIENCE, scope: "targeting:write", project });
+      return (await post(url, "tools/list", {}, { headers: bearer(token) })).status;
+    };
+    expect(await status("shop")).toBe(200);
+    for (const project of ["", "*", " shop", "shop\n", "toString"]) expect(await status(project), project).toBe(403);
+    for (const project of [undefined, null, 0, ["shop"], {}]) expect(await status(project), String(project)).toBe(401);
+  });
+
+  test("of another kind are refused", async () => {
+    const { issuer, list } = await start();
+    const good = { aud: AUDIENCE, scope: "targeting:write" };
+    for (const typ of ["at+jwt", "JWT"]) {
+      expect((await list(await issuer.token(good, "issuer", "one", { typ }))).status, typ).toBe(200);
+    }
+    for (const typ of ["logout+jwt", "secevent+jwt", "dpop+jwt"]) {
+      expect((await list(await issuer.token(good, "issuer", "one", { typ }))).status, typ).toBe(401);
+    }
   });
 
   test.each([
     ["TARGETING_MCP_OAUTH_ISSUER", "http://issuer.example"],
+    ["TARGETING_MCP_OAUTH_ISSUER", "https://issuer.example/a b"],
     ["TARGETING_MCP_OAUTH_JWKS_URL", "http://issuer.example/keys"],
     ["TARGETING_MCP_OAUTH_JWKS_URL", "http://127.0.0.1.issuer.example/keys"],
   ])("%s in clear text on another machine is refused: %s", async (variable, value) => {

@@ -238,7 +238,6 @@ describe("the page is not the model's", () => {
     const link = await session.browser.address();
     const { origin, host } = new URL(link);
     expect((await redeem(link, { origin: "http://evil.example" })).status).toBe(403);
-    expect((await fetch(`${origin}/`)).status).toBe(403);
     expect((await fetch(`${origin}/page/stream`)).status).toBe(401);
     const person = await personAt(link);
     const run = await person.waiting();
@@ -247,11 +246,15 @@ describe("the page is not the model's", () => {
     expect(guessed.status).toBe(403);
     expect(await guessed.text()).toContain("was used before, or is more than two minutes old");
     expect((await person.press(run.runId, "approve", { origin: "http://evil.example" })).status).toBe(403);
-    expect((await person.press(run.runId, "approve", { "x-page-token": "guessed" })).status).toBe(403);
-    expect((await person.press(run.runId, "approve", { cookie: "guessed=1" })).status).toBe(401);
+    for (const token of ["", "guessed", `${person.session}A`]) {
+      expect((await person.press(run.runId, "approve", { "x-page-token": token })).status).toBe(401);
+    }
+    const asCookies = { "x-page-token": "", cookie: `session=${person.session}; X-Page-Token=${person.session}` };
+    expect((await person.press(run.runId, "approve", asCookies)).status).toBe(401);
     expect((await person.press("01ARZ3NDEKTSV4RRFFQ69G5FAV", "approve")).status).toBe(404);
-    const page = await fetch(`${origin}/`, { headers: { cookie: person.cookie } });
+    const page = await fetch(`${origin}/`);
     expect(page.status).toBe(200);
+    expect(await page.clone().text()).not.toContain("Sports fans");
     expect(page.headers.get("content-security-policy")).toBe(
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
         "frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
@@ -259,7 +262,7 @@ describe("the page is not the model's", () => {
     await person.press(run.runId, "approve");
     const answers = JSON.stringify([await answer, await session.client.callTool("get_run", { runId: run.runId })]);
     const told = answers + writtenIn(session.environment.TARGETING_MCP_STATE_DIR ?? "", () => "").written();
-    const secrets = [host, new URL(link).pathname.slice(6), person.cookie.split("=")[1] ?? "", await person.token()];
+    const secrets = [host, new URL(link).pathname.slice(6), person.session];
     for (const secret of secrets) {
       expect(secret.length).toBeGreaterThan(5);
       expect(told).not.toContain(secret);

@@ -231,26 +231,40 @@ describe("the page over HTTP lets in", () => {
     expect((await fetch(`${origin}/nowhere`)).status).toBe(404);
   });
 
-  test("with a cookie of this page, until the entry leaves the access file", async () => {
+  test("with the token of a session, until the entry leaves the access file", async () => {
     const server = await startApproved([AGENT, BOSS]);
     const { origin, accessFile } = server;
-    const answer = await postLogin(origin, TOKENS.boss);
-    const port = new URL(origin).port;
-    expect(answer.headers.get("set-cookie")).toMatch(
-      new RegExp(`^targeting-page-${port}=[\\w.-]+; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200$`),
-    );
     const boss = await loggedIn(origin, "boss");
     const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     expect((await boss.press(unknown, "approve")).status).toBe(404);
     expect((await boss.press(unknown, "approve", { origin: "http://evil.example" })).status).toBe(403);
-    expect((await boss.press(unknown, "approve", { "x-page-token": "guessed" })).status).toBe(403);
-    expect((await boss.press(unknown, "approve", { cookie: "guessed=1" })).status).toBe(401);
+    expect((await boss.press(unknown, "approve", { "x-page-token": "guessed" })).status).toBe(401);
+    const asCookie = { "x-page-token": "", cookie: `session=${boss.session}` };
+    expect((await boss.press(unknown, "approve", asCookie)).status).toBe(401);
     writeAccess(accessFile, [AGENT, { ...BOSS, token: "boss-token-that-is-new-0123" }]);
     expect((await boss.press(unknown, "approve")).status).toBe(401);
     await expect.poll(boss.isOver).toBe(true);
     expect((await postLogin(origin, TOKENS.boss)).status).toBe(401);
     writeAccess(accessFile, [AGENT, BOSS]);
     expect((await boss.press(unknown, "approve")).status).toBe(404);
+  });
+
+  test("until they log out, in this session alone", async () => {
+    const { origin } = await startApproved([AGENT, BOSS]);
+    const [here, there] = [await loggedIn(origin, "boss"), await loggedIn(origin, "boss")];
+    const logOut = (headers: Readonly<Record<string, string>>) =>
+      fetch(`${origin}/page/logout`, {
+        method: "POST",
+        headers: { "content-type": "application/json", origin, ...here.headers, ...headers },
+      });
+    expect((await logOut({ origin: "http://evil.example" })).status).toBe(403);
+    expect((await logOut({ "x-page-token": "" })).status).toBe(401);
+    expect((await logOut({})).status).toBe(200);
+    await expect.poll(here.isOver).toBe(true);
+    const read = (headers: Readonly<Record<string, string>>) => fetch(`${origin}/page/runs/none`, { headers });
+    expect((await read(here.headers)).status).toBe(401);
+    expect((await read(there.headers)).status).toBe(404);
+    expect((await logOut({})).status).toBe(401);
   });
 
   test("nobody where the page is off", async () => {
@@ -310,7 +324,7 @@ test("without callers who say who they are the page opens in the browser of this
   const browser = browserOfTest();
   const server = await startHttp({ ...browser.env, TARGETING_MCP_MODE: "sandbox" });
   const { origin } = new URL(server.url);
-  expect((await fetch(`${origin}/`)).status).toBe(403);
+  expect((await fetch(`${origin}/page/stream`)).status).toBe(401);
   const { ask } = await deletion(await HTTP_CLIENTS["2026 client, modern"]({ url: server.url }));
   const answer = ask();
   const link = await browser.address();

@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import * as z from "zod";
+import { startHttp } from "../support/http-server.ts";
 import { startLoginIssuer } from "../support/login-issuer.ts";
 import { clientOf, startApproved } from "../support/page-http.ts";
 import { personWith } from "../support/page-person.ts";
@@ -9,7 +11,28 @@ import { checkedReport } from "../support/writing.ts";
 const CLIENT = "page-client";
 const SECRET = "the-secret-of-the-client";
 
-/** A server at which people log in through an issuer, and how a browser walks through that. */
+const begun = z.object({ location: z.string(), login: z.string() });
+
+/** How the page's script talks to a server, and how a browser walks through the issuer. */
+function browserAt(origin: string) {
+  const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(origin + path, {
+      method: "POST",
+      headers: { "content-type": "application/json", origin, ...headers },
+      body: JSON.stringify(body),
+    });
+  /** To the issuer and back: the query of the callback, and what the login began with. */
+  const walk = async () => {
+    const answer = await post("/login/issuer");
+    expect(answer.status).toBe(200);
+    const { location, login } = begun.parse(await answer.json());
+    const there = await fetch(location, { redirect: "manual" });
+    return { query: new URL(there.headers.get("location") ?? "").search.slice(1), login };
+  };
+  return { post, walk, comeBack: async () => post("/callback", await walk()) };
+}
+
+/** A server at which people log in through an issuer. */
 async function start(more: Partial<Parameters<typeof startLoginIssuer>[0]> = {}, env: Record<string, string> = {}) {
   const issuer = await startLoginIssuer({ clientId: CLIENT, ...more });
   const server = await startApproved([{ name: "agent", project: "shop" }], {
@@ -22,27 +45,17 @@ async function start(more: Partial<Parameters<typeof startLoginIssuer>[0]> = {},
       ...env,
     },
   });
-  const go = (url: string, cookie = "") => fetch(url, { redirect: "manual", headers: { cookie } });
-  /** To the issuer and back: the address of the callback, and the cookie that belongs to it. */
-  const walk = async () => {
-    const begun = await go(`${server.origin}/login/issuer`);
-    expect(begun.status).toBe(303);
-    const set = begun.headers.get("set-cookie") ?? "";
-    expect(set).toMatch(/^targeting-login-\d+=[\w.-]+; Path=\/callback; HttpOnly; SameSite=Lax; Max-Age=600$/);
-    const there = await go(begun.headers.get("location") ?? "");
-    return { back: there.headers.get("location") ?? "", cookie: set.split(";")[0] ?? "" };
-  };
-  return { server, issuer, go, walk };
+  return { server, issuer, ...browserAt(server.origin) };
 }
 
 test.for([undefined, SECRET])(
   "a person logs in through the issuer and approves for the project of their claim, secret %s",
   async (secret) => {
-    const { server, issuer, go, walk } = await start({ claims: { project: "shop" }, ...(secret && { secret }) });
+    const { server, issuer, post, walk } = await start({ claims: { project: "shop" }, ...(secret && { secret }) });
     const client = await clientOf(server.url, "agent");
     const made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Sports fans" }] }));
     const answer = client.callTool("delete_targeting", { ids: [made.results[0]?._id ?? ""] });
-    const { back, cookie } = await walk();
+    const back = await walk();
     expect(Object.fromEntries(issuer.asked[0] ?? [])).toMatchObject({
       response_type: "code",
       scope: "openid targeting:approve",
@@ -50,12 +63,15 @@ test.for([undefined, SECRET])(
       code_challenge_method: "S256",
       client_id: CLIENT,
     });
-    const came = await go(back, cookie);
+    // The issuer leads to a page that holds nothing and asks for nothing: its script sends the query.
+    const asked = issuer.received.length;
+    const page = await fetch(`${server.origin}/callback?${back.query}`);
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain("/page/page.js");
+    expect(issuer.received).toHaveLength(asked);
+    const came = await post("/callback", back);
     expect(came.status, server.stderr()).toBe(200);
-    expect(await came.text()).toContain("/page/page.js");
-    const session = came.headers.getSetCookie().find((one) => one.startsWith("targeting-page-"));
-    expect(session).toContain("HttpOnly; SameSite=Strict");
-    const ann = await personWith(server.origin, new Response(null, { headers: { "set-cookie": session ?? "" } }));
+    const ann = await personWith(server.origin, came);
     const { runId } = await ann.waiting();
     expect((await ann.press(runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({
@@ -65,31 +81,105 @@ test.for([undefined, SECRET])(
     const audit = await readFile(join(server.stateDir, "audit.ndjson"), "utf8");
     const line = audit.split("\n").find((one) => one.includes('"decision"')) ?? "{}";
     expect(JSON.parse(line)).toMatchObject({ where: "page", who: `${issuer.url} ann`, caller: "token:agent", runId });
-    // The code, the state and the cookie were good once.
-    expect((await go(back, cookie)).status).toBe(502);
-    for (const hidden of ["an-access-token-of-the-login", "of-the-login", SECRET, session?.split(/[=;]/)[1] ?? "?"]) {
+    // What the login began with was good once.
+    const again = issuer.received.length;
+    expect((await post("/callback", back)).status).toBe(403);
+    expect(issuer.received).toHaveLength(again);
+    for (const hidden of ["an-access-token-of-the-login", "of-the-login", SECRET, ann.session, back.login]) {
       expect(server.stderr()).not.toContain(hidden);
     }
   },
 );
 
-test("a login that another browser began, a wrong state, a refusal and a lacking scope or project let nobody in", async () => {
-  const { go, walk } = await start({ claims: { project: "shop" } });
-  const { back, cookie } = await walk();
-  expect((await go(back)).status).toBe(403);
-  expect((await go(back.replace(/state=[^&]*/, "state=guessed"), cookie)).status).not.toBe(200);
+test("a login that another tab began, a wrong state, a refusal and a lacking scope or project let nobody in", async () => {
+  const { post, walk } = await start({ claims: { project: "shop" } });
+  const { query, login } = await walk();
+  expect((await post("/callback", { query, login: "" })).status).toBe(403);
+  expect((await post("/callback", { query: query.replace(/state=[^&]*/, "state=guessed"), login })).status).toBe(403);
+  expect((await post("/callback", { query, login: (await walk()).login })).status).toBe(403);
   for (const more of [
     { claims: { project: "shop" }, scope: "openid" },
     { claims: { project: "unknown" } },
+    { claims: { project: "" } },
+    { claims: { project: "*" } },
+    { claims: { project: "\n" } },
+    { claims: { project: null } },
+    { claims: { project: ["shop"] } },
     { claims: {} },
     { claims: { project: "shop", aud: "another-client" } },
     { claims: { project: "shop" }, error: "access_denied" },
   ]) {
     const other = await start(more);
-    const on = await other.walk();
-    const came = await other.go(on.back, on.cookie);
+    const came = await other.comeBack();
     expect(came.status, JSON.stringify(more)).toBeGreaterThanOrEqual(400);
-    expect(came.headers.getSetCookie().join()).not.toContain("targeting-page-");
-    expect(await came.text()).toContain('name="login"');
+    expect(await came.json(), JSON.stringify(more)).toEqual({ message: expect.any(String) });
   }
+});
+
+test("what has no valid login costs the issuer nothing, and its metadata is read once", async () => {
+  const { server, issuer, post, walk } = await start({ claims: { project: "shop" } });
+  const { query } = await walk();
+  const junk = [
+    { query, login: "" },
+    { query, login: "guessed" },
+    { query, login: "A".repeat(300) },
+    { query: "", login: "" },
+    { query: "code=junk&state=junk", login: (await walk()).login },
+    { query: "", login: (await walk()).login },
+  ];
+  const before = issuer.received.length;
+  for (const path of ["/login/issuer", "/callback", "/callback?code=junk&state=junk"]) {
+    expect((await fetch(server.origin + path, { redirect: "manual" })).status).toBe(200);
+  }
+  for (const one of junk) expect((await post("/callback", one)).status, JSON.stringify(one)).toBe(403);
+  expect((await post("/callback", { query }, { origin: "http://127.0.0.1:1" })).status).toBe(403);
+  expect((await post("/callback", { query })).status).toBe(400);
+  expect((await post("/login/issuer", {}, { origin: "http://127.0.0.1:1" })).status).toBe(403);
+  for (let times = 0; times < 50; times += 1) expect((await post("/login/issuer")).status).toBe(200);
+  expect(issuer.received).toHaveLength(before);
+  expect(issuer.count("/.well-known/openid-configuration")).toBe(1);
+});
+
+test("of many who come back with a code that nobody gave, few reach the issuer", async () => {
+  const { issuer, post } = await start({ claims: { project: "shop" }, secret: SECRET });
+  const logins = Array.from({ length: 100 }, async () => {
+    const { location, login } = begun.parse(await (await post("/login/issuer")).json());
+    return { query: `code=junk&state=${new URL(location).searchParams.get("state")}`, login };
+  });
+  const came = await Promise.all((await Promise.all(logins)).map((one) => post("/callback", one)));
+  const refused = came.filter(({ status }) => status === 503);
+  expect(refused.length).toBeGreaterThanOrEqual(40);
+  expect(refused[0]?.headers.get("retry-after")).toBe("60");
+  expect(issuer.count("/token")).toBe(came.length - refused.length);
+});
+
+test("a session ends when the issuer, the client or the claim of the settings is another one", async () => {
+  const { server, comeBack } = await start({ claims: { project: "shop", group: "shop" } });
+  const other = await startLoginIssuer({ clientId: CLIENT });
+  const { session } = await personWith(server.origin, await comeBack());
+  const headers = { "x-page-token": session };
+  const statusAt = async (env: Readonly<Record<string, string>>) => {
+    const { url } = await startHttp({ ...server.environment, ...env });
+    return (await fetch(new URL("/page/runs/none", url), { headers })).status;
+  };
+  expect(await statusAt({})).toBe(404);
+  for (const changed of [
+    { TARGETING_MCP_OAUTH_ISSUER: other.url },
+    { TARGETING_MCP_OAUTH_CLIENT_ID: "another-client" },
+    { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "group" },
+    { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "" },
+    { TARGETING_MCP_OAUTH_CLIENT_ID: "" },
+  ]) {
+    expect(await statusAt(changed), JSON.stringify(changed)).toBe(401);
+  }
+});
+
+test("whoever logs out is out at once, and what the issuer gave is taken back", async () => {
+  const { server, issuer, post, comeBack } = await start({ claims: { project: "shop" }, refreshes: true });
+  const ann = await personWith(server.origin, await comeBack());
+  expect((await post("/page/logout", {}, ann.headers)).status).toBe(200);
+  await expect.poll(ann.isOver).toBe(true);
+  expect((await post("/page/renew", {}, ann.headers)).status).toBe(401);
+  expect((await ann.press("01ARZ3NDEKTSV4RRFFQ69G5FAV", "approve")).status).toBe(401);
+  expect(issuer.count("/revoke")).toBe(1);
 });

@@ -22,7 +22,7 @@ const detail = z.looseObject({
 type Person = Awaited<ReturnType<typeof personAt>>;
 
 async function detailOf(person: Person, runId: string) {
-  const answer = await fetch(`${person.origin}/page/runs/${runId}`, { headers: { cookie: person.cookie } });
+  const answer = await fetch(`${person.origin}/page/runs/${runId}`, { headers: person.headers });
   return detail.parse(await answer.json());
 }
 
@@ -36,7 +36,7 @@ async function waitingAfter(person: Person, before: string) {
 }
 
 async function download(person: Person, runId: string, file: string) {
-  const answer = await fetch(`${person.origin}/page/runs/${runId}/${file}`, { headers: { cookie: person.cookie } });
+  const answer = await fetch(`${person.origin}/page/runs/${runId}/${file}`, { headers: person.headers });
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 

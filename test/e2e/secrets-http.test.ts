@@ -55,7 +55,7 @@ async function start({ url, env = {} }: Api) {
     async look(person: Awaited<ReturnType<typeof loggedIn>>, runIds: readonly string[]): Promise<void> {
       const parts = ["", "/results", "/removed", "/rejects", "/plan"];
       const ofRuns = runIds.flatMap((runId) => parts.map((part) => `/page/runs/${runId}${part}`));
-      for (const path of ["/", "/page/page.js", ...ofRuns]) page.push(await text(path, { cookie: person.cookie }));
+      for (const path of ["/", "/page/page.js", ...ofRuns]) page.push(await text(path, person.headers));
       page.push(...person.seen.filter(({ kind }) => kind !== "hello").map((message) => JSON.stringify(message)));
     },
     /** Everything that was said, but what was told to clients: the page, the log, the files, figures and the webhook. */
@@ -127,8 +127,7 @@ test.for([
     for (const part of ["results", "removed"]) await shows.read(`targeting://runs/${run.runId}/${part}`);
     await expect.poll(async () => (await server.said()).hook).toContain(run.runId);
     const places = { ...(await server.said()), answers: withoutDecisions([...shows.told, ...plain.told]) };
-    const ofPage = { cookie: boss.cookie.split("=")[1] ?? "", page: await boss.token() };
-    expect(found(places, { ...GIVEN, view: secret, ...ofPage })).toEqual([]);
+    expect(found(places, { ...GIVEN, view: secret, session: boss.session })).toEqual([]);
     // The search looks where these runs are told.
     for (const [place, text] of Object.entries(places)) if (TELLS_RUNS.has(place)) expect(text).toContain(run.runId);
   },

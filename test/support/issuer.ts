@@ -25,9 +25,14 @@ export async function startIssuer() {
     isAway = is;
   };
   /** An access token that is valid, but for what is given otherwise. */
-  const token = (claims: Record<string, unknown>, by: "issuer" | "stranger" = "issuer", kid = "one") =>
+  const token = (
+    claims: Record<string, unknown>,
+    by: "issuer" | "stranger" = "issuer",
+    kid = "one",
+    header: Readonly<Record<string, unknown>> = {},
+  ) =>
     new SignJWT({ iss: url, sub: "alice", exp: now() + 300, ...claims })
-      .setProtectedHeader({ alg: ALGORITHM, kid })
+      .setProtectedHeader({ alg: ALGORITHM, kid, ...header })
       .sign(by === "issuer" ? pair.privateKey : stranger.privateKey);
   return { url, token, now, away, received };
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { startStub } from "./stub-server.ts";
 
@@ -14,13 +14,15 @@ interface LoginIssuer {
   readonly scope?: string;
   /** In place of a code. */
   readonly error?: string;
+  /** Whether it gives refresh tokens, each of which works once (RFC 9700, 4.14.2). */
+  readonly refreshes?: boolean;
 }
 
 /**
  * Starts an authorization server that lets each person in: authorization code with PKCE (RFC 7636), each code once, ID tokens
  * of OpenID Connect. It ends with the test.
  */
-export async function startLoginIssuer({ clientId, secret, claims = {}, scope, error }: LoginIssuer) {
+export async function startLoginIssuer({ clientId, secret, claims = {}, scope, error, refreshes }: LoginIssuer) {
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM);
   const jwk = { ...(await exportJWK(publicKey)), kid: "one", alg: ALGORITHM, use: "sig" };
   const codes = new Map<string, URLSearchParams>();
@@ -28,7 +30,11 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
   const { url, received } = await startStub((request) => {
     const { pathname, searchParams } = new URL(request.url, "http://issuer");
     if (pathname === "/.well-known/openid-configuration") {
-      const endpoints = { authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` };
+      const endpoints = {
+        authorization_endpoint: `${url}/authorize`,
+        token_endpoint: `${url}/token`,
+        revocation_endpoint: `${url}/revoke`,
+      };
       return { status: 200, json: { issuer: url, jwks_uri: `${url}/keys`, ...endpoints } };
     }
     if (pathname === "/keys") return { status: 200, json: { keys: [jwk] } };
@@ -41,6 +47,10 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
       back.searchParams.set(error === undefined ? "code" : "error", error ?? code);
       return { status: 302, text: "", headers: { location: back.href } };
     }
+    if (pathname === "/revoke") {
+      refreshTokens.delete(new URLSearchParams(request.body).get("token") ?? "");
+      return { status: 200, json: {} };
+    }
     if (pathname !== "/token" || request.method !== "POST") return { status: 404, json: {} };
     return (response) => {
       tokenAnswer(request.body, request.headers.authorization).then(({ status, json }) => {
@@ -48,8 +58,20 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
       }, response.destroy.bind(response));
     };
   });
+  const refreshTokens = new Map<string, { readonly nonce: string }>();
+  let isAway = false;
+  let rights: { readonly scope?: string; readonly claims?: Readonly<Record<string, unknown>> } = {
+    claims,
+    ...(scope !== undefined && { scope }),
+  };
   const tokenAnswer = async (text: string, authorization: string | undefined) => {
+    if (isAway) return { status: 503, json: {} };
     const body = new URLSearchParams(text);
+    if (body.get("grant_type") === "refresh_token") {
+      const known = refreshTokens.get(body.get("refresh_token") ?? "");
+      refreshTokens.delete(body.get("refresh_token") ?? "");
+      return known === undefined ? { status: 400, json: { error: "invalid_grant" } } : tokensOf(known.nonce);
+    }
     const code = body.get("code") ?? "";
     const of = codes.get(code);
     codes.delete(code);
@@ -62,13 +84,35 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
     const isRight =
       isClient && of?.get("code_challenge") === challenge && of.get("redirect_uri") === body.get("redirect_uri");
     if (!isRight) return { status: 400, json: { error: "invalid_grant" } };
+    return tokensOf(of.get("nonce") ?? "");
+  };
+  const tokensOf = async (nonce: string) => {
     const now = Math.floor(Date.now() / 1000);
-    const about = { iss: url, sub: "ann", aud: clientId, iat: now, exp: now + 300, nonce: of.get("nonce") ?? "" };
-    const id_token = await new SignJWT({ ...about, ...claims })
+    const about = { iss: url, sub: "ann", aud: clientId, iat: now, exp: now + 300, nonce };
+    const id_token = await new SignJWT({ ...about, ...rights.claims })
       .setProtectedHeader({ alg: ALGORITHM, kid: "one" })
       .sign(privateKey);
+    const refresh_token = `a-refresh-token-of-the-login-${randomUUID()}`;
+    if (refreshes) refreshTokens.set(refresh_token, { nonce });
     const json = { access_token: "an-access-token-of-the-login", token_type: "bearer", id_token };
-    return { status: 200, json: { ...json, ...(scope !== undefined && { scope }) } };
+    const more = { ...(refreshes && { refresh_token }), ...(rights.scope !== undefined && { scope: rights.scope }) };
+    return { status: 200, json: { ...json, ...more } };
   };
-  return { url, received, asked };
+  return {
+    url,
+    received,
+    asked,
+    /** How many requests of a path it has had. */
+    count: (path: string) => received.filter((request) => request.url.split("?")[0] === path).length,
+    /** What its tokens say of the person from now on. */
+    becomes(now: typeof rights): void {
+      rights = now;
+    },
+    /** Ends what it has given. */
+    endsAll: (): void => refreshTokens.clear(),
+    /** Whether it gives tokens to nobody now. */
+    away(is: boolean): void {
+      isAway = is;
+    },
+  };
 }

@@ -26,7 +26,6 @@ const row = z.looseObject({
 const messages = z.array(
   z.looseObject({
     kind: z.string(),
-    token: z.string().optional(),
     text: z.string().optional(),
     runs: z.array(row).optional(),
   }),
@@ -55,6 +54,13 @@ export function browserOfTest() {
   };
 }
 
+const opened = z.object({ session: z.string() });
+
+/** The token of the session that an answer opened. */
+export async function sessionOf(answer: Response): Promise<string> {
+  return opened.parse(await answer.json()).session;
+}
+
 /** Redeems a link as the page's script does. */
 export function redeem(link: string, headers: Record<string, string> = {}): Promise<Response> {
   const { origin, pathname } = new URL(link);
@@ -74,11 +80,13 @@ export async function personAt(link: string) {
 
 /** The same with the session that an answer opened. */
 export async function personWith(origin: string, answer: Response) {
-  const cookie = (answer.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+  expect(answer.headers.getSetCookie()).toEqual([]);
+  const session = await sessionOf(answer);
+  const headers = { "x-page-token": session } as const;
   const leaving = new AbortController();
   onTestFinished(() => leaving.abort());
   const seen: z.output<typeof messages> = [];
-  const stream = await fetch(`${origin}/page/stream`, { headers: { cookie }, signal: leaving.signal });
+  const stream = await fetch(`${origin}/page/stream`, { headers, signal: leaving.signal });
   expect(stream.status).toBe(200);
   let isOver = false;
   follow(stream, seen)
@@ -86,14 +94,11 @@ export async function personWith(origin: string, answer: Response) {
     .finally(() => {
       isOver = true;
     });
-  const token = async (): Promise<string> => {
-    await expect.poll(() => seen.some(({ kind }) => kind === "hello")).toBe(true);
-    return seen.find(({ kind }) => kind === "hello")?.token ?? "";
-  };
   return {
     origin,
-    cookie,
-    token,
+    session,
+    /** With which the page sends each of its requests. */
+    headers,
     seen,
     isOver: () => isOver,
     leave: () => leaving.abort(),
@@ -109,10 +114,10 @@ export async function personWith(origin: string, answer: Response) {
       return run;
     },
     /** Presses a button. */
-    async press(runId: string, action: string, headers: Record<string, string> = {}): Promise<Response> {
+    press(runId: string, action: string, more: Record<string, string> = {}): Promise<Response> {
       return fetch(`${origin}/page/runs/${runId}/${action}`, {
         method: "POST",
-        headers: { "content-type": "application/json", origin, cookie, "x-page-token": await token(), ...headers },
+        headers: { "content-type": "application/json", origin, ...headers, ...more },
         body: "{}",
       });
     },

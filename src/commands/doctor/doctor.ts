@@ -17,6 +17,7 @@ import { inputOf, isOn, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
 import { exposures } from "./exposures.ts";
+import { checkIssuer } from "./issuer.ts";
 import { type Check, checkFolders, checkNode, note, ok, problem } from "./machine.ts";
 import { checkStore } from "./store.ts";
 import { type Diagnosis, diagnosisText, type SettingShown, type UnfinishedRun } from "./words.ts";
@@ -58,6 +59,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...ofStore,
       ...exposures(settings, input),
       ...checkApprovers(usable, input),
+      ...(await checkIssuer(settings)),
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];

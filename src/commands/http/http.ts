@@ -103,7 +103,7 @@ async function serverOf(
   const { auth, metadata } = authOf(
     settings,
     { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys },
-    publicUrl,
+    { publicUrl, log },
   );
   const tools = await allTools();
   const asks = asksWho(auth);
@@ -143,13 +143,19 @@ function warn(log: Log, settings: Settings, input: SettingsInput): void {
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
-function authOf({ http: { oauth }, proxies }: Settings, known: AuthOptions, publicUrl: string) {
+function authOf(
+  { http: { oauth }, proxies }: Settings,
+  known: AuthOptions,
+  { publicUrl, log }: { readonly publicUrl: string; readonly log: Log },
+) {
   if (oauth === undefined) return { auth: known, metadata: new Map<string, unknown>() };
   const { issuer, audience = publicUrl, jwksUrl, projectClaim } = oauth;
   const resource = protectedResource(publicUrl, issuer);
   const auth: AuthOptions = {
     ...known,
-    jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim, proxies }),
+    jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim, proxies }, (reason) =>
+      log.warn("the keys of the authorization server cannot be read", { reason }),
+    ),
     resourceMetadataUrl: resource.url,
   };
   return { auth, metadata: resource.metadata };

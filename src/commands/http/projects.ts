@@ -137,6 +137,8 @@ function isBusy({ requests, project: { services } }: Kept): boolean {
 }
 
 /** The name under which a pair of keys is kept: a digest, which does not reveal the keys. */
-function digestOf({ targetingApiKey = "", eventAppKey = "" }: ProjectKeys): string {
-  return createHash("sha256").update(`${targetingApiKey}\n${eventAppKey}`).digest("base64url");
+function digestOf({ targetingApiKey, eventAppKey }: ProjectKeys): string {
+  return createHash("sha256")
+    .update(JSON.stringify([targetingApiKey, eventAppKey]))
+    .digest("base64url");
 }

@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
+import * as z from "zod";
 import { PATHS } from "../../page/paths.ts";
-import { answerRuns, type StreamWatch } from "../../page/runs/runs-page.ts";
+import { answerRuns, endingWith, type StreamWatch } from "../../page/runs/runs-page.ts";
 import type { Shown } from "../../page/runs/seen.ts";
 import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
-import { pageAsset, pageFile } from "../../page/serve/assets.ts";
+import { pageAsset, pageDocument } from "../../page/serve/assets.ts";
 import { bodyOf, isSame, refusedPost } from "../../page/serve/guard.ts";
 import { pageSessions } from "../../page/serve/sessions.ts";
+import type { LoginWays, OpenedSession } from "../../page/wire.ts";
 
 /** The page of this machine's user, which links open. */
 export interface LinkedPage {
@@ -22,7 +24,7 @@ export interface LinkedPage {
 }
 
 const USED = "This link was used before, or is more than two minutes old. The next run that waits opens a new one.";
-const NO_SESSION = "This page is opened by the server itself, with a link that works once.";
+const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
 const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
 
 /** The page at an address of loopback, which says what it is `about`; its streams end with `signal`. */
@@ -61,7 +63,7 @@ export function linkedPage(
         const timer = setTimeout(() => over(false), ms).unref();
         comers.add(came);
       }),
-    serve: router(shown, { ...{ links, watch, about, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
+    serve: router(shown, { ...{ links, watch, about }, triedAgain: () => (notice = TRIED_AGAIN) }),
   };
 }
 
@@ -70,20 +72,20 @@ interface Parts {
   readonly links: ReturnType<typeof oneTimeLinks>;
   readonly watch: StreamWatch;
   readonly about: string;
-  readonly address: string;
   readonly triedAgain: () => void;
 }
 
-function router(shown: Shown, { links, watch, about, address, triedAgain }: Parts): LinkedPage["serve"] {
-  const sessions = pageSessions({ cookieName: `targeting-page-${new URL(address).port}` });
+function router(shown: Shown, { links, watch, about, triedAgain }: Parts): LinkedPage["serve"] {
+  const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
   const redeem = async (request: Request): Promise<Response> => {
-    const code = await postedText(request, "code");
-    if (code instanceof Response) return code;
-    const use = links.use(code);
+    const posted = await postedTexts(request, ["code"]);
+    if (posted instanceof Response) return posted;
+    const use = links.use(posted.code);
     if (use === "used") triedAgain();
     if (use !== "fresh") return refusalAnswer(403, USED);
-    return dataAnswer({}, 200, { "Set-Cookie": sessions.open(who) });
+    const opened: OpenedSession = { session: sessions.open(who) };
+    return dataAnswer(opened);
   };
   return async (request) => {
     const { pathname } = new URL(request.url);
@@ -91,25 +93,28 @@ function router(shown: Shown, { links, watch, about, address, triedAgain }: Part
     const isRead = request.method === "GET" || isHead;
     const asset = isRead ? await pageAsset(pathname) : undefined;
     if (asset !== undefined) return asset;
-    if (isRead && pathname.startsWith(PATHS.open)) return pageFile("page", { isHead });
+    if (isRead && (pathname === PATHS.page || pathname.startsWith(PATHS.open))) {
+      return pageDocument({ login: NO_SESSION }, { isHead });
+    }
     if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
     const session = sessions.of(request);
-    if (isRead && pathname === PATHS.page) {
-      return pageFile("page", { isHead, ...(!session && { status: 403, login: { message: NO_SESSION } }) });
-    }
-    if (session === undefined) return refusalAnswer(401, NO_SESSION);
-    return answerRuns(request, { ...session, shown }, { about, returns: false }, watch);
+    if (session === undefined) return dataAnswer(NO_SESSION, 401);
+    const isIn = () => sessions.of(request) !== undefined;
+    return answerRuns(request, { who: session.person, shown }, { about, returns: false }, endingWith(isIn, watch));
   };
 }
 
-/** A text that the page has posted under a name, "" where there is none; a refusal where the page did not send it. */
-export async function postedText(request: Request, name: string): Promise<string | Response> {
+/** The texts that the page has posted under these names; a refusal where the page did not send them. */
+export async function postedTexts<Name extends string>(
+  request: Request,
+  names: readonly Name[],
+): Promise<Record<Name, string> | Response> {
   const refused = refusedPost(request);
   if (refused !== undefined) return refused;
   const body = await bodyOf(request);
   if (body instanceof Response) return body;
-  const fields = new Map<string, unknown>(Object.entries(body.data ?? {}));
-  return fields.has(name) ? String(fields.get(name)) : "";
+  const posted = z.record(z.enum(names), z.string()).safeParse(body.data);
+  return posted.success ? posted.data : refusalAnswer(400, `the page sends ${names.join(" and ")}`);
 }
 
 const LINK_MS = 120_000;

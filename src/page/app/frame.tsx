@@ -2,6 +2,7 @@ import { useEffect } from "preact/hooks";
 import type { ViewName } from "../wire.ts";
 import { announced } from "./announce.ts";
 import { Login } from "./login.tsx";
+import { logOut } from "./requests.ts";
 import { route, VIEW_TITLES } from "./route.ts";
 import { hello, link, notice, outcome, waitingRuns } from "./state.ts";
 import { Approvals } from "./views/approvals.tsx";
@@ -36,6 +37,11 @@ export function Frame() {
           {hello.value?.about}
           {hello.value?.readOnly && ", read-only"}
         </span>
+        {hello.value?.logsOut && (
+          <button type="button" onClick={logOut}>
+            Log out
+          </button>
+        )}
       </header>
       <LiveRegion />
       <main>{View === undefined ? <h1>{link.value.is === "ended" ? "Ended" : "Connecting…"}</h1> : <View />}</main>

@@ -1,25 +1,39 @@
 import { render } from "preact";
 import { PATHS } from "../paths.ts";
+import type { LoginWays, OpenedSession } from "../wire.ts";
 import { Frame } from "./frame.tsx";
 import { startView } from "./host/run-view.tsx";
 import { send } from "./requests.ts";
+import { keepSession, sessionToken, takeLogin, written } from "./session.ts";
 import { link } from "./state.ts";
 import { follow } from "./stream.ts";
 
-const { pathname } = location;
-const login = document.querySelector<HTMLMetaElement>("meta[name=login]")?.content;
+const { pathname, search } = location;
 // The same script shows a run within a host (MCP Apps): the document that the host is given says so.
 const isView = "view" in document.documentElement.dataset;
 if (!isView) render(<Frame />, document.body);
 if (isView) await startView();
-else if (pathname.startsWith(PATHS.open)) await redeem(pathname.slice(PATHS.open.length));
-else if (login !== undefined) link.value = { is: "refused", ways: JSON.parse(decodeURIComponent(login)) };
-else if (pathname === PATHS.callback) location.replace(PATHS.page);
-else await follow();
+else if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
+else if (pathname === PATHS.callback) await openWith(PATHS.callback, { query: search.slice(1), login: takeLogin() });
+else await start();
 
-/** Turns the code of a link, which works once, into a session, and goes on to the page. */
-async function redeem(code: string): Promise<void> {
-  const answer = await send<unknown>(PATHS.redeem, { code });
-  if ("message" in answer) link.value = { is: "refused", ways: { message: answer.message } };
-  else location.replace(PATHS.page);
+/** Opens a session with what brought the person here, which works once and so leaves the address. */
+async function openWith(path: string, brought: unknown): Promise<void> {
+  const answer = await send<OpenedSession>(path, brought);
+  history.replaceState(null, "", PATHS.page);
+  if ("message" in answer) {
+    link.value = { is: "refused", ways: { ...written<LoginWays>("login"), message: answer.message } };
+    return;
+  }
+  keepSession(answer.data.session);
+  await follow();
+}
+
+/** Goes on with the session of this tab, or with the one that a sandbox gives to each page that is loaded. */
+async function start(): Promise<void> {
+  const given = written<string>("session");
+  if (given !== undefined) keepSession(given);
+  const ways = written<LoginWays>("login");
+  if (sessionToken() === undefined && ways !== undefined) link.value = { is: "refused", ways };
+  else await follow();
 }

@@ -1,6 +1,8 @@
 import { batch } from "@preact/signals";
 import { PATHS } from "../paths.ts";
 import type { EventsMessage, LoginWays, Message, RunsMessage } from "../wire.ts";
+import { withSession } from "./requests.ts";
+import { keepSession, sessionToken, written } from "./session.ts";
 import { coverage, events, faults, hello, link, MOST_EVENTS, notice, runs, targetings, verdicts } from "./state.ts";
 
 const PAUSE_MS = 1000;
@@ -33,17 +35,23 @@ export async function follow(): Promise<void> {
 /** The answer of the stream, or undefined where the server cannot be reached. */
 async function opened(position: string | undefined): Promise<Response | undefined> {
   try {
-    return await fetch(PATHS.stream, { headers: position === undefined ? {} : { "Last-Event-ID": position } });
+    return await withSession(PATHS.stream, { headers: position === undefined ? {} : { "Last-Event-ID": position } });
   } catch (thrown) {
     if (thrown instanceof TypeError) return undefined;
     throw thrown;
   }
 }
 
-/** Whether a page without session gets a new one by loading the page again, as after a restart of a sandbox. */
+/** Whether a page whose session is over gets on by itself: by renewing it, or by a new one, as a sandbox gives it. */
 async function canComeBackIn(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
-  if (!ways.token && ways.issuer === undefined && (await fetch(PATHS.page)).ok) return true;
+  if (ways.renews && sessionToken() !== undefined) return true;
+  keepSession(undefined);
+  if (written("session") !== undefined) {
+    const page = await (await fetch(PATHS.page)).text();
+    keepSession(written("session", new DOMParser().parseFromString(page, "text/html")));
+    return true;
+  }
   link.value = { is: "refused", ways };
   return false;
 }

@@ -12,9 +12,10 @@ import { runUpdates } from "./updates.ts";
 export interface Viewer {
   readonly who: string;
   readonly shown: Shown;
-  /** The token of their session. */
-  readonly token: string;
 }
+
+/** What a page is told of its server. */
+type About = Pick<Hello, "about" | "returns" | "logsOut">;
 
 /** What the page is told of a session while its stream is open. */
 export interface StreamWatch {
@@ -26,18 +27,38 @@ export interface StreamWatch {
   readonly signal?: AbortSignal;
 }
 
+/** How often an open page is looked at for whether its session lasts, in milliseconds. */
+const LOOK_MS = 500;
+
+/** What a page is told, until its session is over: it is looked at while its stream is open. */
+export function endingWith(isIn: () => boolean, { opened, signal, ...watch }: Partial<StreamWatch>): StreamWatch {
+  const ending = new AbortController();
+  return {
+    ...watch,
+    opened() {
+      const closed = opened?.();
+      const timer = setInterval(() => isIn() || ending.abort(), LOOK_MS).unref();
+      return () => {
+        clearInterval(timer);
+        closed?.();
+      };
+    },
+    signal: signal === undefined ? ending.signal : AbortSignal.any([ending.signal, signal]),
+  };
+}
+
 /** Serves the data of runs, and the decisions on them, to a person with a session. */
 export async function answerRuns(
   request: Request,
   viewer: Viewer,
-  about: Pick<Hello, "about" | "returns">,
+  about: About,
   watch: StreamWatch,
 ): Promise<Response> {
   const { pathname, searchParams } = new URL(request.url);
   const { shown } = viewer;
   const [, runId, action] = new RegExp(`^${PATHS.runs}/([0-9A-Z]{26})(?:/([a-z]+))?$`).exec(pathname) ?? [];
   if (request.method === "POST") {
-    const refused = refusedPost(request, viewer);
+    const refused = refusedPost(request);
     if (refused !== undefined) return refused;
     const body = await bodyOf(request);
     if (body instanceof Response) return body;
@@ -47,7 +68,7 @@ export async function answerRuns(
   if (request.method !== "GET") return refusalAnswer(405, "The page is read by GET.");
   if (pathname === PATHS.stream) {
     const closed = watch.opened();
-    const first: readonly Message[] = [helloOf(viewer, about)];
+    const first: readonly Message[] = [helloOf(shown, about)];
     return eventStream(request, runUpdates(shown, watch.notice), { first, signal: watch.signal, ended: closed });
   }
   if (runId === undefined) return nothingHere();
@@ -60,9 +81,8 @@ export async function answerRuns(
   return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
 }
 
-function helloOf({ token, shown }: Viewer, about: Pick<Hello, "about" | "returns">): Hello {
-  const { readOnly } = shown.services;
-  return { kind: "hello", views: ["approvals", "runs"], token, ...about, ...(readOnly && { readOnly }) };
+function helloOf({ services: { readOnly } }: Shown, about: About): Hello {
+  return { kind: "hello", views: ["approvals", "runs"], ...about, ...(readOnly && { readOnly }) };
 }
 
 function nothingHere(): Response {

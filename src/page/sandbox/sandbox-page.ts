@@ -1,8 +1,9 @@
+import * as z from "zod";
 import { reset, resetSchema } from "../../sandbox/http/control-plane.ts";
 import type { World } from "../../sandbox/world.ts";
 import { PATHS } from "../paths.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
-import { pageAsset, pageFile } from "../serve/assets.ts";
+import { pageAsset, pageDocument } from "../serve/assets.ts";
 import { eventStream } from "../serve/event-stream.ts";
 import { bodyOf, refusedPost } from "../serve/guard.ts";
 import { pageSessions } from "../serve/sessions.ts";
@@ -19,34 +20,28 @@ const ROWS = 150;
  * before. Loading the page gives a session without a link, since nothing real is behind it.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
-  const sessions = pageSessions({ cookieName: `sandbox-page-${new URL(url).port}` });
+  const sessions = pageSessions({ person: z.literal("local") });
   const updates = sandboxUpdates(world);
-  const hello = (token: string): Hello => ({
+  const hello: Hello = {
     kind: "hello",
     views: ["events", "targetings", "faults"],
-    token,
     about: `sandbox ${url}`,
     returns: true,
-  });
+  };
   return async (request) => {
     const { method } = request;
     const address = new URL(request.url);
     const isRead = method === "GET" || method === "HEAD";
-    const session = sessions.of(request);
     if (address.pathname === PATHS.page) {
       if (!isRead) return notAllowed();
-      const headers = session === undefined ? { "Set-Cookie": sessions.open("local") } : {};
-      return pageFile("page", { headers, isHead: method === "HEAD" });
+      return pageDocument({ session: sessions.open("local") }, { isHead: method === "HEAD" });
     }
     const asset = isRead ? await pageAsset(address.pathname) : undefined;
     if (asset !== undefined) return asset;
-    if (session === undefined) return refusalAnswer(401, `open ${url}/ first`);
-    if (method === "POST") {
-      const refused = refusedPost(request, session);
-      return refused ?? change(world, address.pathname, request);
-    }
+    if (sessions.of(request) === undefined) return refusalAnswer(401, `open ${url}/ first`);
+    if (method === "POST") return refusedPost(request) ?? change(world, address.pathname, request);
     if (!isRead) return notAllowed();
-    if (address.pathname === PATHS.stream) return eventStream(request, updates, { first: [hello(session.token)] });
+    if (address.pathname === PATHS.stream) return eventStream(request, updates, { first: [hello] });
     return data(world, address);
   };
 }

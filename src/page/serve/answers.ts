@@ -35,7 +35,11 @@ export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record
 }
 
 /** What is refused, with one sentence that says why. */
-export function refusalAnswer(status: number, message: string): Response {
+export function refusalAnswer(
+  status: number,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
   const refusal: Refusal = { message };
-  return dataAnswer(refusal, status);
+  return dataAnswer(refusal, status, headers);
 }

@@ -14,36 +14,25 @@ const FILES = {
 const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../../dist/" : "./", import.meta.url);
 
 /**
- * One of the page's files; `headers` come on top of the page's own, e.g. the cookie of a new session. The page itself is told
- * with `login` that it has no session, so that it asks for none in vain.
+ * The page, which holds no data: its script has a session or none. With `login` it learns how a person without session
+ * gets one, or with `session` the token of a new one.
  */
-export async function pageFile(
-  file: keyof typeof FILES,
-  {
-    headers = {},
-    isHead = false,
-    login,
-    status = 200,
-  }: {
-    readonly headers?: Readonly<Record<string, string>>;
-    readonly isHead?: boolean;
-    readonly login?: LoginWays;
-    readonly status?: number;
-  } = {},
+export async function pageDocument(
+  about: { readonly login: LoginWays } | { readonly session: string },
+  { isHead = false }: { readonly isHead?: boolean } = {},
 ): Promise<Response> {
-  const { type } = FILES[file];
-  const content = await contentOf(file);
-  const ways = login && `<meta name="login" content="${encodeURIComponent(JSON.stringify(login))}"></head>`;
-  return pageAnswer(isHead ? null : ways === undefined ? content : content.replace("</head>", ways), {
-    status,
-    headers: { "Content-Type": type, ...headers },
-  });
+  const metas = Object.entries(about).map(
+    ([name, content]) => `<meta name="${name}" content="${encodeURIComponent(JSON.stringify(content))}">`,
+  );
+  const text = (await contentOf("page")).replace("</head>", () => `${metas.join("")}</head>`);
+  return pageAnswer(isHead ? null : text, { headers: { "Content-Type": FILES.page.type } });
 }
 
 /** The page's script or style, which hold no data and so need no session; undefined for other paths. */
 export async function pageAsset(path: string): Promise<Response | undefined> {
-  if (path === PATHS.script) return pageFile("script");
-  return path === PATHS.style ? pageFile("style") : undefined;
+  const file = path === PATHS.script ? "script" : path === PATHS.style ? "style" : undefined;
+  if (file === undefined) return undefined;
+  return pageAnswer(await contentOf(file), { headers: { "Content-Type": FILES[file].type } });
 }
 
 /** The page as one document that loads nothing: within a host it shows the run that the host hands to it. */

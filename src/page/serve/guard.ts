@@ -1,22 +1,17 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { TOKEN_HEADER } from "../paths.ts";
 import { refusalAnswer } from "./answers.ts";
 
 /** The most bytes of a POST's body: the page sends decisions and short forms. */
 const MOST_BYTES = 65_536;
 
 /**
- * The refusal of a POST that does not come from the page itself: no `Origin`, one of another server, or, where a session
- * is given, not its token; undefined where it may be carried out. `Host` has been checked before.
+ * The refusal of a POST that does not come from the page itself: no `Origin`, or one of another server; undefined where
+ * it may be carried out. `Host`, and the session where one is needed, have been checked before.
  */
-export function refusedPost(request: Request, session?: { readonly token: string }): Response | undefined {
+export function refusedPost(request: Request): Response | undefined {
   if (!isSameOrigin(request)) return refusalAnswer(403, "only the page of this server may send this");
   const isJson = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
-  if (!isJson) return refusalAnswer(415, "the page sends JSON");
-  if (session !== undefined && !isSame(request.headers.get(TOKEN_HEADER) ?? "", session.token)) {
-    return refusalAnswer(403, "this page belongs to another session: load it again");
-  }
-  return undefined;
+  return isJson ? undefined : refusalAnswer(415, "the page sends JSON");
 }
 
 /** Whether the browser says that a page of this very host and port sent the request. */

@@ -1,59 +1,60 @@
-import { createHmac, randomBytes } from "node:crypto";
-import { isSame } from "./guard.ts";
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { TOKEN_HEADER } from "../paths.ts";
+import { sealFor } from "./seal.ts";
 
-/** A person's session with the page: the browser holds it in a cookie, the page sends `token` with each POST. */
-interface PageSession {
-  readonly token: string;
+/** A person's session with the page. Its token is kept by the page alone, which sends it with each request. */
+export interface PageSession<Person> {
+  /** Which session it is, as long as it is renewed. */
+  readonly id: string;
   /** Who it is, as it was opened. */
-  readonly who: string;
+  readonly person: Person;
+  readonly endsAt: number;
 }
 
 /** The sessions of those who share a key. */
-export interface PageSessions {
-  /** Opens a session; gives the value of the header `Set-Cookie`. */
-  open(who: string): string;
-  /** The session of a request's cookie, while it lasts. */
-  of(request: Request): PageSession | undefined;
+interface PageSessions<Person> {
+  /** Opens a session, for 12 hours or a shorter time; gives its token. */
+  open(person: Person, lastsMs?: number): string;
+  /** Gives the token with which a session goes on until its end, with what is known of its person now. */
+  renew(session: PageSession<Person>, person: Person): string;
+  /** The session of a request's token, while it lasts. */
+  of(request: Request): PageSession<Person> | undefined;
+  /** Ends a session in this process: none of its tokens is accepted any more. */
+  end(session: PageSession<Person>): void;
 }
 
 const LAST_MS = 12 * 3_600_000;
 
 /**
- * Keeps sessions in their cookies, sealed: with a key of this process they end with it, and with one that others share
- * they last in each of them. `cookieName` holds the port or a random part, since cookies of all ports of a host are shared;
- * `secure` where the page is reached by https.
+ * Keeps sessions in their tokens, sealed: with a key of this process they end with it, and with one that others share
+ * they last in each of them. `person` is the form of what is sealed.
  */
-export function pageSessions({
-  cookieName,
+export function pageSessions<Person>({
+  person: form,
   key = randomBytes(32),
-  secure = false,
   now = Date.now,
 }: {
-  readonly cookieName: string;
+  readonly person: z.ZodType<Person>;
   readonly key?: Uint8Array;
-  readonly secure?: boolean;
   readonly now?: () => number;
-}): PageSessions {
-  const seal = (text: string): string => createHmac("sha256", key).update(text).digest("base64url");
+}): PageSessions<Person> {
+  const content = z.object({ id: z.string(), person: form });
+  const { seal, open } = sealFor({ key, purpose: "page session", content, now });
+  /** The sessions that were ended before their time, with that time. */
+  const ended = new Map<string, number>();
   return {
-    open(who) {
-      const held = [now() + LAST_MS, Buffer.from(who).toString("base64url"), randomBytes(16).toString("base64url")];
-      const text = held.join(".");
-      const attributes = ["Path=/", "HttpOnly", "SameSite=Strict", `Max-Age=${LAST_MS / 1000}`];
-      return [`${cookieName}=${text}.${seal(text)}`, ...attributes, ...(secure ? ["Secure"] : [])].join("; ");
-    },
+    open: (person, lastsMs = LAST_MS) =>
+      seal({ id: randomBytes(16).toString("base64url"), person }, now() + Math.min(lastsMs, LAST_MS)),
+    renew: ({ id, endsAt }, person) => seal({ id, person }, endsAt),
     of(request) {
-      const [text = "", sealed = ""] = (cookieOf(request, cookieName) ?? "").split(/\.(?=[^.]*$)/);
-      if (!isSame(sealed, seal(text))) return undefined;
-      const [endsAt, who = ""] = text.split(".");
-      if (Number(endsAt) <= now()) return undefined;
-      return { token: seal(`token ${text}`), who: Buffer.from(who, "base64url").toString() };
+      const opened = open(request.headers.get(TOKEN_HEADER) ?? "");
+      if (opened === undefined || ended.has(opened.content.id)) return undefined;
+      return { ...opened.content, endsAt: opened.endsAt };
+    },
+    end({ id, endsAt }) {
+      for (const [one, until] of ended) if (until <= now()) ended.delete(one);
+      ended.set(id, endsAt);
     },
   };
-}
-
-/** The value of a cookie of a request. */
-export function cookieOf(request: Request, name: string): string | undefined {
-  const cookies = (request.headers.get("cookie") ?? "").split(";").map((cookie) => cookie.trim());
-  return cookies.find((cookie) => cookie.startsWith(`${name}=`))?.slice(name.length + 1);
 }

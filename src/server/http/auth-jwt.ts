@@ -1,31 +1,43 @@
 import { OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
-import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from "jose";
+import {
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from "jose";
 import * as z from "zod";
-import { type IssuerKeysOptions, IssuerUnreachable, issuerKeys } from "./issuer-keys.ts";
+import { type IssuerKeysOptions, issuerKeys, type KeysProblem } from "./issuer-keys.ts";
+import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts";
 
-/** The claims of an access token that this server uses. */
+/** The claims of a token that this server uses. */
 export interface AccessClaims {
   /** Whom the token stands for: `sub` and `client_id` are names of two kinds, and one may be like the other. */
   readonly name: `oauth:${string}` | `client:${string}`;
   readonly scopes: readonly string[];
-  /** What the project claim holds, where there is such a claim. */
+  /** What the project claim holds; undefined where no claim is configured, and only there. */
   readonly project: string | undefined;
 }
 
-/** Checks access tokens. */
+/** Checks tokens. */
 export interface JwtVerifier {
   /** Throws an OAuthError for a token that is not valid here, an IssuerUnreachable where that cannot be told. */
   verify(token: string): Promise<AccessClaims>;
 }
 
+/** The values of `typ` that a token may have, without their "application/": RFC 9068 (2.1), and OpenID Connect Core (2). */
+const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
+
 /** Which tokens are valid. */
 export interface JwtOptions extends IssuerKeysOptions {
+  /** Absent: access tokens. */
+  readonly kind?: keyof typeof TYPES;
   readonly audience: string;
   readonly projectClaim: string | undefined;
 }
 
-/** Only asymmetric signatures: the key that checks a token cannot make one. */
-export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const CLOCK_TOLERANCE_S = 5;
 
 const claims = z.object({
@@ -35,34 +47,97 @@ const claims = z.object({
   scp: z.union([z.string(), z.array(z.string())]).optional(),
 });
 
-/** Verifies JWTs of one issuer: signature, issuer, audience, expiry. Its keys are read at the first token. */
-export function jwtVerifier(options: JwtOptions): JwtVerifier {
-  const keys = issuerKeys(options);
+/**
+ * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. Its keys are read at the first token; what is
+ * wrong with them is handed to `problem`.
+ */
+export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
+  const keys = issuerKeys(options, problem);
   return {
-    verify: async (token) => claimsOf(await payloadOf(token, keys, options), options),
+    async verify(token) {
+      try {
+        refuseAtSight(token, options);
+        return claimsOf(await payloadOf(token, keys, options), options);
+      } catch (thrown) {
+        if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
+        // Whatever else is thrown, the token brought it about: the keys were found to be usable.
+        throw invalid(reasonOf(thrown));
+      }
+    },
   };
+}
+
+/** Throws for a token that no key could make valid, so that the issuer is asked for nothing. */
+function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
+  const { typ, alg } = decodeProtectedHeader(token);
+  const type =
+    typ === undefined
+      ? "jwt"
+      : String(typ)
+          .toLowerCase()
+          .replace(/^application\//, "");
+  if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ is not that of an ${kind} token`);
+  if (alg === undefined || !ALGORITHMS.includes(alg)) throw invalid("the token's alg is not one that is accepted");
+  const { iss, aud = [], exp } = decodeJwt(token);
+  if (iss !== issuer) throw invalid("the token's iss is not the one needed here");
+  if (![aud].flat().includes(audience)) throw invalid("the token's aud is not the one needed here");
+  if (exp === undefined) throw invalid("the token's exp is not the one needed here");
+  if (!(exp + CLOCK_TOLERANCE_S > Date.now() / 1000)) throw invalid("the token has expired");
 }
 
 async function payloadOf(
   token: string,
-  getKey: JWTVerifyGetKey,
+  { value, newer }: KeptRead<JWTVerifyGetKey>,
   { issuer, audience }: JwtOptions,
 ): Promise<JWTPayload> {
+  const rules = {
+    ...{ issuer, audience, algorithms: ALGORITHMS },
+    ...{ requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_S },
+  };
+  const found = await verified(token, await value(), rules);
+  if (found !== undefined) return found;
+  const newest = await newer();
+  const again = newest && (await verified(token, newest, rules));
+  if (again === undefined) throw new errors.JWKSNoMatchingKey();
+  return again;
+}
+
+/** What a token says; undefined where none of these keys signed it, and others may have. Throws where it is not valid. */
+async function verified(
+  token: string,
+  keys: JWTVerifyGetKey,
+  rules: JWTVerifyOptions,
+): Promise<JWTPayload | undefined> {
   try {
-    const { payload } = await jwtVerify(token, getKey, {
-      issuer,
-      audience,
-      algorithms: ALGORITHMS,
-      requiredClaims: ["exp"],
-      clockTolerance: CLOCK_TOLERANCE_S,
-    });
-    return payload;
+    return (await jwtVerify(token, keys, rules)).payload;
   } catch (thrown) {
-    if (thrown instanceof IssuerUnreachable) throw thrown;
-    if (!(thrown instanceof errors.JOSEError) || thrown instanceof errors.JWKSInvalid)
-      throw new IssuerUnreachable(thrown);
-    throw new OAuthError(OAuthErrorCode.InvalidToken, reasonOf(thrown));
+    if (thrown instanceof errors.JWKSMultipleMatchingKeys) return verifiedByOne(token, thrown, rules);
+    const isUnnamed = decodeProtectedHeader(token).kid === undefined;
+    if (thrown instanceof errors.JWSSignatureVerificationFailed && isUnnamed) return undefined;
+    if (thrown instanceof errors.JWKSNoMatchingKey) return undefined;
+    throw thrown;
   }
+}
+
+/** Tries the keys that fit a token, which names none or one name of several. */
+async function verifiedByOne(
+  token: string,
+  keys: errors.JWKSMultipleMatchingKeys,
+  rules: JWTVerifyOptions,
+): Promise<JWTPayload | undefined> {
+  for await (const key of keys) {
+    try {
+      return (await jwtVerify(token, key, rules)).payload;
+    } catch (thrown) {
+      const isOther = thrown instanceof errors.JWSSignatureVerificationFailed || thrown instanceof TypeError;
+      if (!isOther) throw thrown;
+    }
+  }
+  return undefined;
+}
+
+function invalid(reason: string): OAuthError {
+  return new OAuthError(OAuthErrorCode.InvalidToken, reason);
 }
 
 /** Why the token is invalid, without any part of its content. */
@@ -76,21 +151,16 @@ function reasonOf(thrown: unknown): string {
 function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): AccessClaims {
   const { data } = claims.safeParse(payload);
   const name = data && nameIn(data, issuer);
-  if (data === undefined || name === undefined) {
-    throw new OAuthError(OAuthErrorCode.InvalidToken, "the token does not say whom it stands for");
-  }
+  if (data === undefined || name === undefined) throw invalid("the token does not say whom it stands for");
   const scp = typeof data.scp === "string" ? data.scp.split(" ") : (data.scp ?? []);
-  const project = projectClaim === undefined ? undefined : payload[projectClaim];
-  if (projectClaim !== undefined && typeof project !== "string") {
-    throw new OAuthError(OAuthErrorCode.InvalidToken, `the token has no claim ${projectClaim}`);
-  }
-  return {
-    name,
-    scopes: [...(data.scope?.split(" ") ?? []), ...scp],
-    project: typeof project === "string" ? project : undefined,
-  };
+  const scopes = [...(data.scope?.split(" ") ?? []), ...scp];
+  if (projectClaim === undefined) return { name, scopes, project: undefined };
+  const project = Object.hasOwn(payload, projectClaim) ? payload[projectClaim] : undefined;
+  if (typeof project !== "string") throw invalid(`the token has no claim ${projectClaim}`);
+  return { name, scopes, project };
 }
 
+/** No issuer holds a space, so that no two names are put together from different parts. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

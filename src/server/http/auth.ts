@@ -4,7 +4,7 @@ import { type Access, type AccessToken, callsTools, type ProjectKeys } from "../
 import { headerKey } from "../../settings/forms.ts";
 import type { AccessClaims, JwtVerifier } from "./auth-jwt.ts";
 import { httpError } from "./guards.ts";
-import { IssuerUnreachable } from "./issuer-keys.ts";
+import { IssuerUnreachable } from "./issuer-reads.ts";
 
 /** Who calls over HTTP: under which name, with whose keys, and what they may do. */
 export interface Caller {
@@ -133,10 +133,23 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
       `the token needs the scope ${SCOPES.read} or ${SCOPES.write}`,
     );
   }
-  const keys = project === undefined ? undefined : projects.get(project);
-  if (project !== undefined && keys === undefined) return httpError(403, "the token's project is not known here");
-  const caller = named(name, { readOnly: !writes, folders: [], keys });
+  const its = claimedProject(project, projects);
+  if (its === undefined) return httpError(403, "the token's project is not known here");
+  const caller = named(name, { readOnly: !writes, folders: [], keys: its.keys });
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
+}
+
+/**
+ * The project that a token opens by its claim, for calls and for the page alike: without a claim (undefined) that of the
+ * configured keys. Undefined where the access file has no project of this name.
+ */
+export function claimedProject(
+  claimed: string | undefined,
+  projects: Access["projects"],
+): { readonly keys: ProjectKeys | undefined } | undefined {
+  if (claimed === undefined) return { keys: undefined };
+  const keys = projects.get(claimed);
+  return keys && { keys };
 }
 
 /** Compares every token in constant time, so that the time of an answer tells nothing about the tokens. */

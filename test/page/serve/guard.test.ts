@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { bodyOf, refusedPost } from "../../../src/page/serve/guard.ts";
+import { sealFor } from "../../../src/page/serve/seal.ts";
 import { pageSessions } from "../../../src/page/serve/sessions.ts";
 
-const session = { token: "the-token" };
 const OURS = {
   host: "127.0.0.1:4010",
   origin: "http://127.0.0.1:4010",
   "content-type": "application/json",
-  "x-page-token": "the-token",
 };
 
 function post(headers: Readonly<Record<string, string | undefined>>, body = "{}"): Request {
@@ -18,9 +18,9 @@ function post(headers: Readonly<Record<string, string | undefined>>, body = "{}"
 }
 
 test("a POST of the page itself is carried out", () => {
-  expect(refusedPost(post({}), session)).toBeUndefined();
-  expect(refusedPost(post({ "sec-fetch-site": "same-origin" }), session)).toBeUndefined();
-  expect(refusedPost(post({ host: "shop.example", origin: "https://shop.example" }), session)).toBeUndefined();
+  expect(refusedPost(post({}))).toBeUndefined();
+  expect(refusedPost(post({ "sec-fetch-site": "same-origin" }))).toBeUndefined();
+  expect(refusedPost(post({ host: "shop.example", origin: "https://shop.example" }))).toBeUndefined();
 });
 
 test.each([
@@ -31,11 +31,9 @@ test.each([
   ["another name of this machine", { origin: "http://localhost:4010" }, 403],
   ["a file", { origin: "file://" }, 403],
   ["another site by what the browser says", { "sec-fetch-site": "cross-site" }, 403],
-  ["no token", { "x-page-token": undefined }, 403],
-  ["another token", { "x-page-token": "the-toke" }, 403],
   ["a form", { "content-type": "text/plain" }, 415],
 ])("a POST with %s is refused with a sentence and the headers of the page", async (_, headers, status) => {
-  const refused = refusedPost(post(headers), session);
+  const refused = refusedPost(post(headers));
   expect(refused?.status).toBe(status);
   expect(await refused?.json()).toEqual({ message: expect.any(String) });
   expect(refused?.headers.get("content-security-policy")).toBe(
@@ -53,26 +51,56 @@ test("a body is data, or refused", async () => {
   expect(answers.map((answer) => answer instanceof Response && answer.status)).toEqual([400, 413]);
 });
 
-test("a session is known by its cookie for 12 hours, where its key is the same", () => {
+const HOUR = 3_600_000;
+const request = (token: string) => new Request("http://127.0.0.1/", { headers: { "x-page-token": token } });
+
+test("a session is known by its token for 12 hours, where its key is the same", () => {
   let now = 0;
-  const given = { cookieName: "page-4010", key: new Uint8Array(32), now: () => now };
+  const given = { person: z.string(), key: new Uint8Array(32), now: () => now };
   const sessions = pageSessions(given);
-  const cookie = sessions.open("ann.é\n1");
-  expect(cookie).toMatch(/^page-4010=[\w.-]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=43200$/);
-  const value = /=([^;]*)/.exec(cookie)?.[1] ?? "";
-  const request = (text: string) => new Request("http://127.0.0.1/", { headers: { cookie: text } });
-  const carried = request(`other=1; page-4010=${value}`);
-  const opened = sessions.of(carried);
-  expect(opened?.who).toBe("ann.é\n1");
-  expect(pageSessions(given).of(carried)).toEqual(opened);
-  expect(sessions.of(request(`page-4010=${/=([^;]*)/.exec(sessions.open("ann.é\n1"))?.[1]}`))?.token).not.toBe(
-    opened?.token,
-  );
-  expect(pageSessions({ cookieName: "page-4010" }).of(carried)).toBeUndefined();
-  for (const forged of [`page-4011=${value}`, `page-4010=${opened?.token}`, `page-4010=9${value}`, "page-4010=", ""]) {
+  const token = sessions.open("ann.é\n1");
+  expect(token).toMatch(/^[\w-]+$/);
+  expect(sessions.of(request(token))).toMatchObject({ person: "ann.é\n1", endsAt: 12 * HOUR });
+  expect(pageSessions(given).of(request(token))).toEqual(sessions.of(request(token)));
+  expect(sessions.of(request(sessions.open("ann.é\n1")))?.id).not.toBe(sessions.of(request(token))?.id);
+  expect(pageSessions({ ...given, key: new Uint8Array(32).fill(1) }).of(request(token))).toBeUndefined();
+  expect(pageSessions({ person: z.string() }).of(request(token))).toBeUndefined();
+  const flipped = [...token].map((one, at) => token.slice(0, at) + (one === "A" ? "B" : "A") + token.slice(at + 1));
+  for (const forged of [...flipped, `${token}A`, `${token}=`, "", "A", "A".repeat(38), token.slice(0, -4)]) {
     expect(sessions.of(request(forged)), forged).toBeUndefined();
   }
-  now = 12 * 3_600_000;
+  const carried = new Request("http://127.0.0.1/", { headers: { cookie: `X-Page-Token=${token}; session=${token}` } });
   expect(sessions.of(carried)).toBeUndefined();
-  expect(pageSessions({ cookieName: "p", secure: true }).open("ann")).toMatch(/; Secure$/);
+  now = 12 * HOUR - 1;
+  expect(sessions.of(request(token))).toBeDefined();
+  now = 12 * HOUR;
+  expect(sessions.of(request(token))).toBeUndefined();
+});
+
+test("a session that is renewed lasts no longer, and one that was ended is over with all its tokens", () => {
+  let now = 0;
+  const sessions = pageSessions({ person: z.string(), now: () => now });
+  const first = sessions.open("ann", HOUR);
+  now = HOUR - 1;
+  const session = sessions.of(request(first));
+  if (session === undefined) throw new Error("there is no session");
+  const second = sessions.renew(session, "ann, seen again");
+  expect(sessions.of(request(second))).toEqual({ ...session, person: "ann, seen again", endsAt: HOUR });
+  const other = sessions.open("bob", 99 * HOUR);
+  expect(sessions.of(request(other))?.endsAt).toBe(13 * HOUR - 1);
+  sessions.end(session);
+  expect([first, second].map((token) => sessions.of(request(token)))).toEqual([undefined, undefined]);
+  expect(sessions.of(request(other))).toBeDefined();
+});
+
+test("what is sealed for one purpose is nothing for another, and an end that is no finite number is over", () => {
+  const given = { key: new Uint8Array(32), content: z.string(), now: () => 0 };
+  const [one, other] = [sealFor({ ...given, purpose: "one" }), sealFor({ ...given, purpose: "other" })];
+  expect(one.open(one.seal("text", 1))).toEqual({ content: "text", endsAt: 1 });
+  expect(other.open(one.seal("text", 1))).toBeUndefined();
+  for (const end of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -1]) {
+    expect(one.open(one.seal("text", end)), String(end)).toBeUndefined();
+  }
+  expect(sealFor({ ...given, purpose: "one", now: () => Number.NaN }).open(one.seal("text", 1))).toBeUndefined();
+  expect(sealFor({ ...given, purpose: "one", content: z.number() }).open(one.seal("text", 1))).toBeUndefined();
 });

@@ -85,6 +85,7 @@ function leasesInMemory(): SharedLeases<Lease> {
         ...{ epoch: 1n, isTakenOver: false, lost: new AbortController().signal },
         settled: async () => {},
         check: async () => {},
+        stillHeld: async () => true,
         renew: async () => ({ wall: 0, monotonic: 0 }),
         mayLeave: () => {},
         async release() {

@@ -37,13 +37,13 @@ export function offersTo(of: ApproversOf, { name, ...run }: RunOf & { readonly n
   if (ofIssuer.some((keys) => ofKeys(keys) === ofRun(run))) return true;
   return tokens.some((entry) => {
     if (!entry.approves || (requireOtherApprover && name === nameOf(entry))) return false;
-    return entry.project === ALL_PROJECTS || ofKeys(projects.get(entry.project ?? "")) === ofRun(run);
+    return entry.project === ALL_PROJECTS || ofKeys(keysOfProject(entry.project, projects)) === ofRun(run);
   });
 }
 
-/** What a session of a person is opened for who logged in through the issuer: as what they call tools, their project. */
-export function issuerWho(name: string, project: string | undefined): string {
-  return `${name}\n${project ?? ""}`;
+/** The keys of a project of the access file; undefined is that of the configured keys, which it is not named by. */
+export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
+  return name === undefined ? undefined : projects.get(name);
 }
 
 /** The name under which the holder of a token calls tools. */

@@ -1,88 +1,171 @@
+import { OAuthError } from "@modelcontextprotocol/server";
 import * as oauth from "oauth4webapi";
-import { openHttp } from "../../../api/http.ts";
+import * as z from "zod";
 import { PATHS } from "../../../page/paths.ts";
-import { cookieOf } from "../../../page/serve/sessions.ts";
-import { ALGORITHMS, jwtVerifier } from "../../../server/http/auth-jwt.ts";
-import { isLoopback, type Proxies, proxyFor } from "../../../settings/proxy.ts";
+import { sealFor } from "../../../page/serve/seal.ts";
+import type { IssuerLogin } from "../../../page/wire.ts";
+import { jwtVerifier } from "../../../server/http/auth-jwt.ts";
+import { endpointOf, readLoginMetadata, requestOptions } from "../../../server/http/issuer-metadata.ts";
+import { keptRead } from "../../../server/http/issuer-reads.ts";
 import type { Settings } from "../../../settings/settings.ts";
-import { issuerWho } from "./approvers.ts";
+import type { IssuerPerson } from "./viewers.ts";
 
 /** The scope of those who approve. */
 const APPROVE = "targeting:approve";
-const REQUEST_MS = 10_000;
-const LARGEST_ANSWER = 1_048_576;
-/** How long a person may take at the authorization server, in seconds. */
-const LOGIN_S = 600;
+/** How long a person may take at the authorization server, in milliseconds. */
+const LOGIN_MS = 600_000;
+/** The longest time between two looks at a person's rights, in milliseconds. */
+const CHECK_MS = 600_000;
+/** A longer refresh token is not kept: it travels with each request, in a header. */
+const LONGEST_REFRESH_TOKEN = 4000;
+/** How many people may be on their way back at once, and in a minute: each costs a request to the issuer. */
+const BACK_AT_ONCE = 4;
+const BACK_A_MINUTE = 60;
+/** How many sessions are looked at again at once. */
+const CHECKS_AT_ONCE = 8;
+
+const NO_LOGIN = "This login was not begun in this tab, was used before, or took longer than ten minutes.";
 
 /** A person is not let in, and why. */
 export class NotLetIn extends Error {}
 
-/**
- * The login through the authorization server, for the page at an address: authorization code with PKCE. `cookieName` is
- * that of what is kept until the person comes back.
- */
-export function issuerLogin(
-  { http, proxies }: Pick<Settings, "http" | "proxies">,
-  { address, cookieName }: { readonly address: string; readonly cookieName: string },
-) {
-  const { issuer, clientId = "", clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
-  if (issuer === undefined) throw new TypeError("there is no issuer");
+/** Too much goes to the authorization server at once: it is to be tried again. */
+export class TooMuch extends Error {
+  constructor() {
+    super("Too many people log in at once. Try again in a minute.");
+  }
+}
+
+/** What the login is made of. */
+interface LoginParts {
+  readonly settings: Pick<Settings, "http" | "proxies">;
+  /** Address of the page as people see it. */
+  readonly address: string;
+  /** Seals what a login begins with. */
+  readonly key: Uint8Array;
+  /** Is handed what is wrong with the issuer. */
+  readonly problem: (what: string, reason: string) => void;
+  readonly now: () => number;
+}
+
+const begun = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
+
+/** The login through the authorization server, for the page at an address: authorization code with PKCE. */
+export function issuerLogin({ settings: { http, proxies }, address, key, problem, now }: LoginParts) {
+  const { issuer, clientId, clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
+  if (issuer === undefined || clientId === undefined) throw new TypeError("there is no issuer to log in at");
   const client = { client_id: clientId };
-  const options = { [oauth.customFetch]: fetchOver(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
+  const options = requestOptions(issuer, proxies);
   const redirect = new URL(PATHS.callback, address).href;
-  const idTokens = jwtVerifier({ issuer, audience: clientId, jwksUrl, projectClaim, proxies });
-  const cookie = (value: string, seconds: number): string => {
-    const attributes = [`Path=${PATHS.callback}`, "HttpOnly", "SameSite=Lax", `Max-Age=${seconds}`];
-    return [`${cookieName}=${value}`, ...attributes, ...(address.startsWith("https:") ? ["Secure"] : [])].join("; ");
+  const idTokens = jwtVerifier({ kind: "id", issuer, audience: clientId, jwksUrl, projectClaim, proxies }, (reason) =>
+    problem("the keys of the authorization server cannot be read", reason),
+  );
+  const metadata = keptRead(
+    () => readLoginMetadata(issuer, proxies),
+    (reason) => problem("the metadata of the authorization server cannot be read", reason),
+  );
+  const logins = sealFor({ key, purpose: "login through the issuer", content: begun, now });
+  const used = usedOnce(now);
+  const back = capped(BACK_AT_ONCE, BACK_A_MINUTE, now);
+  const checks = capped(CHECKS_AT_ONCE, Number.POSITIVE_INFINITY, now);
+  const claimsIn = async (idToken: string) => {
+    try {
+      return await idTokens.verify(idToken);
+    } catch (cause) {
+      if (!(cause instanceof OAuthError)) throw cause;
+      throw new NotLetIn(`You are not let in: ${cause.message}.`, { cause });
+    }
+  };
+  /** The person of an answer of the token endpoint. `before` is who they were, where they are looked at again. */
+  const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
+    const { id_token, scope, refresh_token = before?.refreshToken } = answer;
+    // Without a scope in the answer it is the one that was asked for, or that was given before (RFC 6749, 5.1 and 6).
+    if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
+      throw new NotLetIn(`The authorization server did not give you the scope ${APPROVE}.`);
+    }
+    const known = before && { name: before.name, project: before.project };
+    const { name, project } = id_token === undefined && known ? known : await claimsIn(id_token ?? "");
+    if (before !== undefined && before.name !== name)
+      throw new NotLetIn("The authorization server names another person.");
+    const isKept = refresh_token !== undefined && refresh_token.length <= LONGEST_REFRESH_TOKEN;
+    return {
+      ...{ by: "issuer", issuer, clientId, projectClaim, name, project },
+      ...(isKept && { refreshToken: refresh_token, checkAt: now() + CHECK_MS }),
+    };
   };
   return {
-    /** Sends the person there. Throws where its metadata cannot be read. */
-    async begin() {
-      const server = await metadataOf(issuer, options);
+    /** What a person goes there with. Throws an IssuerUnreachable where its metadata cannot be read. */
+    async begin(): Promise<IssuerLogin> {
+      const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
       const verifier = oauth.generateRandomCodeVerifier();
       const code_challenge = await oauth.calculatePKCECodeChallenge(verifier);
-      const to = new URL(server.authorization_endpoint ?? "");
-      const asked = {
-        ...{ client_id: clientId, redirect_uri: redirect, response_type: "code", scope: `openid ${APPROVE}` },
-        ...{ state, nonce, code_challenge, code_challenge_method: "S256" },
-      };
-      for (const [name, value] of Object.entries(asked)) to.searchParams.set(name, value);
-      const headers = { Location: to.href, "Set-Cookie": cookie([state, nonce, verifier].join("."), LOGIN_S) };
-      return new Response(null, { status: 303, headers: { ...headers, "Cache-Control": "no-store" } });
+      const asked = { ...client, redirect_uri: redirect, state, nonce, code_challenge };
+      const login = logins.seal({ state, nonce, verifier }, now() + LOGIN_MS);
+      return { location: placeToGo(server, asked), login };
     },
     /**
-     * What a session is opened for after the person has come back; `forget` is the `Set-Cookie` that ends the login.
-     * Throws where they are not let in, or it cannot be told.
+     * Who came back with a query, by what their login began with; once. Throws where they are not let in, or where that
+     * cannot be told.
      */
-    async end(request: Request) {
-      const [state = "", nonce = "", verifier = ""] = (cookieOf(request, cookieName) ?? "").split(".");
-      if (state === "")
-        throw new NotLetIn("This login was not begun in this browser, or took longer than ten minutes.");
-      const server = await metadataOf(issuer, options);
-      const parameters = validated(server, client, new URL(request.url), state);
-      const secret = clientAuth(server, clientSecret);
-      const sent = [server, client, secret, parameters, redirect, verifier, options] as const;
-      const answer = await oauth.authorizationCodeGrantRequest(...sent);
-      const { id_token, scope } = await oauth.processAuthorizationCodeResponse(server, client, answer, {
-        expectedNonce: nonce,
-        requireIdToken: true,
+    async end({ query, login }: { readonly query: string; readonly login: string }): Promise<IssuerPerson> {
+      const opened = logins.open(login);
+      if (opened === undefined) throw new NotLetIn(NO_LOGIN);
+      const { state, nonce, verifier } = opened.content;
+      const server = await metadata.value();
+      const parameters = validated(server, client, new URLSearchParams(query), state);
+      if (used.has(state)) throw new NotLetIn(NO_LOGIN);
+      return back(async () => {
+        used.add(state, opened.endsAt);
+        const secret = clientAuth(server, clientSecret);
+        const sent = [server, client, secret, parameters, redirect, verifier, options] as const;
+        const answer = await oauth.authorizationCodeGrantRequest(...sent);
+        const rules = { expectedNonce: nonce, requireIdToken: true };
+        return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
-      // Without a scope in the answer it is the one that was asked for (RFC 6749, 5.1).
-      if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
-        throw new NotLetIn(`The authorization server did not give you the scope ${APPROVE}.`);
-      }
-      const { name, project } = await idTokens.verify(id_token ?? "");
-      return { who: issuerWho(name, project), forget: cookie("", 0) };
+    },
+    /** Who a person is now. Throws a NotLetIn where their rights are gone, and otherwise where that cannot be told. */
+    renew: (person: IssuerPerson): Promise<IssuerPerson> =>
+      checks(async () => {
+        const server = await metadata.value();
+        const secret = clientAuth(server, clientSecret);
+        const answer = await oauth.refreshTokenGrantRequest(server, client, secret, person.refreshToken ?? "", options);
+        try {
+          return await personOf(await oauth.processRefreshTokenResponse(server, client, answer), person);
+        } catch (cause) {
+          if (!(cause instanceof oauth.ResponseBodyError)) throw cause;
+          throw new NotLetIn("The authorization server has ended your session.", { cause });
+        }
+      }),
+    /** Takes the refresh token of a person back, where the issuer can be asked for that (RFC 7009). */
+    async revoke({ refreshToken }: IssuerPerson): Promise<void> {
+      const server = await metadata.value();
+      if (refreshToken === undefined || server.revocation_endpoint === undefined) return;
+      await checks(async () => {
+        const secret = clientAuth(server, clientSecret);
+        const answer = await oauth.revocationRequest(server, client, secret, refreshToken, options);
+        await oauth.processRevocationResponse(answer);
+      });
     },
   };
 }
 
-function validated(server: oauth.AuthorizationServer, client: oauth.Client, from: URL, state: string) {
+/** Where a person goes to log in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+function placeToGo(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
+  const to = new URL(endpointOf(server, "authorization_endpoint"));
+  const always = { response_type: "code", scope: `openid ${APPROVE}`, code_challenge_method: "S256" };
+  for (const [name, value] of Object.entries({ ...always, ...asked })) to.searchParams.set(name, value);
+  return to.href;
+}
+
+function validated(server: oauth.AuthorizationServer, client: oauth.Client, query: URLSearchParams, state: string) {
   try {
-    return oauth.validateAuthResponse(server, client, from, state);
+    return oauth.validateAuthResponse(server, client, query, state);
   } catch (thrown) {
-    if (!(thrown instanceof oauth.AuthorizationResponseError)) throw thrown;
+    // Another state, no code, or what the authorization server refuses: nothing is asked for that.
+    const isRefused =
+      thrown instanceof oauth.AuthorizationResponseError || thrown instanceof oauth.OperationProcessingError;
+    if (!isRefused) throw thrown;
     throw new NotLetIn("The authorization server did not let you in.", { cause: thrown });
   }
 }
@@ -97,49 +180,31 @@ function clientAuth(
     : oauth.ClientSecretPost(secret);
 }
 
-/** The metadata of the issuer (RFC 8414, or OpenID Connect Discovery). */
-async function metadataOf(
-  issuer: string,
-  options: Parameters<typeof oauth.discoveryRequest>[1],
-): Promise<oauth.AuthorizationServer> {
-  const at = new URL(issuer);
-  const read = async (algorithm: "oauth2" | "oidc") =>
-    oauth.processDiscoveryResponse(at, await oauth.discoveryRequest(at, { ...options, algorithm }));
-  const found = await read("oauth2").catch(() => read("oidc"));
-  for (const endpoint of [found.authorization_endpoint, found.token_endpoint]) {
-    const isSafe = endpoint !== undefined && (/^https:/i.test(endpoint) || isLoopback(endpoint));
-    if (!isSafe) throw new Error(`the metadata of ${issuer} names an endpoint that is missing, or travels in clear`);
-  }
-  // What signs ID tokens is checked with the keys of the issuer, whatever its metadata leaves out.
-  return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
+/** Remembers what was used until it could not be used any more. */
+function usedOnce(now: () => number) {
+  const used = new Map<string, number>();
+  return {
+    has: (one: string): boolean => used.has(one),
+    add(one: string, until: number): void {
+      for (const [other, end] of used) if (end <= now()) used.delete(other);
+      used.set(one, until);
+    },
+  };
 }
 
-/** Requests to the authorization server, through the proxies of the settings. Redirects are not followed. */
-function fetchOver(proxies: Proxies) {
-  return async (address: string, { method, headers, body }: oauth.CustomFetchOptions<"GET" | "POST", unknown>) => {
-    const { origin, pathname, search } = new URL(address);
-    const http = openHttp({
-      url: origin,
-      credential: headers,
-      requestTimeoutMs: REQUEST_MS,
-      largestAnswer: LARGEST_ANSWER,
-      proxy: proxyFor(address, proxies),
-    });
+/** Lets so much work run at once, and begin within a minute. Throws a TooMuch for what is more. */
+function capped(atOnce: number, aMinute: number, now: () => number) {
+  let running = 0;
+  let began: readonly number[] = [];
+  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    began = began.filter((at) => Math.abs(now() - at) < 60_000);
+    if (running >= atOnce || began.length >= aMinute) throw new TooMuch();
+    if (aMinute !== Number.POSITIVE_INFINITY) began = [...began, now()];
+    running += 1;
     try {
-      const {
-        statusCode,
-        headers: given,
-        body: content,
-      } = await http.send({
-        ...{ operation: "issuerKeys", method, path: pathname + search },
-        ...(body instanceof URLSearchParams && { body: body.toString(), type: "application/x-www-form-urlencoded" }),
-      });
-      const all = Object.entries(given).flatMap(([name, value]) =>
-        value === undefined ? [] : [[name, String(value)]],
-      );
-      return new Response(content, { status: statusCode, headers: Object.fromEntries(all) });
+      return await work();
     } finally {
-      await http.close();
+      running -= 1;
     }
   };
 }

@@ -15,7 +15,7 @@ export function uncovered(
   if (confirm !== "strict" || readOnly) return undefined;
   const without = page === "off" ? [] : projectsWithout(settings, access);
   if (page !== "off" && (asksWho ? without.length === 0 : mayOpen(page, environment))) return undefined;
-  const named = without.filter((name) => name !== "");
+  const named = without.filter((name) => name !== undefined);
   return {
     found:
       `nobody can approve over HTTP what deletes or takes away${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
@@ -26,13 +26,16 @@ export function uncovered(
   };
 }
 
-/** The projects that callers work in and nobody approves for; "" is that of the configured keys. */
-function projectsWithout({ http: { oauth, ownKeys } }: Settings, { tokens, projects }: Access): readonly string[] {
-  const asked = new Set(tokens.filter(callsTools).map(({ project = "" }) => project));
-  const ofIssuer = oauth?.projectClaim === undefined ? [""] : [...projects.keys()];
+/** The projects that callers work in and nobody approves for; undefined is that of the configured keys. */
+function projectsWithout(
+  { http: { oauth, ownKeys } }: Settings,
+  { tokens, projects }: Access,
+): readonly (string | undefined)[] {
+  const asked = new Set(tokens.filter(callsTools).map(({ project }) => project));
+  const ofIssuer = oauth?.projectClaim === undefined ? [undefined] : [...projects.keys()];
   if (oauth !== undefined) for (const name of ofIssuer) asked.add(name);
   if (ownKeys) asked.add("keys of callers");
-  const covered = new Set(tokens.filter(({ approves }) => approves).map(({ project = "" }) => project));
+  const covered = new Set(tokens.filter(({ approves }) => approves).map(({ project }) => project));
   if (oauth?.clientId !== undefined) for (const name of ofIssuer) covered.add(name);
   return covered.has(ALL_PROJECTS) ? [] : [...asked].filter((name) => !covered.has(name));
 }

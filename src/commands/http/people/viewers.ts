@@ -1,18 +1,48 @@
 import { createHash } from "node:crypto";
+import * as z from "zod";
 import type { Viewer } from "../../../page/runs/runs-page.ts";
 import type { Shown } from "../../../page/runs/seen.ts";
 import { isSame } from "../../../page/serve/guard.ts";
-import { ownerOf, tokenFinder } from "../../../server/http/auth.ts";
+import { claimedProject, ownerOf, tokenFinder } from "../../../server/http/auth.ts";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../../../settings/access.ts";
 import type { Project, Projects } from "../projects.ts";
-import { type ApproversOf, nameOf, placesOf, type RunOf } from "./approvers.ts";
+import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./approvers.ts";
+
+/** How a person came in, as their session holds it: what it takes to look again at what they may do. */
+export const personForm = z.discriminatedUnion("by", [
+  z.strictObject({ by: z.literal("token"), name: z.string(), digest: z.string() }),
+  z.strictObject({
+    by: z.literal("issuer"),
+    issuer: z.string(),
+    clientId: z.string(),
+    /** The setting that names the claim; absent: there was none. */
+    projectClaim: z.string().optional(),
+    /** As what they call tools. */
+    name: z.string(),
+    /** What the project claim held; absent where none is set, and only there. */
+    project: z.string().optional(),
+    /** With which the issuer is asked again; absent: it gave none. */
+    refreshToken: z.string().optional(),
+    /** When the issuer has to be asked again; absent: it cannot be asked. */
+    checkAt: z.number().optional(),
+  }),
+]);
+
+/** A person who logged in. */
+export type Person = Readonly<z.infer<typeof personForm>>;
+
+/** A person who logged in through the issuer. */
+export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
 /** Who may see the page over HTTP, and what they are shown. */
 export interface Viewers {
-  /** What a session is opened for with a token of the access file; the reason where it opens none. */
-  login(token: string): { readonly who: string } | { readonly refused: 401 | 403; readonly message: string };
-  /** The person of a session; undefined once their entry has left the access file, or approves no more. */
-  viewerOf(who: string): (Omit<Viewer, "token"> & { readonly about: string }) | undefined;
+  /** Who holds a token of the access file; the reason where it opens no session. */
+  login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
+  /**
+   * What a person is shown; undefined once their entry has left the access file or approves no more, or the settings of
+   * the issuer are others than those by which they came in.
+   */
+  viewerOf(person: Person): (Viewer & { readonly about: string }) | undefined;
 }
 
 /** Finds the people of the access file as it is now. */
@@ -20,32 +50,36 @@ export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
   const { kind } = settings.environment;
-  /** What a person is shown: `person` is their name, `caller` the one under which they call tools. */
-  const viewer = ({ approves, ...its }: ShownApprover, person: string, caller: string, where?: string) => {
+  /** What a person is shown: `who` is their name, `caller` the one under which they call tools. */
+  const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
-    const about = `${kind}, ${where ?? `project ${its.project.name}`}, ${person}`;
-    return { who: person, shown: { ...its, approves: { ...approves, except } }, about };
+    const about = `${kind}, ${where ?? `project ${its.project.name}`}, ${who}`;
+    return { who, shown: { ...its, approves: { ...approves, except } }, about };
+  };
+  const viewerOfIssuer = (person: IssuerPerson) => {
+    const { issuer, clientId, projectClaim } = settings.http.oauth ?? {};
+    const isOfThis = person.issuer === issuer && person.clientId === clientId && person.projectClaim === projectClaim;
+    const isClaimed = (person.project === undefined) === (projectClaim === undefined);
+    const its = claimedProject(person.project, access().projects);
+    if (!isOfThis || !isClaimed || its === undefined) return undefined;
+    return viewer(shownTo.one(person.project), person.name.replace(/^oauth:/, ""), person.name);
   };
   return {
     login(token) {
       const entry = tokenFinder(access().tokens)(token);
       if (entry === undefined) return { refused: 401, message: "This token is not known." };
-      if (entry.approves) return { who: `${nameOf(entry)}\n${digestOf(entry.token)}` };
+      if (entry.approves) return { person: { by: "token", name: entry.name, digest: digestOf(entry.token) } };
       return { refused: 403, message: 'This token approves nothing: its entry does not say "approves": true.' };
     },
-    viewerOf(who) {
+    viewerOf(person) {
+      if (person.by === "issuer") return viewerOfIssuer(person);
       const { tokens, projects } = access();
-      const [name = "", digest = ""] = who.split(/\n(?=[^\n]*$)/);
-      if (name.startsWith("oauth:")) {
-        const isKnown = digest === "" || projects.has(digest);
-        if (settings.http.oauth?.clientId === undefined || !isKnown) return undefined;
-        return viewer(shownTo.one(digest === "" ? undefined : digest), name.slice("oauth:".length), name);
-      }
-      const entry = tokens.find((one) => nameOf(one) === name && isSame(digestOf(one.token), digest));
+      const entry = tokens.find(({ name, token }) => name === person.name && isSame(digestOf(token), person.digest));
       if (!entry?.approves) return undefined;
       const { project } = entry;
+      const name = nameOf(entry);
       const its = project === ALL_PROJECTS ? shownTo.all() : shownTo.one(project);
-      const caller = callsTools(entry) ? ownerOf(name, projects.get(project ?? "")) : "";
+      const caller = callsTools(entry) ? ownerOf(name, keysOfProject(project, projects)) : "";
       return viewer({ ...its, caller }, entry.name, name, project === ALL_PROJECTS ? "all projects" : undefined);
     },
   };
@@ -59,7 +93,7 @@ function shownOfOne(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
   return (name: string | undefined): ShownApprover => {
-    const keys = access().projects.get(name ?? "");
+    const keys = keysOfProject(name, access().projects);
     const its = shownOf(all.of(keys), name ?? settings.project.name);
     return { ...its, approves: { of: (run) => (ofRun(run) === ofKeys(keys) ? its : undefined) } };
   };
@@ -94,7 +128,7 @@ function shownOf({ id, services, audit }: Project, name = id): Shown {
   return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 
-/** What tells in a cookie which token it was opened with, and not the token. */
+/** What tells in a session which token it was opened with, and not the token. */
 function digestOf(token: string): string {
   return createHash("sha256").update(token).digest("base64url");
 }

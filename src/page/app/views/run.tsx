@@ -3,6 +3,7 @@ import { PATHS } from "../../paths.ts";
 import type { FailureRow, RunAction, RunCounts, RunDetail, RunRow } from "../../wire.ts";
 import { number } from "../announce.ts";
 import { isAtRest, noteMoves } from "../moves.ts";
+import { save } from "../requests.ts";
 import { isConnected, outcome } from "../state.ts";
 import { Sentences, Table, Text } from "./parts.tsx";
 import { Plan } from "./plan.tsx";
@@ -158,9 +159,7 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
         <p class="bar">
           Downloads:
           {downloads.map((file) => (
-            <a key={file} href={`${PATHS.runs}/${encodeURIComponent(run.runId)}/${file}`} download>
-              {FILES[file]}
-            </a>
+            <Download key={file} path={`${PATHS.runs}/${encodeURIComponent(run.runId)}/${file}`} name={FILES[file]} />
           ))}
         </p>
       )}
@@ -177,6 +176,19 @@ function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]
     waitedMs >= 1000 && `${number(Math.round(waitedMs / 1000))} s waited for the service`,
   ];
   return `${parts.filter((part) => part !== false).join(", ")}.`;
+}
+
+/** A file, which the browser cannot fetch by itself: only the page has the session's token. */
+function Download({ path, name }: { readonly path: string; readonly name: string }) {
+  const download = (event: Event): void => {
+    event.preventDefault();
+    void save(path);
+  };
+  return (
+    <a href={path} onClick={download}>
+      {name}
+    </a>
+  );
 }
 
 function Failures({ of }: { readonly of: readonly FailureRow[] }) {

@@ -1,0 +1,242 @@
+import { createServer } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
+import { startLoginIssuer } from "../support/login-issuer.ts";
+import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
+import { pageOfPeople } from "../support/page-of-people.ts";
+import { browserOfTest } from "../support/page-person.ts";
+import { startCommand } from "../support/server-process.ts";
+import { checkedReport } from "../support/writing.ts";
+import { withBrowser } from "./browser.ts";
+import { startDeciding } from "./deciding.ts";
+
+const { onPage } = withBrowser();
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+/** The browser itself notes what the server refuses. */
+const REFUSED = { mayLog: /Failed to load resource|CORS policy|Refused to|Content Security Policy|frame/ } as const;
+
+/** Another server of the same host, which keeps what a browser brings. */
+async function startNeighbour() {
+  const cookies: string[] = [];
+  const server = createServer((request, response) => {
+    cookies.push(request.headers.cookie ?? "");
+    response.setHeader("content-type", "text/html").end("<!doctype html><title>Neighbour</title>");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the neighbour is served on no port");
+  return { url: `http://127.0.0.1:${address.port}`, cookies };
+}
+
+/** What another port of the host gets at in the browser of a person who has a session. */
+async function attack(page: Page, origin: string, runId: string): Promise<void> {
+  const neighbour = await startNeighbour();
+  const other = await page.context().newPage();
+  for (const path of ["/", "/callback", "/login", "/page/stream"]) await other.goto(neighbour.url + path);
+  expect(neighbour.cookies.join("")).toBe("");
+  // Its own program sends what it got, and its page what the browser adds by itself.
+  const cookie = neighbour.cookies.join("; ");
+  const stream = await fetch(`${origin}/page/stream`, { headers: { cookie } });
+  expect(stream.status).toBe(401);
+  await stream.body?.cancel();
+  const approve = `${origin}/page/runs/${runId}/approve`;
+  const headers = { cookie, origin, "content-type": "application/json" };
+  expect((await fetch(approve, { method: "POST", headers, body: "{}" })).status).toBe(401);
+  const got: unknown = await other.evaluate(
+    `Promise.all([
+      fetch("${origin}/page/stream", { credentials: "include" }).then((answer) => answer.text(), () => "refused"),
+      fetch("${origin}/page/stream", { credentials: "include", headers: { "X-Page-Token": "a" } }).then((answer) => answer.text(), () => "refused"),
+      fetch("${approve}", { method: "POST", credentials: "include", mode: "no-cors", body: "{}" }).then(({ type }) => type, () => "refused"),
+      Promise.resolve(JSON.stringify([{ ...sessionStorage }, { ...localStorage }, document.cookie])),
+      new Promise((resolve) => {
+        const frame = document.createElement("iframe");
+        frame.src = "${origin}/";
+        frame.onload = () => {
+          try { resolve(frame.contentWindow.sessionStorage.length); } catch { resolve("refused"); }
+        };
+        document.body.append(frame);
+      }),
+    ])`,
+  );
+  expect(got).toEqual(["refused", "refused", "opaque", '[{},{},""]', "refused"]);
+  await other.close();
+}
+
+/** The ID of the run that a page shows as waiting. */
+async function waitingRun(page: Page): Promise<string> {
+  await button(page, "Approve").waitFor();
+  const href = await page.getByRole("link", { name: "Show the run" }).getAttribute("href");
+  return href?.split("/").at(-1) ?? "";
+}
+
+/** What a session of a person is good for: this tab, however often it is loaded, and no other one. */
+async function staysInTab(page: Page, origin: string, otherwise: string): Promise<void> {
+  expect(new URL(page.url()).href.replace(/#.*/, "")).toBe(`${origin}/`);
+  await page.reload();
+  await button(page, "Approve").waitFor();
+  const tab = await page.context().newPage();
+  await tab.goto(`${origin}/`);
+  await tab.getByText(otherwise).waitFor();
+  expect(await tab.locator("body").innerText()).not.toContain("Approve");
+  await tab.close();
+  expect(await page.context().cookies()).toEqual([]);
+}
+
+test("over stdio another port of the host gets nothing, and the person decides in this tab alone", async () => {
+  const session = await startDeciding();
+  const answer = session.ask();
+  const link = await session.browser.address();
+  const { origin } = new URL(link);
+  await onPage(
+    link,
+    async (page) => {
+      const runId = await waitingRun(page);
+      await attack(page, origin, runId);
+      await staysInTab(page, origin, "opened by the server itself, with a link that works once");
+      await button(page, "Approve").click();
+      expect((await answer).structuredContent).toMatchObject({ runId, status: "succeeded", asked: "agreed_on_page" });
+    },
+    REFUSED,
+  );
+});
+
+test("so does the page of targeting-mcp page", async () => {
+  const session = await startDeciding();
+  const answer = session.ask();
+  await session.browser.address();
+  const other = browserOfTest();
+  startCommand(["page"], { ...session.environment, ...other.env });
+  const link = await other.address();
+  const { origin } = new URL(link);
+  await onPage(
+    link,
+    async (page) => {
+      const runId = await waitingRun(page);
+      await attack(page, origin, runId);
+      await staysInTab(page, origin, "opened by the server itself, with a link that works once");
+      await button(page, "Decline").click();
+      expect((await answer).structuredContent).toMatchObject({ runId, status: "cancelled", asked: "declined_on_page" });
+    },
+    REFUSED,
+  );
+});
+
+test("over HTTP as well, until the person logs out", async () => {
+  const server = await startApproved([{ name: "agent" }, { name: "boss", approves: true }], {
+    env: { TARGETING_MCP_WAIT_MS: "1500" },
+  });
+  const targetingId = await server.sandbox.targeting("Sports fans");
+  const agent = await clientOf(server.url, "agent");
+  const { runId } = checkedReport(await agent.callTool("delete_targeting", { ids: [targetingId] }));
+  await onPage(
+    `${server.origin}/`,
+    async (page) => {
+      await page.getByLabel("Token", { exact: true }).fill(TOKENS.boss);
+      await button(page, "Log in").click();
+      expect(await waitingRun(page)).toBe(runId);
+      await attack(page, server.origin, runId ?? "");
+      await staysInTab(page, server.origin, "Here a person decides");
+      await button(page, "Log out").click();
+      await button(page, "Log in").waitFor();
+      expect(await page.evaluate("sessionStorage.length")).toBe(0);
+      await page.reload();
+      await button(page, "Log in").waitFor();
+    },
+    REFUSED,
+  );
+});
+
+test("through the issuer a person comes back to this tab, and the code of the login leaves the address", async () => {
+  const issuer = await startLoginIssuer({ clientId: "page-client", claims: { project: "shop" } });
+  const server = await startApproved([{ name: "agent", project: "shop" }], {
+    more: { projects: { shop: { targetingApiKey: "sandbox-key" } } },
+    env: {
+      TARGETING_MCP_OAUTH_ISSUER: issuer.url,
+      TARGETING_MCP_OAUTH_CLIENT_ID: "page-client",
+      TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
+      TARGETING_MCP_WAIT_MS: "1500",
+    },
+  });
+  const targetingId = await server.sandbox.targeting("Sports fans");
+  const agent = await clientOf(server.url, "agent");
+  const { runId } = checkedReport(await agent.callTool("delete_targeting", { ids: [targetingId] }));
+  await onPage(
+    `${server.origin}/`,
+    async (page) => {
+      await page.getByRole("link", { name: "Log in through the authorization server" }).click();
+      expect(await waitingRun(page)).toBe(runId);
+      await attack(page, server.origin, runId ?? "");
+      await staysInTab(page, server.origin, "Here a person decides");
+      await button(page, "Approve").click();
+      await page.getByText("No run waits for a decision.").waitFor();
+      // Who is led to the callback without a login of this tab is not let in.
+      const asked = issuer.received.length;
+      await page.goto(`${server.origin}/callback?code=stolen&state=guessed`);
+      await page.getByText("This login was not begun in this tab").waitFor();
+      expect(page.url()).toBe(`${server.origin}/`);
+      expect(issuer.received).toHaveLength(asked);
+    },
+    REFUSED,
+  );
+});
+
+test("a link that is opened a second time shows nothing, and tells the first page", async () => {
+  const session = await startDeciding();
+  const answer = session.ask();
+  const link = await session.browser.address();
+  await onPage(
+    link,
+    async (page) => {
+      await button(page, "Approve").waitFor();
+      const second = await page.context().newPage();
+      await second.goto(link);
+      await second.getByText("This link was used before").waitFor();
+      expect(await second.locator("body").innerText()).not.toContain("Approve");
+      expect(await second.evaluate("sessionStorage.length")).toBe(0);
+      await page.getByText("was tried a second time").waitFor();
+      await button(page, "Decline").click();
+      expect((await answer).structuredContent).toMatchObject({ status: "cancelled" });
+    },
+    REFUSED,
+  );
+});
+
+test("a session is renewed every ten minutes without the person's doing, until the issuer ends it", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("the page is served on no port");
+  const origin = `http://127.0.0.1:${address.port}`;
+  const { page: serve, issuer, pass } = await pageOfPeople(`${origin}/`, { refreshes: true });
+  server.on("request", getRequestListener(serve, { overrideGlobalObjects: false }));
+  await onPage(
+    `${origin}/`,
+    async (page) => {
+      await page.getByRole("link", { name: "Log in through the authorization server" }).click();
+      await page.getByText("live, project shop").waitFor();
+      issuer.becomes({ claims: { project: "other" } });
+      pass(10);
+      await page.getByText("live, project other").waitFor();
+      expect(issuer.count("/token")).toBe(2);
+      issuer.away(true);
+      pass(10);
+      await page.getByText("The connection is lost.").waitFor();
+      issuer.away(false);
+      await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+      issuer.endsAll();
+      pass(10);
+      await button(page, "Log in").waitFor();
+      expect(await page.evaluate("sessionStorage.length")).toBe(0);
+    },
+    REFUSED,
+  );
+});

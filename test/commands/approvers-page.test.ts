@@ -1,0 +1,114 @@
+import { expect, test } from "vitest";
+import * as z from "zod";
+import type { startLoginIssuer } from "../support/login-issuer.ts";
+import { pageOfPeople } from "../support/page-of-people.ts";
+import { sessionOf } from "../support/page-person.ts";
+
+const ORIGIN = "http://127.0.0.1:3000";
+
+/** The page, and what its script sends. */
+async function start(more: Parameters<typeof pageOfPeople>[1] = {}) {
+  const { page, ...rest } = await pageOfPeople(`${ORIGIN}/`, more);
+  const host = { host: new URL(ORIGIN).host };
+  const read = (session: string, path = "/page/runs/none") =>
+    page(new Request(ORIGIN + path, { headers: { ...host, "x-page-token": session } }));
+  const post = (path: string, body: unknown = {}, session = "") =>
+    page(
+      new Request(ORIGIN + path, {
+        method: "POST",
+        headers: { ...host, origin: ORIGIN, "content-type": "application/json", "x-page-token": session },
+        body: JSON.stringify(body),
+      }),
+    );
+  const begun = z.object({ location: z.string(), login: z.string() });
+  const logIn = async () => {
+    const { location, login } = begun.parse(await (await post("/login/issuer")).json());
+    const there = await fetch(location, { redirect: "manual" });
+    const query = new URL(there.headers.get("location") ?? "").search.slice(1);
+    return post("/callback", { query, login });
+  };
+  return { ...rest, read, post, logIn, renew: (session: string) => post("/page/renew", {}, session) };
+}
+
+test("a person's rights are looked at again every ten minutes, and the session goes on with another token", async () => {
+  const { issuer, read, logIn, renew, pass } = await start({ refreshes: true });
+  const first = await sessionOf(await logIn());
+  pass(9);
+  expect((await read(first)).status).toBe(404);
+  // Before it is due, nobody is asked.
+  const early = await sessionOf(await renew(first));
+  expect(issuer.count("/token")).toBe(1);
+  pass(1);
+  for (const session of [first, early]) {
+    const due = await read(session);
+    expect(due.status).toBe(401);
+    expect(await due.json()).toMatchObject({ renews: true });
+  }
+  const second = await sessionOf(await renew(first));
+  expect(issuer.count("/token")).toBe(2);
+  expect((await read(second)).status).toBe(404);
+  expect((await read(first)).status).toBe(401);
+  for (let times = 0; times < 71; times += 1) {
+    pass(10);
+    if (times === 0) expect((await read(second)).status).toBe(401);
+  }
+  // Twelve hours after the login it is over, however often it was renewed.
+  expect((await renew(second)).status).toBe(401);
+});
+
+test.each<readonly [string, (issuer: Awaited<ReturnType<typeof startLoginIssuer>>) => void]>([
+  ["the session of the issuer", (issuer) => issuer.endsAll()],
+  ["the scope", (issuer) => issuer.becomes({ claims: { project: "shop" }, scope: "openid" })],
+  ["the project", (issuer) => issuer.becomes({ claims: {} })],
+  ["the person: another one", (issuer) => issuer.becomes({ claims: { project: "shop", sub: "bob" } })],
+])("a session is over as soon as it is due where this is gone: %s", async (_, take) => {
+  const { issuer, read, logIn, renew, pass } = await start({ refreshes: true });
+  const session = await sessionOf(await logIn());
+  take(issuer);
+  pass(10);
+  const over = await renew(session);
+  expect(over.status).toBe(401);
+  expect(await over.json()).not.toHaveProperty("renews");
+  expect((await read(session)).status).toBe(401);
+});
+
+test("who is given another project at the issuer sees that one from then on", async () => {
+  const { issuer, read, logIn, renew, pass } = await start({ refreshes: true });
+  const session = await sessionOf(await logIn());
+  issuer.becomes({ claims: { project: "other" } });
+  pass(10);
+  const stream = await read(await sessionOf(await renew(session)), "/page/stream");
+  const { value } = await (stream.body ?? new ReadableStream<Uint8Array>()).getReader().read();
+  expect(new TextDecoder().decode(value)).toContain("project other");
+});
+
+test("while the issuer cannot be asked a due session shows nothing, and goes on afterwards", async () => {
+  const { issuer, read, logIn, renew, pass, lines } = await start({ refreshes: true });
+  const session = await sessionOf(await logIn());
+  issuer.away(true);
+  pass(10);
+  expect((await renew(session)).status).toBe(502);
+  expect((await read(session)).status).toBe(401);
+  issuer.away(false);
+  expect((await read(await sessionOf(await renew(session)))).status).toBe(404);
+  expect(lines.join()).not.toContain("of-the-login");
+});
+
+test("a session about whose person the issuer cannot be asked again lasts an hour", async () => {
+  const { read, logIn, renew, pass } = await start();
+  const session = await sessionOf(await logIn());
+  pass(59);
+  expect((await read(session)).status).toBe(404);
+  expect((await renew(session)).status).toBe(200);
+  pass(1);
+  expect((await read(session)).status).toBe(401);
+  expect((await renew(session)).status).toBe(401);
+});
+
+test("what a login begins with is no session, and the other way round", async () => {
+  const { read, post, logIn } = await start();
+  const begun = z.object({ login: z.string() }).parse(await (await post("/login/issuer")).json());
+  expect((await read(begun.login)).status).toBe(401);
+  const login = await sessionOf(await logIn());
+  expect((await post("/callback", { query: "code=a&state=b", login })).status).toBe(403);
+});

@@ -1,0 +1,63 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { approversPage } from "../../src/commands/http/people/approvers-page.ts";
+import { viewers } from "../../src/commands/http/people/viewers.ts";
+import { projects } from "../../src/commands/http/projects.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { fileBackend } from "../../src/runs/file/backend.ts";
+import { createLog, followWork } from "../../src/server/log.ts";
+import { readSettings } from "../../src/settings/settings.ts";
+import { startLoginIssuer } from "./login-issuer.ts";
+
+const CLIENT = "page-client";
+const MINUTE = 60_000;
+
+/** The page of people who log in through an issuer, of two projects, at an address and at a time that the test says. */
+export async function pageOfPeople(address: string, more: Partial<Parameters<typeof startLoginIssuer>[0]> = {}) {
+  const issuer = await startLoginIssuer({ clientId: CLIENT, claims: { project: "shop" }, ...more });
+  const input = {
+    environment: {
+      TARGETING_API_URL: "http://127.0.0.1:9",
+      TARGETING_MCP_MODE: "live",
+      TARGETING_MCP_OWN_KEYS: "on",
+      TARGETING_MCP_STATE_DIR: mkdtempSync(join(tmpdir(), "targeting-mcp-")),
+      TARGETING_MCP_OAUTH_ISSUER: issuer.url,
+      TARGETING_MCP_OAUTH_CLIENT_ID: CLIENT,
+      TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
+    },
+    flags: new Map<string, string>(),
+    home: tmpdir(),
+    platform: process.platform,
+    overHttp: true,
+  } as const;
+  const settings = readSettings(input);
+  const all = projects(input, settings, {
+    stopping: new AbortController().signal,
+    backend: fileBackend({ ...settings, clock: systemClock }),
+    sealKey: async () => new Uint8Array(32),
+    work: followWork(),
+  });
+  onTestFinished(() => all.close());
+  const lines: string[] = [];
+  const log = createLog({
+    ...{ level: "debug", write: (line: string) => lines.push(line), redact: (line: string) => line },
+    ...{ now: Date.now, work: undefined },
+  });
+  let now = Date.now();
+  const access = () => ({
+    projects: new Map(["shop", "other"].map((name) => [name, { targetingApiKey: `${name}-key` }])),
+    tokens: [],
+  });
+  const page = approversPage({
+    ...{ viewers: viewers({ settings, access, all }), address, key: new Uint8Array(32) },
+    ...{ log, stopping: new AbortController().signal, settings, now: () => now },
+  });
+  return {
+    ...{ issuer, page, lines },
+    pass(minutes: number): void {
+      now += minutes * MINUTE;
+    },
+  };
+}
