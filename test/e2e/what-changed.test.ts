@@ -124,7 +124,7 @@ test("a no tells the model the effect that the person saw, and who said it", asy
   const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
   const report = await session.write("delete_targeting", { ids: [targetingId] });
   expect(report).toMatchObject({ status: "cancelled", asked: "declined_in_client" });
-  expect(JSON.stringify(report.nextSteps)).toMatch(/they were shown: This deletes 1 targeting/);
+  expect(JSON.stringify(report.notes)).toMatch(/they were shown: This deletes 1 targeting/);
 });
 
 test("names passed round in a ring say why there were more requests", async () => {

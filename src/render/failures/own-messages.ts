@@ -210,21 +210,21 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   UNAUTHORIZED: () => ({
     message: "the service does not accept the key",
-    remedy: `The key is missing, invalid or revoked: set TARGETING_API_KEY to a valid one, then resume_run. ${WHERE_SET}`,
+    remedy: `The key is missing, invalid or revoked: set TARGETING_API_KEY to a valid one. ${WHERE_SET} Then: ${RESUME}`,
   }),
   FORBIDDEN: () => ({
     message: "the key lacks the scope context-targeting:write",
     remedy:
       "Scopes cannot be added to a key: create a new one in the console under Settings > Integrations, and set it as " +
-      `TARGETING_API_KEY. ${WHERE_SET}`,
+      `TARGETING_API_KEY. ${WHERE_SET} Then: ${RESUME}`,
   }),
   WRONG_ROUTE: (detail, { statusCode }) => ({
     message: `the service does not know the route ${text(detail.route)} (status ${number(statusCode)}); nothing was applied`,
-    remedy: "Check TARGETING_API_URL, or set the right route in the file that TARGETING_MCP_ROUTES names.",
+    remedy: `Check TARGETING_API_URL, or set the right route in the file that TARGETING_MCP_ROUTES names. Then: ${RESUME}`,
   }),
   REDIRECTED: (detail) => ({
     message: `the address answers ${text(detail.route)} with a redirect, and redirects are not followed`,
-    remedy: "Set TARGETING_API_URL to the final address.",
+    remedy: `Set TARGETING_API_URL to the final address. Then: ${RESUME}`,
   }),
   REJECTED: (detail, { statusCode }) => ({
     message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,

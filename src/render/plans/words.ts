@@ -80,7 +80,10 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
 /** A limit that would be exceeded, with what is there and what fits. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
   if (limit.startsWith("TARGETING_MCP_")) {
-    return `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}`;
+    return (
+      `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; a person can raise it ` +
+      "where this server is started, or have the change planned in smaller parts"
+    );
   }
   return `${limit} (${shown(of)}): ${count(there)} are there, it would be ${count(wanted)}, and ${count(fits)} fit`;
 }

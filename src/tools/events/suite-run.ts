@@ -9,7 +9,7 @@ import { inOnePiece, saveFile } from "../../files/save-file.ts";
 import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { confirmationText } from "../../render/changes/report.ts";
+import { confirmationStep, confirmationText } from "../../render/changes/report.ts";
 import { liveTestsText, suiteReportAnswer } from "../../render/events/suite-report.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
@@ -99,9 +99,10 @@ async function runLive(
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, effect, context);
-    const nextSteps = [...hints, "show the effect to the person and wait for their decision"];
+    const nextSteps = [confirmationStep("run_event_tests", confirmation.token)];
+    const notes = hints.length > 0 ? { notes: hints } : {};
     return {
-      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, ...notes, nextSteps },
       text: ["Not done yet: a person has to agree first.", ...hints, confirmationText(confirmation)].join("\n"),
       isError: false,
     };
@@ -251,10 +252,10 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
 
 /** The person said no: nothing is sent, and that is no error. */
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
-  const nextSteps = ["the person did not agree: nothing was sent; do not try again unless they ask for it"];
+  const note = "the person did not agree: nothing was sent; do not try again unless they ask for it";
   return {
-    structured: { ...about(kept, context), status: "cancelled", asked: "declined_in_client", nextSteps },
-    text: `Nothing was sent. ${nextSteps.join()}`,
+    structured: { ...about(kept, context), status: "cancelled", asked: "declined_in_client", notes: [note] },
+    text: `Nothing was sent. ${note}`,
     isError: false,
   };
 }

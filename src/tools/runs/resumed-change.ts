@@ -4,8 +4,8 @@ import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { amount } from "../../platform/thousands.ts";
 import { effectSentence } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { undecidedStep } from "../../render/changes/undecided.ts";
+import { confirmationStep, renderReport } from "../../render/changes/report.ts";
+import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
@@ -142,16 +142,16 @@ async function askedAgain(
     if (given.standsFor(digest)) return goOn("agreed_by_token");
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
-  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> =>
-    renderReport({
+  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
+    const confirmation = await askFor({ run: runId, digest }, effect, context);
+    return renderReport({
       ...reported(run, context.environment),
       status: "needs_confirmation",
-      confirmation: await askFor({ run: runId, digest }, effect, context),
-      nextSteps: [
-        ...hints,
-        `show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`,
-      ],
+      confirmation,
+      notes: hints,
+      nextSteps: [confirmationStep("resume_run", confirmation.token, runId)],
     });
+  };
   const onPage = () =>
     decideApprovalOnPage(
       {
@@ -173,7 +173,7 @@ async function askedAgain(
           status: "cancelled",
           asked: "declined_in_client",
           tellsAsked: true,
-          nextSteps: [
+          notes: [
             "the person did not agree: nothing more was sent; do not try again unless they ask for it",
             `they were shown: ${effect}`,
           ],
@@ -198,7 +198,8 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   const answer = renderReport({
     ...reported(run, context.environment),
     status: "needs_confirmation",
-    nextSteps: [undecidedStep(why, why === "unanswered" ? runId : undefined)],
+    notes: [undecidedNote(why)],
+    nextSteps: undecidedSteps(why === "unanswered" ? runId : undefined),
   });
   if (why === "closed") return { answer };
   const later = async (accepted: boolean): Promise<void> => {

@@ -8,7 +8,7 @@ import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { effectSentence, effectText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
+import { confirmationStep, renderReport } from "../../render/changes/report.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
@@ -59,7 +59,7 @@ function planned(call: WriteCall, plan: Plan, context: ToolContext, notes: reado
     ...toldUnstarted(call, new RunState(plan), context),
     status: "planned",
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
-    nextSteps: [...notes, ...asks],
+    notes: [...notes, ...asks],
   });
 }
 
@@ -81,16 +81,15 @@ export async function needsYes(
   plan.facts = { ...plan.facts, effect: effectSentence(plan.losses) };
   const { runId, call } = header;
   await changesOf(context).propose(header, plan);
+  const planned = { run: runId, digest: lossDigest(plan.losses) };
+  const confirmation = await askFor(planned, effectText(plan.losses), context);
   return renderReport({
     ...toldUnstarted(call, new RunState(plan), context),
     runId,
     status: "needs_confirmation",
-    confirmation: await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(plan.losses), context),
-    nextSteps: [
-      ...hints,
-      "show the effect to the person and wait for their decision",
-      ...(await interruptedHints(context, runId)),
-    ],
+    confirmation,
+    notes: hints,
+    nextSteps: [confirmationStep(call.tool, confirmation.token), ...(await interruptedHints(context, runId))],
   });
 }
 
@@ -102,7 +101,7 @@ export function notDone(call: WriteCall, plan: Plan, context: ToolContext): Tool
     ...toldUnstarted(call, state, context),
     status: "cancelled",
     asked: "declined_in_client",
-    nextSteps: [
+    notes: [
       "the person did not agree: nothing was changed; do not try again unless they ask for it",
       ...(plan.losses.length > 0 ? [`they were shown: ${effectText(plan.losses)}`] : []),
     ],
