@@ -76,7 +76,7 @@ function resumeStep({ counts, tool }: ReportedRun, runId: string, isLater: boole
   if (counts.unknown > 0 && !isEvents({ tool })) {
     return `${when}call resume_run with runId ${runId}: it sends what is unknown or left again and tells what happened; nothing is made twice`;
   }
-  return `${when}call resume_run with runId ${runId} to finish what was not attempted`;
+  return `${when}call resume_run with runId ${runId} to finish what was not applied`;
 }
 
 function lookUpStep(runId: string): string {

@@ -8,7 +8,17 @@ import { many } from "../failures/words.ts";
 import { fenced, MARKS_MEAN, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
-import { askedOf, countsNote, headline, resumedNote, ringsNote, rowsNote, takenNote, unreadNote } from "./headline.ts";
+import {
+  askedOf,
+  countsNote,
+  headline,
+  resumedNote,
+  ringsNote,
+  rowsNote,
+  takenNote,
+  unansweredNote,
+  unreadNote,
+} from "./headline.ts";
 import { endNotes, nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
@@ -139,6 +149,7 @@ function notesOf(run: ReportedRun): readonly string[] {
   return [
     ...(run.notes ?? []),
     ...endNotes(run),
+    ...unansweredNote(run),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
     ...countsNote(run),

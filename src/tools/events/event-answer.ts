@@ -48,7 +48,7 @@ function eventReport(about: {
   return renderReport({
     ...rest,
     counts: countsOf(state),
-    ...(status !== "planned" && { requests: state.requests }),
+    ...(status !== "planned" && { requests: state.requests, unanswered: state.lost().length }),
     failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
     verdicts,
