@@ -12,7 +12,8 @@ export type Reason = Readonly<z.infer<typeof reason>>;
 
 /** Where an option stands: its group, null at the top level. */
 export interface OptionPlace {
-  readonly parent: string | null;
+  /** Absent where the ID of the group is not known. */
+  readonly parent?: string | null;
   readonly parentName?: string | null;
 }
 

@@ -231,7 +231,8 @@ function addPlace(group: Collected, place: number): void {
 /** Reasons with the same mark are one. */
 function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
   const { code, statusCode, detail, operation, sent } = reason;
-  return JSON.stringify([code, statusCode, detail?.problem ?? detail?.rule, operation, sent, remedyOf(reason)]);
+  const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
+  return JSON.stringify([code, statusCode, detail?.problem ?? rule, operation, sent, remedyOf(reason)]);
 }
 
 function isTheSame(details: readonly FailureDetail[]): boolean {

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import * as z from "zod";
 import { textOf } from "../support/clients.ts";
 import { startSession, tokensOfResult } from "../support/writing.ts";
 
@@ -105,4 +106,17 @@ test("many users and expectations stay within the size of an answer, what is not
     within: { met: false, byUid: { "user-0": { met: false } } },
   });
   expect(textOf(given)).toMatch(/^\(\d+ more, 0 of them not met\)$/m);
+});
+
+test("a page that ends before its limit says why, and where it goes on", async () => {
+  const session = await startSession();
+  const long = { ...view, item_name: "word ".repeat(60) };
+  await session.control("/seed", { events: Array.from({ length: 22 }, (_, second) => arrived("u", second, long)) });
+  const given = await session.client.callTool("inspect_events", { uid: "u", limit: 1000 });
+  const { events, notes, cursor } = z
+    .object({ events: z.array(z.unknown()), notes: z.array(z.string()), cursor: z.string() })
+    .parse(given.structuredContent);
+  expect(events.length).toBeLessThan(22);
+  expect(notes[0]).toBe(`An answer holds no more than these ${events.length} events; cursor leads to older ones.`);
+  expect(textOf(given)).toContain(cursor);
 });

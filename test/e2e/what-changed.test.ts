@@ -129,7 +129,7 @@ test("a decline tells the model the question, and where it was declined", async 
   const targetingId = idOf(await session.write("create_targetings", { items: [{ name: "Footwear" }] }));
   const report = await session.write("delete_targeting", { ids: [targetingId] });
   expect(report).toMatchObject({ status: "cancelled", approval: { decision: "declined", channel: "client" } });
-  expect(JSON.stringify(report.nextSteps)).toMatch(/the question was: This deletes 1 targeting/);
+  expect(JSON.stringify(report.notes)).toMatch(/the question was: This deletes 1 targeting/);
 });
 
 test("names passed round in a ring say why there were more requests", async () => {

@@ -126,7 +126,7 @@ describe("a client that can ask", () => {
     const report = await session.write("delete_options", { ids: [running] });
     expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 1, pending: 1 } });
     expect(report.confirmation).toBeUndefined();
-    expect(JSON.stringify(report.nextSteps)).toMatch(/150 Context IDs.*closed without a decision: nothing was changed/);
+    expect(JSON.stringify(report.notes)).toMatch(/150 Context IDs.*closed without a decision: nothing was changed/);
     expect(await session.writesSent()).toEqual([]);
   });
 
@@ -284,7 +284,7 @@ describe("a confirmation", () => {
     await session.control("/seed", { remove: [football] });
     const anew = await session.write("delete_options", { confirmation });
     expect(anew.status).toBe("needs_confirmation");
-    expect(anew.nextSteps.join()).toContain("has changed since the person agreed");
+    expect(anew.notes.join()).toContain("has changed since the person agreed");
     expect(anew.confirmation?.effect).toContain("1 sub-option,");
     expect(anew.confirmation?.token).not.toBe(confirmation);
     expect(await session.writesSent()).toEqual([]);

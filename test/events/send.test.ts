@@ -151,6 +151,16 @@ describe("the outcome of one event", () => {
 });
 
 describe("a run", () => {
+  it("counts the time in which events waited side by side once", async () => {
+    const { api } = scripted(() => ["busy", "ok"]);
+    const events = Array.from({ length: 12 }, (_, n) => ({
+      index: n,
+      event: { uid: `u${n}`, eventName: "app_open", n },
+    }));
+    const { counts } = await sendEvents(events, { api, clock: virtualClock() });
+    expect(counts).toMatchObject({ succeeded: 12, resent: 12, waitedMs: 50 });
+  });
+
   it.each<RejectionKind>(["unauthorized", "forbidden", "wrongRoute", "redirect"])("ends at %s", async (kind) => {
     const service = scripted((n) => [n === 3 ? kind : "ok"]);
     const events = Array.from({ length: 500 }, (_, n) => eventOf(n));

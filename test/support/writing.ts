@@ -77,7 +77,7 @@ const reportSchema = z.strictObject({
     pending: count,
   }),
   requests: z.strictObject({ planned: count, sent: count, resent: count, waitedMs: count }).optional(),
-  failures: z.array(failure).max(10).default([]),
+  failures: z.array(failure).max(25).default([]),
   failuresOmitted: count.optional(),
   results: z.array(result).max(50).default([]),
   resultsOmitted: count.optional(),

@@ -116,7 +116,7 @@ test("a lost answer: an equal call says what the first came to, and only resend 
   const resent = await answerOf(trackEvent, { ...home, onUnknown: "resend" }, context);
   expect(resent.structured).toMatchObject({
     ...{ runId, status: "succeeded", counts: { succeeded: 1, unknown: 0 }, requests: { sent: 2, resent: 1 } },
-    nextSteps: expect.arrayContaining([expect.stringContaining("twice")]),
+    notes: expect.arrayContaining([expect.stringContaining("twice")]),
   });
   expect(sandbox.events()).toHaveLength(3);
   const later = await answerOf(trackEvent, home, context);

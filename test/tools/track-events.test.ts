@@ -67,7 +67,7 @@ test("a lost answer is unknown, or with resend sent again and perhaps recorded t
   expect(structured).toMatchObject({ status: "unknown", failures: [{ errorCode: "EVENT_ANSWER_LOST" }] });
   await control("/faults", { faults: [{ on: "any", kind: "reset", applied: true, nth: 1 }] });
   const resent = await answerOf(trackEvents, { events: [click("b")], onUnknown: "resend" }, context);
-  expect(resent.structured).toMatchObject({ status: "succeeded", nextSteps: [expect.stringContaining("twice")] });
+  expect(resent.structured).toMatchObject({ status: "succeeded", notes: expect.arrayContaining([expect.stringContaining("twice")]) });
   expect(sandbox.events()).toHaveLength(3);
 });
 
@@ -147,7 +147,7 @@ test("the same call after its run has ended sends new events, and says so", asyn
   expect(second.structured.runId).not.toBe(first.structured.runId);
   expect(second.structured).toMatchObject({
     status: "partial",
-    nextSteps: expect.arrayContaining([
+    notes: expect.arrayContaining([
       expect.stringMatching(new RegExp(`made before and ended unknown .run ${first.structured.runId}.*resume_run`)),
     ]),
   });

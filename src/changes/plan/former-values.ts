@@ -57,6 +57,12 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     parent,
     parentName: parent === null ? null : (there.get(parent)?.name ?? null),
   });
+  // A group that the same call renames has its new name once all is done.
+  const renamed = new Map(updates.flatMap(({ item: { name }, id }) => (name === undefined ? [] : [[id, name]])));
+  const placeAfter = (parent: string | null) => {
+    const name = parent === null ? undefined : renamed.get(parent);
+    return name === undefined ? place(parent) : { parent, parentName: name };
+  };
   for (const { step, item, id } of updates) {
     const record = there.get(id);
     if (record === undefined) continue;
@@ -66,8 +72,8 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     if (name === undefined) for (const object of step.objects) plan.objects.amend(object, { name: record.name });
     if (parent === undefined) {
       if (name !== undefined) amend(plan, step, { from: record.name, to: name });
-    } else if (name === undefined) amend(plan, step, { from: place(before), to: place(parent) });
-    else amend(plan, step, { from: { name: record.name, ...place(before) }, to: { name, ...place(parent) } });
+    } else if (name === undefined) amend(plan, step, { from: place(before), to: placeAfter(parent) });
+    else amend(plan, step, { from: { name: record.name, ...place(before) }, to: { name, ...placeAfter(parent) } });
   }
   noteWithin(
     plan,

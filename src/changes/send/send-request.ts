@@ -174,10 +174,11 @@ function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): R
 }
 
 async function pause(driver: ChangeDriver, ms: number): Promise<boolean> {
-  driver.record({ t: "waited", ms });
+  const began = driver.clock.monotonic();
   driver.waiting(ms);
   try {
     await driver.clock.sleep(ms, driver.signal);
+    driver.record({ t: "waited", ms: Math.round(driver.clock.monotonic() - began) });
     return true;
   } catch (thrown) {
     if (driver.signal.aborted) return false;

@@ -38,6 +38,12 @@ function ofTargeting({ targeting: { _id, name, rename, delete: isDeleted } }: St
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
+/** The name that a group gets by the same plan. */
+function renamedIn({ items }: StatePlan, id: string): string | undefined {
+  const group = items.find((item) => item.kind === "change" && item._id === id);
+  return group?.kind === "change" ? group.name : undefined;
+}
+
 /** The changes of one item of a plan. */
 export function itemChanges(
   plan: StatePlan,
@@ -46,7 +52,7 @@ export function itemChanges(
 ): readonly ListedChange[] {
   const place = (parent: ParentRef): ShownValue => {
     if (parent === null) return null;
-    if ("_id" in parent) return groupName(parent._id);
+    if ("_id" in parent) return renamedIn(plan, parent._id) ?? groupName(parent._id);
     const group = plan.items[parent.item];
     return group?.kind === "create" ? group.name : "";
   };

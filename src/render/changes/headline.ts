@@ -33,16 +33,27 @@ export function headline(run: ReportedRun): string {
   return `${STATUS_WORDS[run.status]} (${run.tool}, ${run.environment}${id}). ${counts}.${requestWords(run)}`;
 }
 
+/** That requests are counted by their answers, where some have none yet. */
+export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
+  return unanswered === 0 ? [] : [`requests sent: up to ${unanswered} more have no answer yet`];
+}
+
 /** What was sent, without what says nothing. */
-function requestWords({ requests }: ReportedRun): string {
+function requestWords({ requests, unanswered = 0 }: ReportedRun): string {
   if (requests === undefined) return "";
   const { planned, sent, resent, waitedMs } = requests;
   const parts = [
     `${sent}${sent === planned || planned === 0 ? "" : ` (${planned} planned)`}`,
     resent > 0 && `${resent} of them again`,
-    waitedMs > 0 && `${waitedMs} ms waited`,
+    waitedMs > 0 && `${seconds(waitedMs)} waited`,
   ].filter((part) => part !== false);
-  return ` Requests sent: ${parts.join(", ")}.`;
+  return ` Requests ${unanswered > 0 ? "answered" : "sent"}: ${parts.join(", ")}.`;
+}
+
+const WHOLE_SECONDS_FROM_MS = 10_000;
+
+function seconds(ms: number): string {
+  return `${ms < WHOLE_SECONDS_FROM_MS ? Math.max(0.1, Math.round(ms / 100) / 10) : Math.round(ms / 1000)} s`;
 }
 
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];

@@ -1,25 +1,24 @@
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { ToldFailure } from "../failures/failures.ts";
-import { WHERE_SET } from "../failures/words.ts";
 import { plain, shown } from "../fence.ts";
 import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 /** What kind of cause a failure has, where no item can be mended for it. */
-type Cause = "key" | "route" | "network" | "rateLimit" | "eventKey" | "limit" | "campaign" | "busy";
+type Cause = "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy" | "kept";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
-  UNAUTHORIZED: "key",
-  FORBIDDEN: "key",
-  PROJECT_NOT_FOUND: "key",
-  WRONG_ROUTE: "route",
-  REDIRECTED: "route",
-  FOREIGN_ANSWER: "network",
+  UNAUTHORIZED: "setting",
+  FORBIDDEN: "setting",
+  PROJECT_NOT_FOUND: "setting",
+  WRONG_ROUTE: "setting",
+  REDIRECTED: "setting",
+  FOREIGN_ANSWER: "setting",
   NOT_SENT: "network",
   EVENT_NOT_SENT: "network",
   RATE_LIMITED: "rateLimit",
-  EVENT_REQUEST_REJECTED: "eventKey",
-  EVENTS_ENDED: "eventKey",
+  EVENT_REQUEST_REJECTED: "setting",
+  EVENTS_ENDED: "setting",
   TARGETING_CONTEXT_LIMIT_EXCEEDED: "limit",
   TARGETING_CATEGORY_LIMIT_EXCEEDED: "limit",
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: "limit",
@@ -28,53 +27,69 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   BUSY: "busy",
   EVENT_BUSY: "busy",
   CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
+  NOT_EMPTY: "kept",
 };
 
-const SETTINGS = {
-  key: `nothing is to be mended in the items: the key TARGETING_API_KEY is not accepted for this. ${WHERE_SET}`,
-  route: `nothing is to be mended in the items: the address TARGETING_API_URL does not lead there. ${WHERE_SET}`,
-  eventKey: `nothing is to be mended in the events: EVENT_API_URL and EVENT_APP_KEY are to be checked. ${WHERE_SET}`,
-} as const;
-
-/** What is to be done next about a run, by what it came to and why. */
+/** The calls that help with a run now, by what it came to and why. What a person has to set first is in the remedies. */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
-  const { runId, status, counts, blocked } = run;
-  const causes = new Set(run.failures.map(causeOf));
-  if (runId !== undefined && status === "running")
-    steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
-  for (const cause of ["key", "route", "eventKey"] as const) if (causes.has(cause)) steps.push(SETTINGS[cause]);
-  steps.push(...limitSteps(run));
-  if (runId === undefined) return steps;
+  const { runId, status, blocked } = run;
+  const isDeclined = run.approval?.decision === "declined";
+  if (runId === undefined || isDeclined || status === "planned") return steps;
+  if (status === "running") steps.push(`call get_run with runId ${runId} and waitMs to see how it goes on`);
   if (blocked === undefined) steps.push(...strandedWords(runId, run.strandedNames ?? []));
-  const unknown = run.unknownIsFinal ? 0 : counts.unknown;
+  const causes = new Set(run.failures.map(causeOf));
   const isOver = status !== "running" && status !== "needs_confirmation";
-  const hasFixable = causes.has("key") || causes.has("route") || causes.has("network") || causes.has("eventKey");
-  if (blocked === undefined && isOver && unknown + counts.pending + waiting(run) + (hasFixable ? 1 : 0) > 0) {
-    steps.push(...(causes.has("busy") ? [busyStep(run, runId)] : [resumeStep(run, runId, whenToResume(causes))]));
+  if (blocked === undefined && isOver && !causes.has("setting") && resumable(run) > 0) {
+    steps.push(...(causes.has("busy") ? [busyStep(runId)] : [resumeStep(run, runId, whenToResume(causes))]));
   }
-  const toMend = run.failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === undefined);
-  if (toMend.length > 0) steps.push(mendStep(run, runId));
+  if (isOver && isEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
+  const failed = run.failures.filter(({ outcome }) => outcome === "failed");
+  if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(mendStep(run, runId));
+  else if (isOver && failed.some((failure) => causeOf(failure) === "limit")) {
+    steps.push(`get_run with runId ${runId}, outcome failed and includeInput: true shows what did not fit`);
+  }
   return steps;
+}
+
+/** What else is to be known of how a run ended, beside its failures. */
+export function endNotes(run: ReportedRun): readonly string[] {
+  const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
+  const isOver = run.status !== "running" && run.status !== "needs_confirmation";
+  return [...(isBusy && isOver && run.runId !== undefined ? [busyNote(run)] : []), ...limitNote(run)];
 }
 
 function causeOf({ errorCode }: ToldFailure): Cause | undefined {
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
 
+function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
+  return tool === "track_events" || tool === "track_event";
+}
+
+/** How much of a run another try would settle. Events that may have been recorded are not sent again. */
+function resumable(run: ReportedRun): number {
+  const unknown = isEvents(run) || run.unknownIsFinal ? 0 : run.counts.unknown;
+  return unknown + run.counts.pending + waiting(run);
+}
+
 function whenToResume(causes: ReadonlySet<Cause | undefined>): string {
   if (causes.has("rateLimit")) return "when the wait that the service asks for is over, ";
-  return (["key", "route", "network", "eventKey"] as const).some((cause) => causes.has(cause))
-    ? "once that is mended, "
-    : "";
+  return causes.has("network") ? "in a minute or later " : "";
 }
 
 function resumeStep({ counts, tool }: ReportedRun, runId: string, when: string): string {
-  const isEvents = tool === "track_events" || tool === "track_event";
-  if (counts.unknown > 0 && !isEvents) {
+  if (counts.unknown > 0 && !isEvents({ tool })) {
     return `${when}call resume_run with runId ${runId}: it sends what is unknown or left again and tells what happened; nothing is made twice`;
   }
-  return `${when}call resume_run with runId ${runId} to finish what was not attempted${isEvents && counts.unknown > 0 ? " and what is unknown" : ""}`;
+  return `${when}call resume_run with runId ${runId} to finish what was not applied`;
+}
+
+function lookUpStep(runId: string): string {
+  return (
+    `get_run with runId ${runId}, outcome unknown and includeInput: true shows the events whose answer was lost: ` +
+    "look for them in the console's reports before any of them is sent again"
+  );
 }
 
 const MOST_STRANDED = 3;
@@ -95,18 +110,20 @@ function strandedWords(runId: string, stranded: readonly StrandedName[]): readon
   ];
 }
 
-/** A locked service: how long it was tried and when last, and who may go on from where. */
-function busyStep({ requests, lastAt }: ReportedRun, runId: string): string {
+/** Who may go on from where once the service is no longer locked. */
+function busyStep(runId: string): string {
+  return `in a minute or later call resume_run with runId ${runId}, from any session of the same caller`;
+}
+
+/** A locked service: how long it was tried and when last. */
+function busyNote({ requests, lastAt }: ReportedRun): string {
   const seconds = Math.round((requests?.waitedMs ?? 0) / 1000);
   const last = lastAt === undefined ? "" : `, last at ${new Date(lastAt).toISOString()}`;
-  return (
-    `the service was locked by other writes: it was tried ${requests?.sent ?? 0} times, waiting ${seconds} s${last}. ` +
-    `In a minute or later call resume_run with runId ${runId}, from any session of the same caller`
-  );
+  return `the service was locked by other writes: it was tried ${requests?.sent ?? 0} times, waiting ${seconds} s${last}`;
 }
 
 /** Where a limit stopped a run: what is in, and that nothing is to be mended. */
-function limitSteps({ failures, counts, status }: ReportedRun): readonly string[] {
+function limitNote({ failures, counts, status }: ReportedRun): readonly string[] {
   const limited = failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === "limit");
   const [first] = limited;
   const place = first?.places[0]?.[0];
@@ -130,8 +147,7 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
     if (typeof existing !== "string") return "mend the state as the remedies say, and plan it again";
     return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;
   }
-  const isEvents = tool === "track_events" || tool === "track_event";
-  if (isEvents && !hasRejects) {
+  if (isEvents({ tool }) && !hasRejects) {
     const all = tool === "track_events" ? "; mend: true puts names right that are plainly misspelt" : "";
     return `mend what failed as the remedies say, and send only that again with ${tool}${all}`;
   }
@@ -145,7 +161,9 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
 }
 
 /** Reasons for which what was not attempted is not attempted later either. */
-const NEVER_SENT: ReadonlySet<string> = new Set(["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE"]);
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
+]);
 
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures, tool }: ReportedRun): number {

@@ -2,7 +2,7 @@ import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { amount } from "../../platform/thousands.ts";
 import { type Approval, approvalLines } from "../approval.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
-import { failureRow, type ToldFailure } from "../failures/failures.ts";
+import { type FailureForm, failureRow, type ToldFailure } from "../failures/failures.ts";
 import { OPERATION_WORDS } from "../failures/messages.ts";
 import { many } from "../failures/words.ts";
 import { fenced, MARKS_MEAN, shown } from "../fence.ts";
@@ -16,9 +16,10 @@ import {
   ringsNote,
   rowsNote,
   takenNote,
+  unansweredNote,
   unreadNote,
 } from "./headline.ts";
-import { nextStepsOf } from "./next-steps.ts";
+import { endNotes, nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import { resultRow } from "./result-rows.ts";
 
@@ -26,9 +27,11 @@ import { resultRow } from "./result-rows.ts";
 const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
-/** Of failures, verdicts, and requests of a plan. */
+/** Of verdicts, and requests of a plan. */
 const MOST_GROUPS = 10;
 const MOST_GROUPS_BESIDE_PAGE = 3;
+/** Every reason is told, up to so many. */
+const MOST_REASONS = 25;
 const MOST_RESULTS = 50;
 
 /** An answer as data and as text, which say the same. */
@@ -56,8 +59,8 @@ function sectionsOf(run: ReportedRun, budget: { left: number }) {
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
+  const failures = failureRows(run.failures.slice(0, MOST_REASONS), budget);
   const requests = takeWhileItFits([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
-  const failures = failureRows(run.failures.slice(0, most), budget);
   const judged = takeWhileItFits(verdicts.slice(0, most).map(verdictRow), budget);
   const rows = run.results.map(resultRow);
   const results = page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
@@ -127,7 +130,8 @@ function textOf(run: ReportedRun, told: Told): string {
     headline(run),
     ...approvalLines(approval),
     ...(run.blocked === undefined ? [] : [blockedText(run.blocked)]),
-    ...notes.map((note) => `Note: ${note}.`),
+    // A note that ends with foreign text ends with its mark.
+    ...notes.map((note) => (note.endsWith(">") ? `Note: ${note}` : `Note: ${note}.`)),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
     ...sectionText("What did not succeed:", failures, "more reasons"),
     ...sectionText("Verdicts:", verdicts, "more kinds"),
@@ -146,6 +150,8 @@ function textOf(run: ReportedRun, told: Told): string {
 function notesOf(run: ReportedRun): readonly string[] {
   return [
     ...(run.notes ?? []),
+    ...endNotes(run),
+    ...unansweredNote(run),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
     ...countsNote(run),
@@ -168,24 +174,39 @@ function totalsWords({ targetingId, name, optionCount }: NonNullable<ReportedRun
   return `The targeting ${shown(name)} (${targetingId}) has ${many(optionCount, "option")} now.`;
 }
 
-/** How many of a failure's details are told, where there is room for so many. */
-const DETAILS_TOLD = [20, 10, 5, 2] as const;
-/** What details may take of the room that is left. */
+/** How fully a failure is told, from the fullest form to the shortest. */
+const FAILURE_FORMS: readonly FailureForm[] = [
+  ...[20, 10, 5, 2, 0].map((details) => ({ details })),
+  { details: 0, places: 3, isBare: true },
+  { details: 0, places: 1, isBare: true, tokens: 30 },
+  { details: 0, places: 1, isBare: true, tokens: 12 },
+];
+/** What a failure may take beyond its shortest form, of the room that is left. */
 const DETAILS_SHARE = 0.6;
 
-/** As many failures as there is room for, each with as many details as leave room for others. */
+/** Every failure, each as fully as leaves room for the others: what is cut are examples, and reasons only at the last. */
 function failureRows(failures: readonly ToldFailure[], budget: { left: number }): readonly Row[] {
-  const rows: Row[] = [];
-  for (const failure of failures) {
-    const most = DETAILS_TOLD.find((some) => costOf(failureRow(failure, some)) <= budget.left * DETAILS_SHARE) ?? 0;
-    const taken = takeWhileItFits([failureRow(failure, most)], budget);
-    if (taken.length === 0) break;
-    rows.push(...taken);
-  }
-  return rows;
+  const forms = failures.map((failure) => FAILURE_FORMS.map((form) => failureRow(failure, form)));
+  // The fullest of the short forms with which all of them fit.
+  const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
+  let needed = sum(forms.map((rows) => costOf(rows.at(least))));
+  return forms.flatMap((rows) => {
+    const short = rows.at(least);
+    needed -= costOf(short);
+    const room = (budget.left - needed) * DETAILS_SHARE;
+    const row = rows.slice(0, FAILURE_FORMS.length + least).find((fuller) => costOf(fuller) <= room) ?? short;
+    budget.left -= costOf(row);
+    return row ?? [];
+  });
 }
 
-function costOf({ data, line }: Row): number {
+function sum(costs: readonly number[]): number {
+  return costs.reduce((total, cost) => total + cost, 0);
+}
+
+function costOf(row: Row | undefined): number {
+  if (row === undefined) return 0;
+  const { data, line } = row;
   return tokensOf(JSON.stringify(data)) + tokensOf(line);
 }
 
@@ -237,6 +258,12 @@ export function confirmationText({ token, effect, expiresAt }: NonNullable<Repor
     "Show exactly this effect to the person and wait for their decision; a yes that they gave before to exactly this " +
       `effect counts. Only then call the tool again with nothing but confirmation set to ${token} (valid until ${expiresAt}).`,
   ].join("\n");
+}
+
+/** The call that goes on once a person has agreed. */
+export function confirmationStep(tool: string, token: string, runId?: string): string {
+  const run = runId === undefined ? "" : `runId ${runId} and `;
+  return `show the effect to the person; once they have agreed, call ${tool} with ${run}confirmation ${token}`;
 }
 
 /** `isError` is for answers in which nothing good happened. */

@@ -16,6 +16,8 @@ export interface ReportedRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
+  /** Of events: how many left, or were about to leave, and have no answer yet; `requests` does not count them. */
+  readonly unanswered?: number;
   readonly failures: readonly ToldFailure[];
   /** The objects that say most, or the page that was asked for. */
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];

@@ -56,10 +56,16 @@ function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownCh
 
 function sideWords(side: NonNullable<KnownChange["from"]>): string {
   if (typeof side === "string") return shown(cut(side));
-  const { name, parent, parentName } = side;
-  const group = parentName == null ? plain(cut(parent ?? "")) : shown(cut(parentName));
-  const place = parent === undefined ? undefined : parent === null ? "the top level" : `group ${group}`;
-  return [name === undefined ? undefined : shown(cut(name)), place].filter((part) => part !== undefined).join(" in ");
+  const { name } = side;
+  return [name === undefined ? undefined : shown(cut(name)), placeIn(side)]
+    .filter((part) => part !== undefined)
+    .join(" in ");
+}
+
+function placeIn({ parent, parentName }: Exclude<NonNullable<KnownChange["from"]>, string>): string | undefined {
+  if (typeof parentName === "string") return `group ${shown(cut(parentName))}`;
+  if (parent === null) return "the top level";
+  return parent === undefined ? undefined : `group ${plain(cut(parent))}`;
 }
 
 const LONGEST_TEXT = 300;

@@ -98,10 +98,6 @@ export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   return basisNote(verdicts.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** What can be done about an event of which is not known whether it was recorded. */
-export const RESEND_EVENT =
-  'the same call with onUnknown "resend", within 10 minutes of the first, sends the event again: it may then be recorded twice';
-
 /** Says what an equal call before, of which was not known what it came to, means to a call of `track_event`. */
 export function repeatedEventWords(repeat: "attached" | "takenUp" | "resent"): string {
   switch (repeat) {

@@ -44,12 +44,13 @@ export function suiteReportAnswer(run: {
   const byVerdict = standingsBy(results, ({ expected }) => expected);
   const byBasis = standingsBy(results, ({ basis }) => basis);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
-  const nextSteps = [
-    ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
-    ...nextStepsOf(report, notRun),
-  ];
+  const nextSteps = notRun > 0 ? ["run smaller suites, by eventNames or kinds: the time of one call was over"] : [];
   const omitted = all.length - mismatches.length;
-  const notes = basisNote(results.map(({ basis }) => basis));
+  const notes = [
+    ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
+    ...notesOf(report),
+    ...basisNote(results.map(({ basis }) => basis)),
+  ];
   const reportUri = suiteReportUri(suiteId);
   return {
     structured: {
@@ -138,7 +139,7 @@ function cut(text: string): string {
   return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
 }
 
-function nextStepsOf({ results }: SuiteReport, notRun: number): readonly string[] {
+function notesOf({ results }: SuiteReport): readonly string[] {
   const unpredicted = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
   const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
   return [
@@ -146,6 +147,5 @@ function nextStepsOf({ results }: SuiteReport, notRun: number): readonly string[
     ...(unpredicted > 0
       ? [`${unpredicted} of those as expected had no predicted verdict (uncertain): whatever became of them agrees`]
       : []),
-    ...(notRun > 0 ? ["the time of one call was over: run smaller suites, by eventNames or kinds"] : []),
   ];
 }

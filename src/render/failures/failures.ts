@@ -2,6 +2,7 @@ import { thousands } from "../../platform/thousands.ts";
 import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../../runs/report.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { shown, shownBriefly } from "../fence.ts";
+import { withinTokens } from "../page.ts";
 import { placesWords, placeWords } from "../places.ts";
 import type { Row } from "../row.ts";
 import { codeWords, messageFor, OUTCOME_WORDS } from "./messages.ts";
@@ -48,27 +49,44 @@ function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, 
   return facts;
 }
 
-/** A group of failures as a row; `mostDetails` says how many of its details are told. */
-export function failureRow(failure: ToldFailure, mostDetails: number): Row {
-  const { outcome, count, indexes, errorCode, statusCode, message, remedy, contextIds } = failure;
-  const ref = cut(failure.ref);
+/** How fully a group of failures is told. */
+export interface FailureForm {
+  /** How many of its details are told. */
+  readonly details: number;
+  /** How many of its places are told; all that are known where absent. */
+  readonly places?: number;
+  /** Whether its detail and its users are left out. */
+  readonly isBare?: boolean;
+  /** What its message and its remedy may take, each, in tokens; all of both where absent. */
+  readonly tokens?: number;
+}
+
+/** A group of failures as a row. */
+export function failureRow(told: ToldFailure, { details: mostDetails, places, isBare, tokens }: FailureForm): Row {
+  const failure = withFewPlaces(told, places);
+  const { outcome, count, indexes, errorCode, statusCode, contextIds } = failure;
+  const [message, remedy] = [inTokens(failure.message, tokens), inTokens(failure.remedy, tokens)];
+  const ref = isBare ? undefined : cut(failure.ref);
   const details = (failure.details ?? []).slice(0, mostDetails);
   const first = ref === undefined ? "" : `, first ${shown(ref)}`;
   const place = placesWords(failure.places, { byLine: failure.byLine, omitted: failure.placesOmitted });
-  const sum = contextIds === undefined || count === 1 ? {} : { contextIdsTogether: contextIds };
-  const detail = { ...failure.detail, ...sum, ...(failure.uids !== undefined && { uids: failure.uids }) };
-  const users = (failure.uids ?? []).map((uid) => cut(uid));
+  const sum = contextIds === undefined || count === 1 || isBare ? {} : { contextIdsTogether: contextIds };
+  const uids = isBare ? undefined : failure.uids;
+  const detail = { ...(!isBare && failure.detail), ...sum, ...(uids !== undefined && { uids }) };
+  const users = (uids ?? []).map((uid) => cut(uid));
   const named = users.length === 0 ? "" : `, uid ${users.map(shown).join(", ")}${count > users.length ? ", …" : ""}`;
   const together =
-    contextIds === undefined || count === 1 ? "" : ` Together they give ${thousands(contextIds)} Context IDs.`;
+    contextIds === undefined || count === 1 || isBare
+      ? ""
+      : ` Together they give ${thousands(contextIds)} Context IDs.`;
   const each =
     details.length === 0 ? "" : ` Each: ${details.map((detail) => detailWords(detail, failure)).join("; ")}.`;
   return {
     data: {
       count,
       outcome,
-      indexes,
-      ...(failure.byLine && { lines: linesOf(failure.places) }),
+      indexes: isBare ? indexes.slice(0, places) : indexes,
+      ...(failure.byLine && { lines: linesOf(failure.places).slice(0, isBare ? places : undefined) }),
       ...(ref !== undefined && { ref }),
       errorCode,
       ...(statusCode !== undefined && { statusCode }),
@@ -79,6 +97,17 @@ export function failureRow(failure: ToldFailure, mostDetails: number): Row {
     },
     line: `- ${count} ${OUTCOME_WORDS[outcome]} (${place}${first}${named}): ${codeWords(errorCode)}: ${message}. ${remedy}${together}${each}`,
   };
+}
+
+/** A group of failures with its first places only. */
+export function withFewPlaces(failure: ToldFailure, most = Number.POSITIVE_INFINITY): ToldFailure {
+  const { indexes, places } = failure;
+  if (places.length <= most) return failure;
+  return { ...failure, indexes: indexes.slice(0, most), places: places.slice(0, most), placesOmitted: true };
+}
+
+function inTokens(sentence: string, most: number | undefined): string {
+  return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
 /** What is told of one object's reason: what was found about it only where the message does not say it of all. */

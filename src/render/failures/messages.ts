@@ -49,7 +49,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   succeeded: "succeeded",
   alreadyDone: "already done",
   failed: "failed",
-  unattempted: "not attempted",
+  unattempted: "not applied",
   unknown: "unknown",
   pending: "pending",
 };

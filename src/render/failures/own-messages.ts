@@ -102,7 +102,7 @@ function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...knownOf(detail, statusCode) });
     if (words === undefined) throw new RangeError(`there are no words for the refusal ${kind}`);
-    return { message: `${words.message}; nothing was applied`, remedy: `${words.remedy} ${WHERE_SET}` };
+    return { message: `${words.message}; nothing was applied`, remedy: `${words.remedy} ${WHERE_SET} Then: ${RESUME}` };
   };
 }
 

@@ -130,7 +130,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   PROJECT_NOT_FOUND: () => ({
     message: "the project of the key no longer exists",
-    remedy: `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET}`,
+    remedy: `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} Then: ${RESUME}`,
   }),
   TARGETING_CATEGORY_NOT_FOUND: (_, { operation }) => ({
     message:

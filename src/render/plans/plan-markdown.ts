@@ -1,7 +1,7 @@
 import { changesOf } from "../../plans/diff/changes.ts";
 import { shown } from "../fence.ts";
 import type { ShownPlan } from "./plan-text.ts";
-import { changeCounts, changeLine, count, KIND_WORDS, linesOf } from "./words.ts";
+import { changeLine, count, KIND_WORDS, linesOf, planCounts } from "./words.ts";
 
 /** So many changes of a plan stand in a comment of a pull request, which has its own limit. */
 const MOST_ROWS = 500;
@@ -16,7 +16,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
     .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
   const more = changes.length - rows.length;
   return `${[
-    `### Plan of ${cell(shown(targeting.name))}: ${changeCounts(changes)}`,
+    `### Plan of ${cell(shown(targeting.name))}: ${planCounts(changes, plan)}`,
     ...list("Problems", lines.problems),
     ...list("Conflicts", lines.conflicts),
     ...list("Limits", lines.limits),

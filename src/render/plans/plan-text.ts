@@ -1,7 +1,7 @@
 import { CHANGE_KINDS, changesOf, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
 import type { StatePlan } from "../../plans/diff/plan.ts";
 import { shown } from "../fence.ts";
-import { changeCounts, changeLine, count, KIND_WORDS, linesOf } from "./words.ts";
+import { changeLine, count, KIND_WORDS, linesOf, planCounts } from "./words.ts";
 
 /** How a line of a plan may be marked: what comes, what changes, what goes, and what stops it. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
@@ -40,7 +40,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
   const lines = linesOf(plan, file);
   const id = targeting._id === undefined ? "a new targeting" : targeting._id;
   return [
-    line(`Targeting ${shown(targeting.name)} (${id}): ${changeCounts(changes)}`),
+    line(`Targeting ${shown(targeting.name)} (${id}): ${planCounts(changes, plan)}`),
     ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
     ...section("Changed by others since the base, and kept", lines.drift, "plain"),
     ...section("Only there", lines.onlyThere, "plain"),

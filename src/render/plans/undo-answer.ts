@@ -76,7 +76,6 @@ function textOf(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number)
 }
 
 function nextStepsOf({ planned, readOnly }: AnsweredWayBack): readonly string[] {
-  if (planned === undefined) return ["nothing of it can be taken back, or nothing has to be"];
-  if (readOnly) return ["this server only reads: a person who may write has to apply it"];
+  if (planned === undefined || readOnly) return [];
   return [`show the plan to the person; apply_plan with runId ${planned.runId} carries it out`];
 }

@@ -59,7 +59,7 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   renamed: "rename",
   moved: "move",
   contexts: "Context IDs",
-  settings: "exposeChildren",
+  settings: "set",
   deleted: "delete",
   adopted: "",
 };

@@ -35,7 +35,8 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
 /** A change on one line, without its kind. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
   const what = `${isTargeting === true ? "the targeting " : ""}${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
-  if (kind === "renamed" || kind === "settings") return `${what}: ${value(from)} → ${value(to)}`;
+  if (kind === "renamed") return `${what}: ${value(from)} → ${value(to)}`;
+  if (kind === "settings") return `${what}: exposeChildren ${value(from)} → ${value(to)}`;
   if (kind === "moved") return `${what}: ${place(from)} → ${place(to)}`;
   if (kind === "contexts") return `${what}: +${count(added)} −${count(removed)}`;
   if (kind === "deleted") return `${what}, with ${contextIds(removed)}`;
@@ -45,8 +46,15 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
+/** What a plan comes to, in the words of its heading: its changes, or what others did where it has none itself. */
+export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
+  if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
+  const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
+  return `no changes of its own; ${count(drift.length)} ${noun} by others since the base ${are} kept`;
+}
+
 /** How many changes of each kind there are: "2 created, 1 renamed". */
-export function changeCounts(changes: readonly ListedChange[]): string {
+function changeCounts(changes: readonly ListedChange[]): string {
   const counts = CHANGE_KINDS.flatMap((kind) => {
     const many = changes.filter((change) => change.kind === kind).length;
     return many === 0 ? [] : [`${count(many)} ${KIND_WORDS[kind]}`];
@@ -80,7 +88,10 @@ export function differenceLine({ _id, name, field, base, file, service, planned,
 /** A limit that would be exceeded, with what is there and what fits. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
   if (limit.startsWith("TARGETING_MCP_")) {
-    return `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}`;
+    return (
+      `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; a person can raise it ` +
+      "where this server is started, or have the change planned in smaller parts"
+    );
   }
   return `${limit} (${shown(of)}): ${count(there)} are there, it would be ${count(wanted)}, and ${count(fits)} fit`;
 }

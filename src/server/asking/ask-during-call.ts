@@ -57,11 +57,12 @@ export async function undecided(
 ): Promise<UndecidedAnswer> {
   if (why === "closed" && ask.onPage !== undefined) return { answer: await ask.onPage() };
   if (ask.undecided !== undefined) return ask.undecided(why);
-  const step = `${UNDECIDED_WORDS[why]}: nothing was done; ask the person, and make the call again once they want it`;
+  const note = `${UNDECIDED_WORDS[why]}: nothing was done`;
+  const step = "ask the person, and make the call again once they want it";
   return {
     answer: {
-      structured: { environment, status: "needs_confirmation", nextSteps: [step] },
-      text: `Not done yet: a person has to agree first.\nNext: ${step}`,
+      structured: { environment, status: "needs_confirmation", notes: [note], nextSteps: [step] },
+      text: `Not done yet: a person has to agree first.\nNote: ${note}.\nNext: ${step}`,
       isError: false,
     },
   };

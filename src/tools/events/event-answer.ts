@@ -7,7 +7,7 @@ import type { EventRun } from "../../events/run/event-runs.ts";
 import { type EventSource, type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
-import { basisNotes, mendedNotes, predictedNotes, RESEND_EVENT, verdictRow } from "../../render/events/event-report.ts";
+import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../render/events/event-report.ts";
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
@@ -35,11 +35,12 @@ function eventReport(about: {
   readonly state: EventRunState;
   readonly uidOf: UidOf;
   readonly nextSteps?: readonly string[];
+  readonly notes?: readonly string[];
   readonly hasRejects?: boolean;
   readonly unknownIsFinal?: boolean;
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
 }): RenderedReport {
-  const { state, uidOf, nextSteps = [], ...rest } = about;
+  const { state, uidOf, notes = [], ...rest } = about;
   const { runId, status } = rest;
   // Of what was not sent nothing was put right before sending.
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
@@ -47,15 +48,20 @@ function eventReport(about: {
   return renderReport({
     ...rest,
     counts: countsOf(state),
-    ...(status !== "planned" && { requests: state.requests }),
+    ...(status !== "planned" && { requests: state.requests, unanswered: state.lost().length }),
     failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
     verdicts,
     ...state.facts,
-    notes: [...mended, ...predictedNotes(state.verdicts(), status), ...basisNotes(verdicts)],
+    notes: [
+      ...notes,
+      ...doubts(state),
+      ...mended,
+      ...predictedNotes(state.verdicts(), status),
+      ...basisNotes(verdicts),
+    ],
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
-    nextSteps: [...doubts(state), ...nextSteps],
   });
 }
 
@@ -108,7 +114,10 @@ const UIDS_KEPT = 2000;
 export async function eventRunReport(
   run: EventRun,
   context: ToolContext,
-  nextSteps: readonly string[] = [],
+  {
+    nextSteps = [],
+    notes = [],
+  }: { readonly nextSteps?: readonly string[]; readonly notes?: readonly string[] | undefined } = {},
   source?: EventSource,
 ): Promise<RenderedReport> {
   const { header, state, status } = run;
@@ -122,7 +131,6 @@ export async function eventRunReport(
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resends(header.call, state);
-  const canResend = tool === "track_event" && unknownIsFinal && status() !== "running" && state.counts().unknown > 0;
   return eventReport({
     environment: context.environment,
     tool,
@@ -130,7 +138,8 @@ export async function eventRunReport(
     uidOf: (object) => uidIn(given.get(object)),
     status: status(),
     state,
-    nextSteps: [...nextSteps, ...(canResend ? [RESEND_EVENT] : [])],
+    nextSteps,
+    notes,
     hasRejects,
     unknownIsFinal,
   });

@@ -12,7 +12,7 @@ import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText, questionText } from "../../render/changes/effect.ts";
-import { confirmationText } from "../../render/changes/report.ts";
+import { confirmationStep, confirmationText } from "../../render/changes/report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../../render/events/suite-report.ts";
 import { MARKS_MEAN } from "../../render/fence.ts";
 import type { Run } from "../../runs/kind.ts";
@@ -105,9 +105,10 @@ async function runLive(
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
-    const nextSteps = [...hints, "show the effect to the person and wait for their decision"];
+    const nextSteps = [confirmationStep("run_event_tests", confirmation.token)];
+    const notes = hints.length > 0 ? { notes: hints } : {};
     return {
-      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, nextSteps },
+      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, ...notes, nextSteps },
       text: [`Not done yet: a person has to agree first.${MARKS_MEAN}`, ...hints, confirmationText(confirmation)].join(
         "\n",
       ),
@@ -260,10 +261,10 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
 
 /** The client declined: nothing is sent, and that is no error. */
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
-  const nextSteps = ["the client declined: nothing was sent; do not try again unless the person asks for it"];
+  const note = "the client declined: nothing was sent; do not try again unless the person asks for it";
   return {
-    structured: { ...about(kept, context), status: "cancelled", approval: declinedIn("client"), nextSteps },
-    text: `Nothing was sent. ${nextSteps.join()}`,
+    structured: { ...about(kept, context), status: "cancelled", approval: declinedIn("client"), notes: [note] },
+    text: `Nothing was sent. ${note}`,
     isError: false,
   };
 }

@@ -69,6 +69,7 @@ export const trackEvent = {
     const { run, repeat } = await sendingOf(context).sendOne(planned, context.caller);
     await run.kept;
     await followRun(run, context);
-    return eventRunReport(run, context, repeat === undefined ? [] : [repeatedEventWords(repeat)], planned.source);
+    const notes = repeat === undefined ? [] : [repeatedEventWords(repeat)];
+    return eventRunReport(run, context, { notes }, planned.source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

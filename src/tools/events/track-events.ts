@@ -59,8 +59,8 @@ export const trackEvents = {
     if (counts.items === 0) throw noEvents();
     const { run, before } = await sendingOf(context).once({ source, ...counts, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
-    const others = await interruptedHints(context, run.header.runId);
-    return eventRunReport(run, context, [...beforeWords(before), ...others], source);
+    const nextSteps = await interruptedHints(context, run.header.runId);
+    return eventRunReport(run, context, { nextSteps, notes: beforeWords(before) }, source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 

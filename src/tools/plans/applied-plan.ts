@@ -58,7 +58,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
       asked === "agreed_in_client"
         ? await startAgreed(header, plan, asked, context)
         : await changes.startOrFind(header, plan);
-    return reportRun(started, context, hints, { tellsAsked: true });
+    return reportRun(started, context, [], { tellsAsked: true, notes: hints });
   };
   const given = { call: header.call, bytes };
   const effect = await effectOf(header, plan, context);
@@ -124,9 +124,14 @@ function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context
   const { environment } = context;
   if (state.counts().failed > 0) {
     const told = toldUnstarted(run.header.call, state, context);
-    return renderReport({ ...told, runId, status: "failed", nextSteps: ["plan it again"] });
+    return renderReport({
+      ...told,
+      runId,
+      status: "failed",
+      nextSteps: ["call plan_targeting or undo_run again: the plan then shows what is there now"],
+    });
   }
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  const nextSteps = [`the plan still fits; apply_plan with runId ${runId} carries it out`];
+  const nextSteps = [`apply_plan with runId ${runId} carries it out: the plan still fits`];
   return planAnswer({ environment, runId, tool: "apply_plan", status: "planned", document, requests, nextSteps });
 }

@@ -6,7 +6,7 @@ import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 import { asPlanned, readKeptPlan } from "../../plans/look-again.ts";
-import type { PlanDocument } from "../../plans/plan-document.ts";
+import { type PlanDocument, plansOf } from "../../plans/plan-document.ts";
 import { blockedText } from "../../render/changes/report.ts";
 import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
@@ -92,10 +92,21 @@ export function changesOfDocument({ plan, wayBack }: PlanDocument): DesiredChang
   return { ...asPlanned(plan, undefined), further };
 }
 
-/** What can be done with a plan next. */
+/** What can be done with a planned run next. Throws a FileError where its plan cannot be read. */
+export async function stepsOfPlan(
+  runId: string,
+  context: Pick<ToolContext, "runs" | "readOnly">,
+): Promise<readonly string[]> {
+  const document = await documentOf(runId, context);
+  const plans = plansOf(document);
+  const steps = plans.map((plan) => nextStepsOf(plan, runId, context.readOnly));
+  return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
+}
+
+/** What can be done with a plan next. A limit that a plan exceeds is a person's to raise. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
-  if (!isApplicable(plan)) return ["mend the state as said above, and plan it again"];
-  if (itemCount(plan) === 0) return [];
-  if (readOnly) return ["this server only reads: a caller who may write applies it"];
+  const isInFile = plan.conflicts.length + plan.problems.length > 0;
+  if (isInFile) return ["mend the conflicts and problems listed above, and call plan_targeting again"];
+  if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
   return [`show the plan to the person; apply_plan with runId ${runId} carries it out`];
 }

@@ -7,8 +7,8 @@ import type { EffectObject } from "../../changes/rows/entries.ts";
 import { amount } from "../../platform/thousands.ts";
 import { approvalOf, declinedIn } from "../../render/approval.ts";
 import { type Effect, effectPart, effectText, questionText, shortName } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { undecidedStep } from "../../render/changes/undecided.ts";
+import { confirmationStep, renderReport } from "../../render/changes/report.ts";
+import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked, Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
@@ -166,16 +166,16 @@ async function askedAgain(
     if (given.standsFor(digest)) return goOn("agreed_by_token");
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }
-  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> =>
-    renderReport({
+  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
+    const confirmation = await askFor({ run: runId, digest }, text, context);
+    return renderReport({
       ...reported(run, context.environment),
       status: "needs_confirmation",
-      confirmation: await askFor({ run: runId, digest }, text, context),
-      nextSteps: [
-        ...hints,
-        `show the effect to the person; if they agree, call resume_run with runId ${runId} and confirmation`,
-      ],
+      confirmation,
+      notes: hints,
+      nextSteps: [confirmationStep("resume_run", confirmation.token, runId)],
     });
+  };
   const onPage = () =>
     decideApprovalOnPage(
       {
@@ -197,7 +197,7 @@ async function askedAgain(
           status: "cancelled",
           approval: declinedIn("client"),
           tellsAsked: true,
-          nextSteps: [
+          notes: [
             "the client declined: nothing more was sent; do not try again unless the person asks for it",
             `the question was: ${text}`,
           ],
@@ -223,7 +223,8 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   const answer = renderReport({
     ...reported(run, context.environment),
     status: "needs_confirmation",
-    nextSteps: [undecidedStep(why, why === "unanswered" ? runId : undefined)],
+    notes: [undecidedNote(why)],
+    nextSteps: undecidedSteps(why === "unanswered" ? runId : undefined),
   });
   if (why === "closed") return { answer };
   const later = async (accepted: boolean): Promise<void> => {

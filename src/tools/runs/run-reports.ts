@@ -6,7 +6,7 @@ import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
+import { confirmationStep, renderReport } from "../../render/changes/report.ts";
 import type { ReportedRun } from "../../render/changes/reported-run.ts";
 import { suiteReportUri } from "../../render/events/suite-reading.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
@@ -41,8 +41,8 @@ export async function ownRun(
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 
-/** Who agreed to it anew, where a run was taken up again. */
-type AskedAnew = Pick<ReportedRun, "approval" | "tellsAsked">;
+/** What else is told: who agreed to it anew, where a run was taken up again, and what happened before. */
+type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & { readonly notes?: readonly string[] | undefined };
 
 /**
  * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
@@ -52,7 +52,7 @@ export async function reportRun(
   run: Run | undefined,
   context: ToolContext,
   nextSteps: readonly string[] = [],
-  more: AskedAnew = {},
+  more: MoreTold = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
   // Looked for meanwhile: after its wait a call is answered from what it knows.
@@ -78,15 +78,16 @@ export async function reportedRun(
   run: Run,
   context: ToolContext,
   nextSteps: readonly string[] = [],
-  { withTotals = false, ...more }: AskedAnew & { readonly withTotals?: boolean } = {},
+  { withTotals = false, ...more }: MoreTold & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
-  if (isEventRun(run)) return eventRunReport(run, context, nextSteps);
+  if (isEventRun(run)) return eventRunReport(run, context, { nextSteps, notes: more.notes });
   const saved = savedAnswer(run, context);
   if (saved !== undefined) return saved;
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
   const report = await reportOf(run, context);
-  const notes = [...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
-  return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps, notes });
+  const notes = [...(more.notes ?? []), ...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
+  const steps = [...nextSteps, ...(report.nextSteps ?? [])];
+  return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
 /** What a run saved, as data and in words; undefined where it saved nothing yet, or is no run that saves. */
@@ -142,12 +143,21 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   };
   const onPage = pageReport(run);
   const losses = context.changes?.asks(run);
-  if (losses === undefined) return { ...report, ...onPage };
+  if (losses === undefined) return { ...report, ...onPage, nextSteps: await planSteps(run, context) };
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
   // A plan that was to be applied waits as a plan.
-  return { ...report, tool: header.call.tool, status: "needs_confirmation", confirmation };
+  const { tool } = header.call;
+  const nextSteps = [confirmationStep(tool, confirmation.token)];
+  return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
+}
+
+/** What can be done with a run that is a plan; loaded late, since few runs are. */
+async function planSteps({ header, status }: ChangeRun, context: ToolContext): Promise<readonly string[]> {
+  if (header.call.tool !== "apply_plan" || status() !== "planned") return [];
+  const { stepsOfPlan } = await import("../plans/kept-plan.ts");
+  return stepsOfPlan(header.runId, context);
 }
 
 /** What is told of something else than a change that a person was asked for on the page. */

@@ -4,7 +4,7 @@ import { isChangeRun } from "../../changes/change-run.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { resultLine, shortened } from "../../render/changes/result-rows.ts";
 import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
-import type { ToldFailure } from "../../render/failures/failures.ts";
+import { withFewPlaces } from "../../render/failures/failures.ts";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import { changedAt, type Standing } from "../../runs/outcome.ts";
@@ -81,7 +81,9 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
   const wayBack = includeInput ? undefined : wayBackOf(run, context);
   const whole = wayBack === undefined ? told : { ...told, notes: [...(told.notes ?? []), wayBack] };
   // The rows themselves say where they are.
-  const report = includeInput ? { ...whole, failures: whole.failures.map(inShort) } : whole;
+  const report = includeInput
+    ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
+    : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const around = tokensOf(JSON.stringify(bare.structured)) + tokensOf(bare.text) + HEADING_TOKENS;
   const fitting = rowsThatFit(rows, resultLine, null, around);
@@ -111,18 +113,6 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
 async function goneOn(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
-}
-
-/** A group of failures with its first places only. */
-function inShort(failure: ToldFailure): ToldFailure {
-  const { indexes, places } = failure;
-  if (places.length <= PLACES_BESIDE) return failure;
-  return {
-    ...failure,
-    indexes: indexes.slice(0, PLACES_BESIDE),
-    places: places.slice(0, PLACES_BESIDE),
-    placesOmitted: true,
-  };
 }
 
 const PLACES_BESIDE = 3;

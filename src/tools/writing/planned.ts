@@ -9,7 +9,7 @@ import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { declinedIn } from "../../render/approval.ts";
 import { type Effect, effectOfCall, effectText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
+import { confirmationStep, renderReport } from "../../render/changes/report.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { ownReason } from "../../runs/reasons.ts";
@@ -63,7 +63,7 @@ function planned(call: WriteCall, plan: Plan, context: ToolContext, notes: reado
     ...toldUnstarted(call, new RunState(plan), context),
     status: "planned",
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
-    nextSteps: [...notes, ...asks],
+    notes: [...notes, ...asks],
   });
 }
 
@@ -91,11 +91,8 @@ export async function needsYes(
     runId,
     status: "needs_confirmation",
     confirmation,
-    nextSteps: [
-      ...hints,
-      "show the effect to the person and wait for their decision",
-      ...(await interruptedHints(context, runId)),
-    ],
+    notes: hints,
+    nextSteps: [confirmationStep(call.tool, confirmation.token), ...(await interruptedHints(context, runId))],
   });
 }
 
@@ -107,7 +104,7 @@ export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effec
     ...toldUnstarted(call, state, context),
     status: "cancelled",
     approval: declinedIn("client"),
-    nextSteps: [
+    notes: [
       "the client declined: nothing was changed; do not try again unless the person asks for it",
       ...(effect === undefined ? [] : [`the question was: ${effectText(effect)}`]),
     ],

@@ -60,10 +60,10 @@ export async function write(
   await checkAllowed(call, bytes, context);
   if (dryRun) return dryRunOf({ call, bytes }, changes, context);
   const answer = await runOrQuestion({ call, bytes }, changes, context);
-  return "run" in answer ? reportRun(answer.run, context, answer.hints) : answer.outcome;
+  return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
 }
 
-/** What a write came to before it is waited for: its run, or an answer without one. */
+/** What a write came to before it is waited for: its run, with what happened before, or an answer without one. */
 type RunOrOutcome =
   | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };

@@ -117,20 +117,21 @@ function changeOf({ name, parent, contexts, seen }: DesiredUpdate, changes: Desi
     ...(contexts.remove.length > 0 && { removed: contexts.remove.length }),
   };
   if (parent === undefined) return { ...(name !== undefined && { from: seen.name, to: name }), ...counts };
-  const [from, to] = [placeNow(seen.parent), placeOf(parent, changes, placeNow)];
+  const [from, to] = [placeNow(seen.parent), placeOf(parent, changes)];
   if (name === undefined) return { from, to, ...counts };
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-function placeOf(
-  place: DesiredPlace,
-  { items }: DesiredChanges,
-  placeNow: (id: string | null) => OptionPlace,
-): OptionPlace {
-  if (place === null) return placeNow(null);
-  if ("_id" in place) return placeNow(place._id);
+/** Where an option will be: under the name that its group gets. The ID of one that is created is not known yet. */
+function placeOf(place: DesiredPlace, { items, there }: DesiredChanges): OptionPlace {
+  if (place === null) return { parent: null, parentName: null };
+  if ("_id" in place) {
+    const group = items.find((item) => item.kind === "change" && item._id === place._id);
+    const renamed = group?.kind === "change" ? group.name : undefined;
+    return { parent: place._id, parentName: renamed ?? there.get(place._id)?.name ?? null };
+  }
   const group = items[place.item];
-  return { parent: null, parentName: group?.kind === "create" ? group.name : null };
+  return group?.kind === "create" ? { parentName: group.name } : {};
 }
 
 function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }: ObjectPlace): void {

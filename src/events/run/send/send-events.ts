@@ -35,7 +35,7 @@ interface SendCounts extends Readonly<Record<EventOutcome, number>> {
   /** Requests begun, and how many of them were repetitions. */
   readonly sent: number;
   readonly resent: number;
-  /** Milliseconds waited before repetitions, summed over all events. */
+  /** Milliseconds in which events waited for their repetition: those side by side count once. */
   readonly waitedMs: number;
 }
 
@@ -94,6 +94,8 @@ interface SenderState {
   /** When the service last answered about an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
+  /** How many events wait for their repetition, and since when one of them does, by the monotonic clock. */
+  readonly waiting: { events: number; since: number };
 }
 
 interface PreparedEvent extends IndexedEvent {
@@ -113,7 +115,9 @@ export async function sendEvents(
 ): Promise<SendReport> {
   const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, unattempted: 0, sent: 0, resent: 0, waitedMs: 0 };
   const nearest = rememberingNearestName();
-  const run: SenderState = { options, counts, nearest, answeredAt: Number.NEGATIVE_INFINITY, ended: undefined };
+  const waits = { events: 0, since: 0 };
+  const answeredAt = Number.NEGATIVE_INFINITY;
+  const run: SenderState = { options, counts, nearest, answeredAt, ended: undefined, waiting: waits };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendInTurn(run, event));
   const waiting = keyedLines<PreparedEvent>();
@@ -219,13 +223,19 @@ function pauseAfter(error: ApiError, attempt: number): number {
 /** Waits before a repetition; false when the budget does not allow it or the run is over. */
 async function pausedFor(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
+  const { waiting } = run;
+  const { clock, signal } = run.options;
+  if (waiting.events === 0) waiting.since = clock.monotonic();
+  waiting.events += 1;
   try {
-    await run.options.clock.sleep(ms, run.options.signal);
+    await clock.sleep(ms, signal);
   } catch (reason) {
-    if (run.options.signal?.aborted !== true) throw reason;
+    if (signal?.aborted !== true) throw reason;
     return false;
+  } finally {
+    waiting.events -= 1;
+    if (waiting.events === 0) run.counts.waitedMs += Math.round(clock.monotonic() - waiting.since);
   }
-  run.counts.waitedMs += ms;
   return !isOver(run);
 }
 

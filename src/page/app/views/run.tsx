@@ -34,7 +34,7 @@ const OUTCOMES = {
   succeeded: "Succeeded",
   alreadyDone: "Already done",
   failed: "Failed",
-  unattempted: "Not attempted",
+  unattempted: "Not applied",
   unknown: "Unknown",
   pending: "Pending",
 } as const satisfies Partial<Record<keyof RunCounts, string>>;

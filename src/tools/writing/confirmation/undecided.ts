@@ -4,7 +4,7 @@ import type { Plan } from "../../../changes/plan/plan.ts";
 import { RunState } from "../../../changes/state/change-state.ts";
 import { effectText } from "../../../render/changes/effect.ts";
 import { renderReport } from "../../../render/changes/report.ts";
-import { undecidedStep } from "../../../render/changes/undecided.ts";
+import { undecidedNote, undecidedSteps } from "../../../render/changes/undecided.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import type { ToolContext } from "../../context.ts";
 import type { Undecided, UndecidedAnswer } from "../../definition.ts";
@@ -38,7 +38,8 @@ export async function undecided(
     ...toldUnstarted(call, state, context),
     ...(header && { runId: header.runId }),
     status: "needs_confirmation",
-    nextSteps: [effectText(effect), undecidedStep(why, header?.runId)],
+    notes: [effectText(effect), undecidedNote(why)],
+    nextSteps: undecidedSteps(header?.runId),
   });
   if (header === undefined) return { answer };
   const digest = lossDigest(plan.losses);

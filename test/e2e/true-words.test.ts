@@ -1,0 +1,102 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { textOf } from "../support/clients.ts";
+import { startSession } from "../support/writing.ts";
+
+/** A session with a group "Clothing" that has two sub-options, and another group. */
+async function clothing() {
+  const session = await startSession({ env: { TARGETING_MCP_CONFIRM: "off" } });
+  const targetingId = await session.sandbox.targeting("Shop");
+  const ids = await session.sandbox.options(targetingId, [
+    { name: "Clothing", contexts: ["c"], children: [{ name: "Shirts" }, { name: "Trousers" }] },
+    { name: "Winter", contexts: ["w"], children: [{ name: "Boots" }] },
+    { name: "Hats" },
+  ]);
+  const [group = "", winter = "", hats = ""] = ids;
+  return { session, targetingId, group, winter, hats };
+}
+
+test("what goes back into a deleted group goes into the group, not to the top level", async () => {
+  const { session, group } = await clothing();
+  const { client } = session;
+  const deleted = await client.callTool("delete_options", { ids: [group] });
+  const plan = await client.callTool("undo_run", { runId: deleted.structuredContent?.runId });
+  const undone = await client.callTool("apply_plan", { runId: plan.structuredContent?.runId });
+  expect(undone.structuredContent).toMatchObject({ status: "succeeded" });
+  expect(textOf(undone)).toContain('"Shirts" from the top level to group "Clothing"');
+  const moves = JSON.stringify(undone.structuredContent?.results);
+  expect(moves).toContain('"to":{"parentName":"Clothing"}');
+  expect(moves).not.toContain('"parent":null,"parentName":"Clothing"');
+});
+
+test("a move into a group that the same plan renames names the new name; a setting says which it is", async () => {
+  const { session, targetingId, winter, hats } = await clothing();
+  const desired = {
+    version: 1,
+    targeting: { _id: targetingId },
+    options: [{ _id: winter, name: "Winter 2026", exposeChildren: true, children: [{ _id: hats, name: "Hats" }] }],
+  };
+  const plan = await session.client.callTool("plan_targeting", { desired });
+  const text = textOf(plan);
+  expect(text).toMatch(/"Hats" \(\w+\): top level → "Winter 2026"/);
+  expect(text).toMatch(/"Winter" \(\w+\): exposeChildren false → true/);
+  const applied = await session.client.callTool("apply_plan", { runId: plan.structuredContent?.runId });
+  expect(textOf(applied)).toContain('"Hats" from the top level to group "Winter 2026"');
+  const renamed = await session.client.callTool("update_options", {
+    items: [
+      { _id: winter, name: "Winter 2027" },
+      { _id: hats, parent: null },
+    ],
+  });
+  expect(textOf(renamed)).toContain('"Hats" from group "Winter 2026" to the top level');
+  const together = await session.client.callTool("update_options", {
+    items: [
+      { _id: winter, name: "Winter 2028" },
+      { _id: hats, parent: winter },
+    ],
+  });
+  expect(textOf(together)).toContain('"Hats" from the top level to group "Winter 2028"');
+});
+
+test("an event that is under way is not told as no request sent", async () => {
+  const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
+  await session.control("/faults", { faults: [{ on: "trackEvent", kind: "timeout", times: 100 }] });
+  const given = await session.client.callTool("track_event", { uid: "u", eventName: "app_open" });
+  expect(given.structuredContent).toMatchObject({
+    status: "running",
+    notes: expect.arrayContaining([expect.stringContaining("up to 1 more have no answer yet")]),
+  });
+  expect(textOf(given)).not.toContain("Requests sent: 0");
+});
+
+test("what was sent and refused each time is not applied, not unattempted", async () => {
+  const { session, hats } = await clothing();
+  const env = { ...session.environment, TARGETING_MCP_RETRY_BUDGET_MS: "1000" };
+  const other = await startSession({ env: { ...env, TARGETING_MCP_SANDBOX_URL: session.sandbox.url } });
+  await session.control("/faults", { faults: [{ on: "write", kind: "busy", retryAfterMs: 100, times: 1000 }] });
+  const given = await other.client.callTool("update_options", { items: [{ _id: hats, name: "Caps" }] });
+  expect(textOf(given)).toContain("1 item: 1 not applied.");
+  expect(textOf(given)).not.toMatch(/not attempted|\d ms waited/);
+  expect(textOf(given)).toMatch(/, [\d.]+ s waited\./);
+});
+
+test("a plan without changes of its own says how many changes by others it keeps", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { client, sandbox } = await startSession({ env: { TARGETING_MCP_ALLOWED_DIRS: folder } });
+  const targetingId = await sandbox.targeting("Shop");
+  const names = Array.from({ length: 7 }, (_, number) => `Option ${number}`);
+  const ids = await sandbox.options(
+    targetingId,
+    names.map((name) => ({ name })),
+  );
+  const file = join(folder, "shop.yaml");
+  await client.callTool("list_options", { targetingId, saveTo: file });
+  await client.callTool("update_options", { items: ids.map((_id, number) => ({ _id, name: `Other ${number}` })) });
+  const plan = await client.callTool("plan_targeting", { file });
+  const [first] = textOf(plan).split("\n");
+  expect(first).toContain("no changes of its own; 7 changes by others since the base are kept");
+  expect(textOf(plan)).not.toContain("nothing to do");
+  expect(textOf(plan)).toContain("Changed by others since the base, and kept:");
+});
