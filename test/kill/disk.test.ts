@@ -102,7 +102,7 @@ test("a disk that fills up in the middle: nothing leaves unjournaled, and a resu
     expect(unjournaled).toEqual([]);
   }
   expect(interrupted).toBeGreaterThan(0);
-}, 120_000);
+});
 
 test("two processes that resume one run at once: one drives it, and both get its report", async () => {
   const { service, gate, unjournaled, targetingId, server } = await set();

@@ -14,7 +14,7 @@ let server: TestPostgres;
 const opened: Backend[] = [];
 beforeAll(async () => {
   server = await testPostgres({ fsync: "off" });
-}, 60_000);
+});
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((backend) => backend.close()));
 });
