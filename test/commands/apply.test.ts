@@ -129,13 +129,13 @@ test("a plan that no longer fits tells each object and sends nothing, and neithe
 
 test.each(["SIGKILL", "SIGINT"] as const)("a run that %s cut short goes on with apply RUN", async (signal) => {
   const there = await edited();
-  const { settings, file, slow, run, count, control, at, shoes } = there;
-  await slow("addOptions", 3000);
+  const { settings, file, hold, run, count, at, shoes } = there;
+  const release = await hold("addOptions");
   const cut = startCommand(["apply", file, "--yes"], settings);
   await expect.poll(() => count("addOptions")).toBe(1);
   cut.child.kill(signal);
+  await release();
   await cut.exited;
-  await control("DELETE", "/faults");
   const [{ runId, status } = { runId: "", status: "" }] = await runsOf(there);
   expect(status).toBe("interrupted");
   if (signal === "SIGINT") expect(cut.stderr()).toContain(`apply ${runId} goes on`);

@@ -286,9 +286,9 @@ test.each([
   ["create_targetings", "createTargetings", { items: [{ name: "Cut short" }] }],
   ["track_events", "trackEvent", { events: [{ uid: "u", eventName: "app_open" }] }],
 ] as const)("a run of %s that was cut short is listed", async (tool, operation, args) => {
-  const { live, slow, control } = await startService();
+  const { live, hold, control } = await startService();
   const environment = { ...live, TARGETING_MCP_STATE_DIR: folder(), TARGETING_MCP_WAIT_MS: "1" };
-  await slow(operation, 20_000);
+  const release = await hold(operation);
   const server = startCommand([], environment);
   for (const message of OPENING) server.send(message);
   server.send(toolCall(1, tool, args));
@@ -297,7 +297,7 @@ test.each([
   await expect.poll(() => control("GET", "/faults")).toMatchObject({ faults: [{ struck: 1 }] });
   server.child.kill("SIGKILL");
   await server.exited;
-  await control("DELETE", "/faults");
+  await release();
   const { ok, unfinishedRuns } = await doctor(environment);
   expect(ok).toBe(true);
   expect(unfinishedRuns).toEqual([{ runId: expect.any(String), tool, status: "interrupted" }]);

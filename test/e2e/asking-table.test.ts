@@ -211,7 +211,7 @@ async function confirmedTools(client: Client): Promise<ReadonlySet<string>> {
 }
 
 /** It starts six servers before it asks. */
-const LONG = { timeout: 60_000 };
+const LONG = { timeout: 300_000 };
 
 test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for it over %s", LONG, async ([, start]) => {
   const world = await start();

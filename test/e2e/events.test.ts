@@ -13,7 +13,9 @@ const EVENT_TOOLS = [
   ...["list_event_types", "track_event", "track_events", "generate_event_tests", "run_event_tests", "inspect_events"],
 ];
 
-describe.each(Object.entries(CLIENTS))("%s, with the embedded sandbox", (_name, connect) => {
+describe("with the embedded sandbox", () => {
+  const connect = CLIENTS["2026 client, legacy"];
+
   test("events are listed, sent, looked at and tested", async () => {
     const client = await connect({ args: [COMMAND], env: cleanEnvironment() });
     const listed = (await client.listTools()).map(({ name }) => name);

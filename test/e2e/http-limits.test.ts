@@ -218,7 +218,7 @@ describe("sessions", () => {
     };
     const [busy = {}, idle = {}, used = {}] = await openMany("alice", 3);
     await openMany("alice", MOST_SESSIONS / 2 - 3);
-    await service.slow("getTargeting", 20_000);
+    const release = await service.hold("getTargeting");
     const working = send(url, JSON.stringify(read(3)), busy);
     await expect.poll(() => service.count("getTargeting")).toBe(1);
     expect(await ping(url, used)).toBe(200);
@@ -232,7 +232,7 @@ describe("sessions", () => {
     expect(await Promise.all([used, next, ofBob, ofCarol].map((session) => ping(url, session)))).toEqual([
       200, 200, 200, 200,
     ]);
-    await service.control("DELETE", "/faults");
+    await release();
     expect((await working).status).toBe(200);
   });
 

@@ -46,13 +46,15 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
     const client = await connect({ url });
     expect(await client.toolNames()).toEqual(expect.arrayContaining(["get_targeting", "track_event"]));
     const targetingId = await newTargeting(client);
-    await service.slow("addOptions", 300, 2);
+    const release = await service.hold("addOptions", { nth: 2 });
     const heard: number[] = [];
-    const result = await client.callTool("bulk_add_options", { targetingId, items: optionItems(6000) }, (done) =>
+    const calling = client.callTool("bulk_add_options", { targetingId, items: optionItems(6000) }, (done) =>
       heard.push(done),
     );
+    await expect.poll(() => heard).toContain(5000);
+    await release();
+    const result = await calling;
     expect(report.parse(result.structuredContent).status).toBe("succeeded");
-    expect(heard).toContain(5000);
   });
 
   test("a client that cannot be asked gets a token, which is good once, here, and unchanged", async () => {
@@ -200,7 +202,7 @@ describe("what is refused before anything else", () => {
 
   test("one request more than there is room for", async () => {
     const service = await startService();
-    await service.slow("getTargeting", 3000);
+    const release = await service.hold("getTargeting");
     const { url } = await startHttp({ ...service.live, TARGETING_MCP_MAX_CONCURRENCY: "1" });
     const targetingId = "01JABCDEFGHJKMNPQRSTVWXYZ0";
     const first = post(url, "tools/call", { name: "get_targeting", arguments: { targetingId } });
@@ -209,6 +211,7 @@ describe("what is refused before anything else", () => {
     expect(second.status).toBe(503);
     expect(second.headers.get("retry-after")).toBe("1");
     expect(await second.text()).toContain("too many requests");
+    await release();
     expect((await first).status).toBe(200);
     expect((await post(url, "tools/list", {})).status).toBe(200);
   });
@@ -266,10 +269,11 @@ describe("stopping", () => {
     const first = await startHttp(service.live);
     const client = await HTTP_CLIENTS["2026 client, modern"]({ url: first.url });
     const targetingId = await newTargeting(client);
-    await service.slow("addOptions", 1500);
+    const release = await service.hold("addOptions");
     const adding = call(client, "bulk_add_options", { targetingId, items: optionItems(12_000) });
     await expect.poll(() => service.count("addOptions")).toBe(1);
     first.child.kill("SIGTERM");
+    await release();
     const { status, runId } = await adding;
     expect(status).toBe("interrupted");
     expect((await first.exited).code).toBe(0);
@@ -291,7 +295,7 @@ test.each([["2026-07-28"], ["2025-06-18"]])(
     const { url } = await startHttp(service.live);
     const client = await HTTP_CLIENTS["2026 client, modern"]({ url });
     const targetingId = await newTargeting(client);
-    await service.slow("addOptions", 500);
+    const release = await service.hold("addOptions");
     const gone = new AbortController();
     const params = { name: "bulk_add_options", arguments: { targetingId, items: optionItems(11_000) } };
     const sent =
@@ -307,6 +311,7 @@ test.each([["2026-07-28"], ["2025-06-18"]])(
     await expect.poll(() => service.count("addOptions")).toBe(1);
     gone.abort();
     await dropped;
+    await release();
     const stopped = async () => {
       const list = await client.callTool("get_run", {});
       const runs = z.object({

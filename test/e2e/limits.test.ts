@@ -51,7 +51,7 @@ test("a full targeting says its limit, how many options are there and fit, and w
   const full = { targetingId: targeting, items: [{ name: "B1", children: contextIds(3).map((name) => ({ name })) }] };
   const dry = await session.client.callTool("bulk_add_options", { ...full, dryRun: true });
   expect(textOf(dry)).toMatch(/there are 99,99\d already, so \d more fits?/);
-}, 60_000);
+});
 
 test("over many requests of uneven size the rows before the stop are in, and those after it are not", async () => {
   const session = await startSession({ env: { TARGETING_MCP_WAIT_MS: "120000" } });
@@ -76,7 +76,7 @@ test("over many requests of uneven size the rows before the stop are in, and tho
   expect(report.notes.join("\n")).toContain(
     "met first at item 6001: the 6,000 before it are in, of the 2,999 after it 0 are in",
   );
-}, 60_000);
+});
 
 test("an option that is full says so of itself; a full project is told apart from it", async () => {
   const session = await startSession();

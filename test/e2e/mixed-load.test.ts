@@ -8,7 +8,7 @@ const PART_MS = 5000;
 /** What the heap may grow by while the load goes on, in bytes; `npm run bench -- load` looks for longer. */
 const MOST_GROWTH = 12 * 1_048_576;
 
-test("a mixed load ends without errors, and leaves nothing in memory", { timeout: 120_000 }, async () => {
+test("a mixed load ends without errors, and leaves nothing in memory", { timeout: 300_000 }, async () => {
   const service = await startService();
   const { url, heap, logged } = await startWatched({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
   const callers = Array.from({ length: CALLERS }, (_, n) => callerAt(url, `caller-${n}`));

@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { hold } from "../support/hold.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { optionItems } from "../support/service.ts";
@@ -29,7 +30,7 @@ async function detailOf(person: Person, runId: string) {
 /** The run that waits by now, apart from one that waited before: the page is told of changes twice a second. */
 async function waitingAfter(person: Person, before: string) {
   const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && runId !== before);
-  await expect.poll(found, { timeout: 10_000 }).toBeDefined();
+  await expect.poll(found).toBeDefined();
   const run = found();
   if (run === undefined) throw new Error("no run waits");
   return run;
@@ -164,21 +165,20 @@ describe("a run on the page", () => {
     const other = browserOfTest();
     startCommand(["page"], { ...environment, ...other.env });
     const there = await personAt(await other.address());
-    await session.control("/faults", { faults: [{ kind: "slow", on: "addOptions", delayMs: 900, times: 100 }] });
+    const [first, others] = [
+      await hold(session.sandbox.url, "addOptions", { times: 1 }),
+      await hold(session.sandbox.url, "addOptions", { nth: 2 }),
+    ];
     const items = optionItems(20_000);
     const answer = session.client.callTool("bulk_add_options", { targetingId, items });
-    const seen = new Set<number>();
     const running = () => there.runs().find(({ tool, status }) => tool === "bulk_add_options" && status === "running");
-    await expect
-      .poll(() => {
-        const succeeded = running()?.counts.succeeded;
-        if (succeeded !== undefined) seen.add(succeeded);
-        return seen.size;
-      })
-      .toBeGreaterThanOrEqual(2);
+    await expect.poll(() => running()?.counts.succeeded).toBe(0);
+    await first();
+    await expect.poll(() => running()?.counts.succeeded).toBe(5000);
     const run = running();
     expect(run?.actions).toEqual(["cancel"]);
     expect((await there.press(run?.runId ?? "", "cancel")).status).toBe(200);
+    await others();
     expect(checkedReport(await answer).status).toBe("cancelled");
     await expect.poll(() => there.runs().find(({ runId }) => runId === run?.runId)?.status).toBe("cancelled");
   });
@@ -191,19 +191,19 @@ describe("what goes to the page besides changes", () => {
     const { targetingId, environment, person } = session;
     const group = { name: "Group", contexts: ["g"], children: optionItems(300) };
     await session.write("bulk_add_options", { targetingId, items: [group] });
-    await session.control("/faults", { faults: [{ kind: "slow", on: "deleteOptions", delayMs: 3000, times: 9 }] });
+    const release = await hold(session.sandbox.url, "deleteOptions");
     const names = optionItems(300).map(({ name }) => name);
     const answer = session.client.callTool("delete_options", { targetingId, names });
     const run = await waitingAfter(person, session.runId);
     await session.writesSent();
     await person.press(run.runId, "approve");
-    await expect.poll(() => session.writesSent(), { interval: 20 }).toContain("deleteOptions");
+    await expect.poll(() => session.writesSent()).toContain("deleteOptions");
     expect((await person.press(run.runId, "cancel")).status).toBe(200);
+    await release();
     expect(checkedReport(await answer).status).toBe("cancelled");
     const file = join(environment.TARGETING_MCP_STATE_DIR ?? "", "runs", run.runId, "run.json");
     const header = z.looseObject({ createdAt: z.number() }).parse(JSON.parse(await readFile(file, "utf8")));
     await writeFile(file, JSON.stringify({ ...header, createdAt: header.createdAt - 600_000 }));
-    await session.control("/faults", { faults: [] });
     await expect.poll(() => person.runs().find(({ runId }) => runId === run.runId)?.status).toBe("cancelled");
     return { ...session, cut: run.runId };
   }
@@ -275,20 +275,20 @@ describe("what goes to the page besides changes", () => {
         env: { TARGETING_MCP_WAIT_MS: "4000", TARGETING_MCP_CONFIRM: confirm },
       });
       const { client, person, targetingId } = session;
-      await session.control("/faults", { faults: [{ kind: "slow", on: "listOptions", delayMs: 3000, times: 3 }] });
+      const release = await hold(session.sandbox.url, "listOptions");
       const told = checkedReport(await client.callTool("delete_options", { targetingId, names: ["Shoes"] }));
       expect(told.status).toBe("running");
+      await release();
       const run = await waitingAfter(person, session.runId);
       expect(run).toMatchObject({ runId: told.runId, actions: ["approve", "decline"] });
       const waiting = checkedReport(await client.callTool("get_run", { runId: told.runId }));
       expect(waiting.status).toBe("needs_confirmation");
       expect(waiting.confirmation?.token).toBeUndefined();
       expect((await person.press(run.runId, "approve")).status).toBe(200);
-      const done = await client.callTool("get_run", { runId: told.runId, waitMs: 3900 });
-      expect(checkedReport(done)).toMatchObject({
-        status: "succeeded",
-        approval: { decision: "approved", channel: "page" },
-      });
+      const done = async () => checkedReport(await client.callTool("get_run", { runId: told.runId, waitMs: 3900 }));
+      await expect
+        .poll(done)
+        .toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });
     },
   );
 });

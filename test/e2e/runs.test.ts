@@ -57,11 +57,11 @@ const names = (count: number) => Array.from({ length: count }, (_, number) => ({
 /** Waits until the sandbox has seen so many requests of an operation. */
 async function seen(service: Awaited<ReturnType<typeof live>>, operation: string, count: number): Promise<void> {
   const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string().nullish() })) });
-  for (;;) {
+  const arrived = async () => {
     const { requests } = journal.parse(await service.control("GET", "/requests"));
-    if (requests.filter((request) => request.operation === operation).length >= count) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+    return requests.filter((request) => request.operation === operation).length;
+  };
+  await expect.poll(arrived).toBeGreaterThanOrEqual(count);
 }
 
 /** A targeting that no run of a server has made. */

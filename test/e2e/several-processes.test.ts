@@ -147,7 +147,7 @@ describe("a run is cancelled from any process", () => {
     const { service, first, second } = await start(2, WAIT);
     const targetingId = await newTargeting(service);
     const release = await service.hold("addOptions");
-    const { runId, status } = await first.call("bulk_add_options", { targetingId, items: optionItems(40_000) });
+    const { runId, status } = await first.call("bulk_add_options", { targetingId, items: optionItems(20_000) });
     expect(status).toBe("running");
     await expect.poll(() => service.count("addOptions")).toBe(1);
     const asked = await second.call("cancel_run", { runId });
@@ -163,7 +163,7 @@ describe("a run is cancelled from any process", () => {
     await second.call("resume_run", { runId });
     await expect
       .poll(() => first.call("get_run", { runId }))
-      .toMatchObject({ status: "succeeded", counts: { succeeded: 40_000 } });
+      .toMatchObject({ status: "succeeded", counts: { succeeded: 20_000 } });
   });
 
   test("that waits for the service's lock", async () => {

@@ -24,7 +24,7 @@ test.each([
   const [socket] = await once(silent, "connection");
   onTestFinished(() => socket.destroy());
   child.kill("SIGTERM");
-  const askedAt = performance.now();
   expect(await ended).toEqual([0, null]);
-  expect(performance.now() - askedAt).toBeLessThan(3000);
+  // It has ended by itself: the store still takes the connection, and has not answered.
+  expect(socket.destroyed).toBe(false);
 });

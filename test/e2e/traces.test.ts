@@ -44,7 +44,7 @@ async function start() {
         expect(all.map((one) => one.name)).toContain(name);
         return all;
       },
-      { timeout: 5000, interval: 20 },
+      { timeout: 120_000, interval: 20 },
     );
   const call = (name: string, args: Record<string, unknown>, meta: Record<string, unknown> = {}) =>
     post(server.url, "tools/call", {

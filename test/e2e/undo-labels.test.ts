@@ -130,7 +130,7 @@ test("each kind of change of options is undone with its labels, and so is the un
     expect(forth.labels, what).toEqual(second);
     expect(await holds(client, targetingId), what).toEqual(after);
   }
-}, 120_000);
+});
 
 test("targetings that were created, renamed or deleted, and a plan, go back with their labels", async () => {
   const { client, call, undone, shop, sandbox } = await session();
@@ -174,7 +174,7 @@ test("targetings that were created, renamed or deleted, and a plan, go back with
   expect(await holds(client, planned.targetingId)).toEqual(before);
   expect((await undone(undo.runId)).labels).toEqual({ exact: 3, caveat: 1 });
   expect(await holds(client, planned.targetingId)).toEqual(after);
-}, 120_000);
+});
 
 test("what others changed since, and what cannot go back, say so, and stay", async () => {
   const { call, shop } = await session();
@@ -197,4 +197,4 @@ test("what others changed since, and what cannot go back, say so, and stay", asy
     { _id: group, undo: "exact" },
   ]);
   expect(text).toContain("another option has the name now");
-}, 60_000);
+});

@@ -74,7 +74,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
     } finally {
       await service.close();
     }
-  }, 120_000);
+  });
 
   it("passes against the sandbox, which keeps every event", async () => {
     const sandbox = await startSandbox();
@@ -89,7 +89,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
     } finally {
       await sandbox.close();
     }
-  }, 120_000);
+  });
 
   it("fails against one that does not", async () => {
     const service = await startReferenceService(true);
@@ -100,7 +100,7 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
     } finally {
       await service.close();
     }
-  }, 120_000);
+  });
 });
 
 it("is TypeScript for Playwright too, which `npm run test:browser` runs in a browser", async () => {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { hold } from "../support/hold.ts";
 import { COMMAND, OPENING, startNode, startProgram, toolCall } from "../support/server-process.ts";
 import { openGate } from "./gate.ts";
 import { sendsIn } from "./journals.ts";
@@ -102,16 +103,17 @@ test("a disk that fills up in the middle: nothing leaves unjournaled, and a resu
     expect(unjournaled).toEqual([]);
   }
   expect(interrupted).toBeGreaterThan(0);
-}, 120_000);
+});
 
 test("two processes that resume one run at once: one drives it, and both get its report", async () => {
   const { service, gate, unjournaled, targetingId, server } = await set();
-  await service.slow(1, 1500);
+  const release = await hold(service.url, "write");
   const first = server();
   first.send(toolCall("1", "bulk_add_options", { targetingId, items: names(12_000) }));
   await expect.poll(() => gate.writes()).toBe(1);
   first.child.kill("SIGKILL");
   await first.exited;
+  await release();
   const both = [server(), server()];
   const listed = await call(server(), "1", "get_run", {});
   const { runs } = z

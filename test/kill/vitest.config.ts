@@ -2,8 +2,11 @@ import { defineConfig } from "vitest/config";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Whether a process is to die at every step, not only here and there. */
-    readonly everyDeath?: boolean;
+    /**
+     * Where processes are to die: at every step, or here and there in every kind of call. Absent: here and there in the
+     * first kind, which is a part of all tests.
+     */
+    readonly deaths?: "every" | "some";
   }
 }
 
@@ -16,7 +19,8 @@ export default defineConfig({
       "test/kill/pauses.test.ts",
     ],
     testTimeout: 600_000,
-    hookTimeout: 60_000,
-    provide: { everyDeath: true },
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
+    provide: { deaths: "every" },
   },
 });

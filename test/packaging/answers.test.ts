@@ -10,11 +10,11 @@ test("docs/answers.md is what the built command answers: else run npm run docs",
   expect(snapshots).toHaveLength(33);
   for (const { text, wish } of snapshots) expect(countTokens(text), wish).toBeLessThanOrEqual(3500);
   expect(readFileSync(fileAt("docs/answers.md"), "utf8")).toBe(answersPage(snapshots));
-}, 60_000);
+});
 
 test("the README's requests come back with what the built command answers: else run npm run docs", async () => {
   const snapshots = await takeSnapshots(SAID, "sample");
   expect(snapshots).toHaveLength(8);
   const readme = readFileSync(fileAt("README.md"), "utf8");
   expect(readme).toBe(withSaid(readme, snapshots));
-}, 60_000);
+});

@@ -75,8 +75,6 @@ test.runIf(isPossible)(
     expect(status).toMatch(/^CapEff:\t0+$/m);
     expect(said.filter(({ level }) => level !== "info")).toEqual([]);
     process.kill(Number(inside), "SIGTERM");
-    const askedAt = performance.now();
     expect(await ended).toEqual([0, null]);
-    expect(performance.now() - askedAt).toBeLessThan(3000);
   },
 );

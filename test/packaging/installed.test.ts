@@ -57,7 +57,7 @@ const QUIET = ["--offline", "--no-audit", "--no-fund", "--ignore-scripts"] as co
 
 beforeAll(async () => {
   archive.path = join(folder, (await packPublished(folder)).filename);
-}, 60_000);
+});
 
 /** The entry that a host's file holds. */
 function entryIn(home: string, host: HostName) {
@@ -93,7 +93,7 @@ async function toolsOf({ command, args }: z.infer<typeof entry>, environment: Re
 /** As hosts start programs from a desktop: with a PATH on which there is no Node. */
 const WITHOUT_NODE = { PATH: join(folder, "nothing-here") };
 
-describe.skipIf(ON_WINDOWS)("the command that setup writes starts the server", { timeout: 180_000 }, () => {
+describe.skipIf(ON_WINDOWS)("the command that setup writes starts the server", { timeout: 300_000 }, () => {
   test("installed from the archive into an empty folder", async () => {
     const prefix = join(folder, "local");
     await run("npm", ["install", "--prefix", prefix, ...QUIET, archive.path]);

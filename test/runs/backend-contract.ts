@@ -1,4 +1,4 @@
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend/shares.ts";
@@ -277,7 +277,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const write = (who: string) => async (turn: { readonly epoch: bigint }) => {
         seen.push(`${who} begins`);
         expect(turn.epoch).toBeGreaterThanOrEqual(0n);
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await setImmediate();
         seen.push(`${who} ends`);
       };
       await Promise.all([lock.hold("p", write("one"), never), other.hold("p", write("two"), never)]);
@@ -290,7 +290,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const order: string[] = [];
       const work = (caller: string) => async () => {
         order.push(caller);
-        await new Promise((resolve) => setTimeout(resolve, 2));
+        await setImmediate();
       };
       const all = ["a", "a", "a", "b", "b"].map((caller) => lock.hold("p", work(caller), never, caller));
       await Promise.all(all);

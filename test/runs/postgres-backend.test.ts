@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
@@ -15,7 +14,7 @@ const opened: Backend[] = [];
 
 beforeAll(async () => {
   server = await testPostgres({ fsync: "off" });
-}, 60_000);
+});
 
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((backend) => backend.close()));
@@ -61,7 +60,11 @@ test("who asks to stop a run is answered after an append that did not see it is 
   expect(rows).toEqual([{ stop_asked: false }]);
   const events: string[] = [];
   const asking = runs.askToStop(runId).then(() => events.push("asked"));
-  await delay(300);
+  const waiting = async () => {
+    const { rows } = await client.query("select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'");
+    return rows;
+  };
+  await expect.poll(waiting).toEqual([{ count: 1 }]);
   events.push("durable");
   await client.query("commit");
   await asking;

@@ -14,7 +14,7 @@ let server: TestPostgres;
 const opened: Backend[] = [];
 beforeAll(async () => {
   server = await testPostgres({ fsync: "off" });
-}, 60_000);
+});
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((backend) => backend.close()));
 });
@@ -126,7 +126,7 @@ describe("retention", () => {
     const theirs = [await kept.run(30_000, { caller: "another" }), await kept.run(29_000, { caller: "another" })];
     const open = await kept.run(40_000, { open: true });
     // Without a start of any process: a run that comes to rest is enough.
-    await expect.poll(kept.left, { timeout: 10_000 }).toEqual([open, ...theirs, holding, ...mine.slice(-3)].sort());
+    await expect.poll(kept.left).toEqual([open, ...theirs, holding, ...mine.slice(-3)].sort());
   });
 
   test("plans that were not confirmed go after a day, unless a process has them", async () => {
@@ -158,15 +158,12 @@ describe("retention", () => {
     const lease = await store.runs.lease(runId);
     if (lease === undefined) throw new Error("no other process has it");
     const journal = await store.runs.journal(runId, lease);
-    const times: number[] = [];
+    let appended = 0;
     const append = async (): Promise<void> => {
-      const begin = performance.now();
       journal.append(['{"t":"two"}']);
       await journal.flush();
-      times.push(performance.now() - begin);
+      appended += 1;
     };
-    for (let n = 0; n < 50; n += 1) await append();
-    const alone = Math.max(...times.splice(0));
     let isOver = false;
     const tidy = store.runs.tidy().then(() => {
       isOver = true;
@@ -175,13 +172,9 @@ describe("retention", () => {
     await tidy;
     await journal.close();
     await lease.release();
-    process.stdout.write(
-      `slowest append: ${alone.toFixed(1)} ms alone, ${Math.max(...times).toFixed(1)} ms beside ${times.length}\n`,
-    );
     expect(await kept.left()).toEqual([runId]);
-    expect(times.length).toBeGreaterThan(20);
-    // The file would take seconds if it waited for the whole removal.
-    expect(Math.max(...times)).toBeLessThan(1000);
+    // An append that waited for the whole removal would be the only one beside it.
+    expect(appended).toBeGreaterThan(20);
   });
 });
 

@@ -126,7 +126,7 @@ test.skipIf(process.platform === "win32")("the command serves until it is told t
     child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
       printed += chunk;
     });
-    await expect.poll(() => printed, { timeout: 20_000 }).toContain("/_sandbox/events");
+    await expect.poll(() => printed).toContain("/_sandbox/events");
     const url = /http:\/\/127\.0\.0\.1:\d+/.exec(printed)?.[0] ?? "";
     for (const key of ["sandbox-key", "sandbox-read-key", "sandbox-app-key"]) expect(printed).toContain(key);
     for (const eventName of ["app_open", "sign_up", ""]) {

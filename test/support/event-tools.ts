@@ -13,6 +13,7 @@ import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
 import type { ToolDefinition, ToolOutcome } from "../../src/tools/definition.ts";
+import { hold } from "./hold.ts";
 import { memoryRunStore } from "./memory-store.ts";
 import { testServices } from "./tool-context.ts";
 
@@ -69,6 +70,8 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
     async post(event: unknown): Promise<void> {
       await events.track(JSON.stringify(event));
     },
+    /** Keeps events, from the nth on, until the function that it gives is called. */
+    hold: (which: { readonly nth?: number } = {}) => hold(sandbox.url, "trackEvent", which),
     /** Talks to the sandbox's control plane. */
     async control(path: string, body: unknown): Promise<void> {
       await fetch(`${sandbox.url}/_sandbox${path}`, { method: "POST", body: JSON.stringify(body) });

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
@@ -14,6 +14,8 @@ const PROGRAMS = ["asking-server", "client-process"];
 export default async function setup(): Promise<() => Promise<void>> {
   const before = process.env.TMPDIR;
   const folder = await mkdtemp(join(tmpdir(), "tests-"));
+  // Databases run as another user, and keep their files below it.
+  await chmod(folder, 0o755);
   process.env.TMPDIR = folder;
   process.env.TEST_PROGRAMS = join(folder, "programs");
   await build({

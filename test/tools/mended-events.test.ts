@@ -41,7 +41,7 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
   const third = await answerOf(trackEvents, { items }, context);
   expect(third.structured).toMatchObject({ status: "succeeded", counts: { succeeded: 20 } });
   expect(sandbox.events()).toHaveLength(before + 20);
-}, 60_000);
+});
 
 test("mend puts right what is plainly misspelt, tells each, and guesses nothing else", async () => {
   const { context, sandbox } = await eventTools();

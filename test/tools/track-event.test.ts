@@ -72,8 +72,8 @@ test("is a run: it is kept, found, and told like any other write", async () => {
 });
 
 test("answers within the wait; an equal call meanwhile sends nothing and waits for the same run", async () => {
-  const { context, control, sandbox } = await eventTools({ waitMs: 50 });
-  await fault(control, { kind: "slow", delayMs: 1500 });
+  const { context, hold, sandbox } = await eventTools({ waitMs: 50 });
+  const release = await hold();
   const first = await answerOf(trackEvent, home, context);
   expect(first.structured).toMatchObject({ status: "running", counts: { pending: 1 } });
   const { runId } = first.structured;
@@ -82,6 +82,7 @@ test("answers within the wait; an equal call meanwhile sends nothing and waits f
   expect(second.text).toContain("nothing was sent");
   const cancelled = await answerOf(cancelRun, { runId: String(runId) }, context);
   expect(cancelled.structured).toMatchObject({ runId });
+  await release();
   const run = await context.runs.find(String(runId));
   await run?.rest;
   expect(sandbox.events()).toHaveLength(1);

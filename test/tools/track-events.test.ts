@@ -46,13 +46,14 @@ test("dryRun sends nothing", async () => {
 });
 
 test("what takes longer than a call goes on, and the same call meanwhile is the same run", async () => {
-  const { context, sandbox, control } = await eventTools({ waitMs: 30 });
-  await control("/faults", { faults: [{ on: "any", kind: "slow", delayMs: 500, times: 1000 }] });
+  const { context, sandbox, hold } = await eventTools({ waitMs: 30 });
+  const release = await hold();
   const events = Array.from({ length: 40 }, () => click("u"));
   const { structured } = await answerOf(trackEvents, { events: events.slice(0, 4) }, context);
   expect(structured).toMatchObject({ status: "running", nextSteps: [expect.stringContaining("get_run")] });
   const again = await answerOf(trackEvents, { events: events.slice(0, 4) }, context);
   expect(again.structured.runId).toBe(structured.runId);
+  await release();
   const run = await context.runs.find(String(structured.runId));
   await run?.rest;
   expect(run?.status()).toBe("succeeded");
