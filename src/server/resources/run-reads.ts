@@ -1,6 +1,5 @@
-import type { RunPart } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
-import { planTextOf, resultLine } from "../../tools/runs/run-files.ts";
+import { planTextOf, removedLines, resultLine } from "../../tools/runs/run-files.ts";
 import type { ResourceContext } from "./definition.ts";
 
 /** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
@@ -18,20 +17,26 @@ async function ownRun(runId: string, { runs, caller }: ResourceContext): Promise
  */
 export async function readPart(
   runId: string,
-  part: RunPart | "results",
+  part: "results" | "removed" | "not-removed" | "rejects",
   from: number,
   context: ResourceContext,
 ): Promise<string | undefined> {
   const run = await ownRun(runId, context);
   if (run === undefined || !Number.isSafeInteger(from) || from < 0) return undefined;
-  return part === "results" ? resultsFrom(run, from) : keptFrom(runId, part, from, context);
+  if (part === "results") return resultsFrom(run, from);
+  const bytes = part === "rejects" ? context.runs.part(runId, part)() : removedLines(run, part, context);
+  return keptFrom(bytes, from, (end) => nextLine(runId, part, end));
 }
 
-async function keptFrom(runId: string, part: RunPart, from: number, { runs }: ResourceContext): Promise<string> {
+async function keptFrom(
+  content: AsyncIterable<Uint8Array>,
+  from: number,
+  next: (end: number) => string,
+): Promise<string> {
   const chunks: Uint8Array[] = [];
   let passed = 0;
   let size = 0;
-  for await (const chunk of runs.part(runId, part)()) {
+  for await (const chunk of content) {
     const wanted = chunk.subarray(Math.max(0, from - passed));
     passed += chunk.length;
     if (wanted.length === 0) continue;
@@ -42,7 +47,7 @@ async function keptFrom(runId: string, part: RunPart, from: number, { runs }: Re
   const bytes = Buffer.concat(chunks);
   if (size <= PART_CHARACTERS) return bytes.toString("utf8");
   const end = bytes.lastIndexOf("\n") + 1;
-  return `${bytes.subarray(0, end).toString("utf8")}${nextLine(runId, part, from + end)}`;
+  return `${bytes.subarray(0, end).toString("utf8")}${next(from + end)}`;
 }
 
 function resultsFrom(run: Run, from: number): string {
