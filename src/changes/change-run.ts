@@ -12,7 +12,7 @@ import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
 import { type FinishingWorld, finishChange } from "./finish-run.ts";
 import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedState } from "./not-planned.ts";
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
-import type { LookAgain } from "./plan/desired/desired-changes.ts";
+import type { LookAgain, ResolveUndone } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
 import { keepFormer } from "./plan/removed.ts";
 import { isGoing, type Planning } from "./planning.ts";
@@ -33,6 +33,8 @@ export interface ChangeWorld extends FinishingWorld {
   /** Numbers in [0, 1). */
   readonly random: () => number;
   readonly project: string;
+  /** How long one request may take, in milliseconds: after that none can be under way any more. */
+  readonly requestTimeoutMs: number;
   /** Reads the plan that a run applies, and looks whether it still fits; absent: there are no such runs. */
   readonly lookAgain?: LookAgain;
 }
@@ -73,11 +75,16 @@ export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
 export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
-/**
- * Makes the kind of runs that change targetings and options. `endUndone` ends the run that a call takes back, where it
- * takes one back, so that it is not resumed meanwhile.
- */
-export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) => Promise<void>): ChangeRunKind {
+/** What is done with the run that a call undoes, where it undoes one. */
+interface Undone {
+  /** Ends it, so that it is not resumed meanwhile. */
+  end(call: WriteCall): Promise<void>;
+  /** How it is found out what became of its unanswered requests. */
+  resolve(call: WriteCall, signal: AbortSignal): ResolveUndone | undefined;
+}
+
+/** Makes the kind of runs that change targetings and options. */
+export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind {
   const serverClock = new ServerClock();
   const goOn = async (
     run: DrivenChange,
@@ -104,9 +111,10 @@ export function changeRunKind(world: ChangeWorld, endUndone: (call: WriteCall) =
       goOn(run, async (driver) => {
         if (!run.state.planned) {
           const { api, lookAgain } = world;
+          const { call } = run.header;
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input"), lookAgain };
-          const plan = await changeOf(run.header.call).plan(reading);
-          if (plan.steps.length > 0) await endUndone(run.header.call);
+          const plan = await changeOf(call).plan({ ...reading, resolve: undone.resolve(call, run.signal) });
+          if (plan.facts.stale === undefined) await undone.end(call);
           await recordPlan(run, driver, plan, world);
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));

@@ -11,13 +11,15 @@ import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { CONFIRMATION_MS } from "./confirmation.ts";
+import { doneBy } from "./done.ts";
 import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
 import { endingOf, isWithdrawn, unmadeState } from "./not-planned.ts";
 import { plannedRequests, weighed } from "./pack/requests.ts";
-import type { DesiredChanges } from "./plan/desired/desired-changes.ts";
+import type { DesiredChanges, ResolveUndone } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
+import { resolveDoubts } from "./resolve-doubts.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { StepList } from "./rows/step-list.ts";
 import { RunState } from "./state/change-state.ts";
@@ -55,7 +57,10 @@ export class Changes {
   constructor(context: RunsContext & ChangeWorld) {
     this.#context = context;
     this.runs = new KindRuns(
-      changeRunKind(context, (call) => this.#endUndone(call)),
+      changeRunKind(context, {
+        end: (call) => this.#endUndone(call),
+        resolve: (call, signal) => this.#resolveUndone(call, signal),
+      }),
       context,
     );
   }
@@ -72,7 +77,8 @@ export class Changes {
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { lookAgain } = this.#context;
-    const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain });
+    const resolve = this.#resolveUndone(call, signal);
+    const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain, resolve });
     plan.madeAt = this.#context.clock.now();
     return plan;
   }
@@ -169,10 +175,12 @@ export class Changes {
    */
   async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
-    if (!("plan" in plan) && plan.steps.length > 0) await this.#endUndone(header.call);
-    if (!("plan" in plan)) return this.runs.start(header, plan);
-    const { state, planning } = await this.#unplanned(header, plan);
-    return this.runs.start(header, planning, state);
+    if ("plan" in plan) {
+      const { state, planning } = await this.#unplanned(header, plan);
+      return this.runs.start(header, planning, state);
+    }
+    if (plan.facts.stale === undefined) await this.#endUndone(header.call);
+    return this.runs.start(header, plan);
   }
 
   /** Starts a kept run; where another process has started it, gives that. */
@@ -291,11 +299,35 @@ export class Changes {
 
   /** A run is not resumed once undoing it starts. Throws a FileError where it is driven again. */
   async #endUndone(call: WriteCall): Promise<void> {
-    const undoes = call.tool === "apply_plan" ? call.input.undoes : undefined;
+    const undoes = undoneBy(call);
     if (undoes === undefined || (await this.runs.stored(undoes)) === undefined) return;
     const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
-    if (await this.runs.endForGood(undoes, ending)) return;
-    throw new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
+    if (!(await this.runs.endForGood(undoes, ending))) throw wasResumed();
+  }
+
+  /**
+   * Finds out what became of the unanswered requests of the run that a call undoes, without sending any of them again:
+   * by reading, and, where that does not show them applied, by waiting until none of them can be under way and reading
+   * again. Undefined for a call that undoes nothing.
+   */
+  #resolveUndone(call: WriteCall, signal: AbortSignal): ResolveUndone | undefined {
+    const undoes = undoneBy(call);
+    if (undoes === undefined) return undefined;
+    return async () => {
+      const { store, clock, requestTimeoutMs } = this.#context;
+      const run = await this.runs.lookAt(undoes);
+      if (run === undefined || run.status() === "running") throw wasResumed();
+      const { state } = run;
+      const reading = { api: this.api(), signal };
+      let found = await resolveDoubts(state, reading);
+      const waitMs = Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
+      if (!found.areApplied && waitMs > 0) {
+        await clock.sleep(waitMs, signal);
+        found = await resolveDoubts(state, reading);
+      }
+      const former = store.part(undoes, "former");
+      return { known: await doneBy(state, former()), done: await doneBy(state, former(), found) };
+    };
   }
 
   /** Ends a run that could not be planned, with the reason in its journal: for good, or so that it can be resumed. */
@@ -315,6 +347,14 @@ export class Changes {
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
     this.#asked.set(runId, { losses, at });
   }
+}
+
+function undoneBy({ tool, input }: WriteCall): string | undefined {
+  return tool === "apply_plan" ? input.undoes : undefined;
+}
+
+function wasResumed(): FileError {
+  return new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
 }
 
 /** The entries that show the plan of a run that waits: its objects, without the requests. */

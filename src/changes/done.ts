@@ -1,5 +1,5 @@
 import { parseJson } from "../platform/json.ts";
-import type { Done, DoneOption, DoneTargeting } from "../runs/done.ts";
+import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../runs/done.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
@@ -9,21 +9,67 @@ import { changedOf, leftOf, stateOf, type Track } from "./state/option-track.ts"
 /** What was there before, by ID. */
 type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
 
-/**
- * What a run did, by the steps that were applied, in the order in which they were; `former` is its part of that name.
- * What it did and took back itself is left out.
- */
-export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<Done> {
-  const tracks = new Tracks(await readFormer(former), state.facts.within);
-  const ids = appliedSteps(state);
-  for (const id of ids) {
-    const step = state.steps.at(id);
-    if (step !== undefined) tracks.apply(step, state);
-  }
-  return { ...tracks.done(), unknown: unknownIn(state) };
+/** What was found out about the steps in doubt of a run, once nothing of them can be applied any more. */
+export interface Resolved {
+  /** By object: the ID of what a step in doubt has made. */
+  readonly made: ReadonlyMap<number, string>;
+  /** By object: the ID of what has its name, where it cannot be told whether a step in doubt has made that. */
+  readonly unclear: ReadonlyMap<number, string>;
 }
 
-async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
+/**
+ * What a run did, by the steps that were applied, in the order in which they were; `former` is its part of that name.
+ * What it did and took back itself is left out. Steps in doubt are left out, and their objects are unresolved; once they
+ * are `resolved` they count as applied: what is there now then tells by itself which of them were.
+ */
+export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>, resolved?: Resolved): Promise<Done> {
+  const before = await readFormer(former);
+  const inDoubt = state.inDoubt();
+  const idOf = (object: number): string | undefined => state.idOf(object) ?? resolved?.made.get(object);
+  const tracks = new Tracks(before, state.facts.within, idOf);
+  for (const id of appliedSteps(state, resolved === undefined ? new Set() : inDoubt)) {
+    const step = state.steps.at(id);
+    if (step !== undefined) tracks.apply(step);
+  }
+  const stepOf = new Map<number, Step>();
+  for (const id of inDoubt) {
+    const step = state.steps.at(id);
+    for (const object of step?.objects ?? []) if (step !== undefined) stepOf.set(object, step);
+  }
+  const about = (object: number) => doubtedObject(state, object, stepOf.get(object), before);
+  // Targetings cannot be listed: reading does not tell whether a new one was made, or what is in one that is not known.
+  const isFindable = (object: number): boolean =>
+    stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
+  const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
+  const unknown = [...unknownIn(state).filter((object) => !stepOf.has(object)), ...lost];
+  const unclear = [...(resolved?.unclear ?? [])].map(([object, _id]) => ({ ...about(object), _id }));
+  return {
+    ...tracks.done(),
+    unknown: [...unknown.map(about), ...unclear],
+    unresolved: resolved === undefined ? [...stepOf.keys()].filter(isFindable).map(about) : [],
+  };
+}
+
+function doubtedObject(state: RunState, object: number, step: Step | undefined, former: Former): DoubtedObject {
+  const bound = (field: "_id" | "targeting"): string | undefined => {
+    const binding = step?.bindings.find((one) => one.field === field);
+    return binding === undefined ? undefined : state.boundId(binding);
+  };
+  const _id = state.idOf(object) ?? bound("_id");
+  const before = former.get(_id ?? "");
+  const name = state.objects.at(object)?.name ?? before?.name;
+  const isTargeting = step?.operation === "deleteTargetings" || step?.operation === "renameTargetings";
+  const placed = before?.kind === "option" ? before.targeting : undefined;
+  const targeting = isTargeting ? _id : (placed ?? bound("targeting") ?? state.facts.within);
+  return {
+    ...(_id !== undefined && { _id }),
+    ...(name !== undefined && { name }),
+    ...(targeting !== undefined && { targeting }),
+  };
+}
+
+/** Reads the part `former` of a run: what was there before, by ID. */
+export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
   const former = new Map<string, FormerOption | FormerTargeting>();
   const decoder = new TextDecoder();
   let rest = "";
@@ -40,7 +86,7 @@ async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
 }
 
 /** A temporary name is given before anything else, though its step was made later. */
-function appliedSteps(state: RunState): readonly number[] {
+function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
   const others: number[] = [];
   for (let id = 0; id < state.steps.length; id += 1) {
@@ -49,18 +95,15 @@ function appliedSteps(state: RunState): readonly number[] {
     const isDelete = part?.operation === "deleteOptions" || part?.operation === "deleteTargetings";
     const object = state.steps.objectOf(id);
     const isGone = isDelete && object !== undefined && state.standing(object) === "alreadyDone";
-    if (state.isDone(id) || isGone) (isTemporary ? first : others).push(id);
+    if (state.isDone(id) || isGone || also.has(id)) (isTemporary ? first : others).push(id);
   }
   return [...first, ...others];
 }
 
-function unknownIn(state: RunState): Done["unknown"] {
-  const unknown: { _id?: string; name?: string }[] = [];
+function unknownIn(state: RunState): readonly number[] {
+  const unknown: number[] = [];
   for (let object = 0; object < state.objects.length; object += 1) {
-    if (state.standing(object) !== "unknown") continue;
-    const _id = state.idOf(object);
-    const name = state.objects.at(object)?.name;
-    unknown.push({ ...(_id !== undefined && { _id }), ...(name !== undefined && { name }) });
+    if (state.standing(object) === "unknown") unknown.push(object);
   }
   return unknown;
 }
@@ -74,17 +117,21 @@ class Tracks {
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
-  constructor(former: Former, within: string | undefined) {
+  /** By object: its ID. */
+  readonly #idOf: (object: number) => string | undefined;
+
+  constructor(former: Former, within: string | undefined, idOf: (object: number) => string | undefined) {
     this.#former = former;
     this.#within = within;
+    this.#idOf = idOf;
   }
 
-  apply(step: Step, state: RunState): void {
+  apply(step: Step): void {
     const bound = (field: "_id" | "parent" | "targeting"): string | undefined => {
-      const binding = step.bindings.find((one) => one.field === field);
-      return binding === undefined ? undefined : state.boundId(binding);
+      const { id, object = -1 } = step.bindings.find((one) => one.field === field) ?? {};
+      return id ?? this.#idOf(object);
     };
-    const idAt = (position: number): string | undefined => state.idOf(step.objects[position] ?? -1);
+    const idAt = (position: number): string | undefined => this.#idOf(step.objects[position] ?? -1);
     const _id = bound("_id");
     switch (step.operation) {
       case "createTargetings":

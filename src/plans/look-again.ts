@@ -1,37 +1,33 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { ByteSource } from "../platform/bytes.ts";
-import type { ServiceTargeting } from "./base/service-targeting.ts";
-import type { PlanItem, StatePlan } from "./diff/plan.ts";
+import type { StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
 import { type PlanDocument, readPlan } from "./plan-document.ts";
+import { asPlanned, type PlannedChanges } from "./planned-changes.ts";
+import { isUnresolved, type ResolvedRun, resolvedUndo } from "./planned-undo.ts";
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
-/** A plan, and what is there now, as those who carry it out need it. */
-interface PlannedChanges {
-  readonly targeting: StatePlan["targeting"];
-  readonly items: readonly PlanItem[];
-  readonly alreadyDone: ReadonlySet<number>;
-  readonly stale: ReturnType<typeof lookAgain>["stale"];
-  readonly there: ReadonlyMap<string, ServiceTargeting["options"][number]>;
-  /** Those of further targetings, where a way back has several. */
-  readonly further: readonly PlannedChanges[];
-}
-
-/** A plan beside the state that it was made from. */
-export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
-  const options = new Map(there?.options.map((option) => [option._id, option]));
-  return { targeting, items, alreadyDone: new Set(), stale: [], there: options, further: [] };
-}
-
 /**
- * Reads a plan that was kept, reads its targeting afresh, and looks whether the plan still fits. Throws a FileError
- * where the plan cannot be read, and the ApiError of a read.
+ * Reads a plan that was kept, reads its targeting afresh, and looks whether the plan still fits. Where it undoes a run
+ * with unanswered requests, `resolve` first finds out what became of these. Throws a FileError where the plan cannot be
+ * read, or others changed what it would undo, and the ApiError of a read.
  */
 export async function lookAgainAt(
   bytes: ByteSource,
-  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+  {
+    api,
+    signal,
+    resolve,
+  }: {
+    readonly api: ManagementApi;
+    readonly signal: AbortSignal;
+    readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
+  },
 ): Promise<PlannedChanges> {
   const document = await readKeptPlan(bytes);
+  if (resolve !== undefined && isUnresolved(document)) {
+    return resolvedUndo(document, await resolve(), { api, signal });
+  }
   const look = async (plan: StatePlan): Promise<PlannedChanges> => {
     const { _id } = plan.targeting;
     const there = _id === undefined ? undefined : await readTargeting(api, _id, { signal, wants: wantsOf(plan) });

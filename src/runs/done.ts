@@ -6,7 +6,16 @@ export interface Done {
   readonly targetings: readonly DoneTargeting[];
   readonly options: readonly DoneOption[];
   /** Objects of which it cannot be told whether the run changed them. */
-  readonly unknown: readonly { readonly _id?: string; readonly name?: string }[];
+  readonly unknown: readonly DoubtedObject[];
+  /** Objects whose requests were announced and not answered: whether the run changed them can still be found out. */
+  readonly unresolved: readonly DoubtedObject[];
+}
+
+/** An object that a run may have changed. `targeting` is absent where it is not known. */
+export interface DoubtedObject {
+  readonly _id?: string;
+  readonly name?: string;
+  readonly targeting?: string;
 }
 
 /** What a run did to one targeting. */

@@ -47,7 +47,7 @@ export async function startService(requestTimeoutMs = 20_000) {
     newRunId: ulidSource(Date.now, Math.random),
     project: "test",
     environment: "sandbox",
-    retryBudgetMs: 20_000,
+    ...{ retryBudgetMs: 20_000, requestTimeoutMs: 1000 },
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
     lookAgain: lookAgainAt,

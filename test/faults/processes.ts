@@ -70,7 +70,7 @@ export function processesFor(
       },
       project: "project",
       environment: "sandbox",
-      retryBudgetMs: settings.retryBudgetMs,
+      ...{ retryBudgetMs: settings.retryBudgetMs, requestTimeoutMs: 60_000 },
       words: ({ code }: { readonly code: string }) => code,
       memory,
       lookAgain: lookAgainAt,

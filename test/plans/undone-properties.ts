@@ -9,8 +9,8 @@ import type { ServiceTargeting } from "../../src/plans/base/service-targeting.ts
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../src/plans/diff/plan.ts";
 import type { Desired } from "../../src/plans/file/desired.ts";
-import { asPlanned } from "../../src/plans/look-again.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
+import { asPlanned } from "../../src/plans/planned-changes.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { ToolContext } from "../../src/tools/context.ts";

@@ -23,7 +23,9 @@ async function started() {
   const back = async ({ header, state }: Awaited<ReturnType<typeof made>>) => {
     const done = await doneBy(state, runs.part(header.runId, "former")());
     const back = wayBack(done, await readPresent(api, done, signal));
-    return { ...back, counts: countsOfRows(back.rows) };
+    const { unresolved, ...counts } = countsOfRows(back.rows);
+    expect(unresolved).toBe(0);
+    return { ...back, counts };
   };
   const add = async (
     targetingId: string,

@@ -10,7 +10,7 @@ import { ObjectList } from "../rows/object-list.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { StepList } from "../rows/step-list.ts";
 import { StepMaker } from "../rows/step-maker.ts";
-import type { LookAgain } from "./desired/desired-changes.ts";
+import type { LookAgain, ResolveUndone } from "./desired/desired-changes.ts";
 
 /** What planning may use of the world: reads only. */
 export interface PlanningContext {
@@ -20,6 +20,8 @@ export interface PlanningContext {
   readonly bytes?: ByteSource | undefined;
   /** Reads the plan that a run applies. */
   readonly lookAgain?: LookAgain | undefined;
+  /** Finds out what became of the unanswered requests of the run that is undone. */
+  readonly resolve?: ResolveUndone | undefined;
 }
 
 /** What would be taken away: a person is asked to confirm it before. */

@@ -122,6 +122,11 @@ export class RunState {
     return this.#inFlight?.steps ?? [];
   }
 
+  /** Steps whose request was announced, and whose answer is not known: they may have been applied. */
+  inDoubt(): ReadonlySet<number> {
+    return new Set([...this.#work.suspects(), ...this.lostInFlight()]);
+  }
+
   counts(): Counts {
     return this.#work.outcomes.counts();
   }

@@ -189,6 +189,11 @@ export class RunWork {
     return objects;
   }
 
+  /** Steps that left and were not answered, but for those of which no answer would tell who made what has the name. */
+  suspects(): readonly number[] {
+    return this.standings.suspects().filter((id) => !this.#isUnclear(id));
+  }
+
   /** Makes pending again the steps that a stop left open; failed steps stay failed. */
   reopen(): void {
     for (let id = 0; id < this.steps.length; id += 1) {

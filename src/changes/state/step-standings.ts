@@ -17,6 +17,9 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
+/** A step that stands otherwise has an answer, or another one in its place. */
+const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "unattempted"]);
+
 /** A step that was refused and waits for another change: why, and how far the run was then. */
 interface Deferral {
   readonly reason: Reason;
@@ -93,6 +96,11 @@ export class StepStandings {
 
   suspectSince(step: number): number | undefined {
     return this.#suspectSince.get(step);
+  }
+
+  /** Steps that left, and whose effect is not known. */
+  suspects(): readonly number[] {
+    return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
   /** Sent again, a suspect step was refused together with its request, which says nothing about the first attempt. */

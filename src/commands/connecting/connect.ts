@@ -143,7 +143,7 @@ const PLANS = { lookAgain, renewBase };
 
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
   const { management, events, bench, sandbox } = apis;
-  const { environment, retryBudgetMs, waitMs, readConcurrency: width } = settings;
+  const { environment, retryBudgetMs, requestTimeoutMs, waitMs, readConcurrency: width } = settings;
   const {
     readOnly,
     confirm,
@@ -186,7 +186,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(around && { around }),
   };
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
-  const changes = driven && new Changes({ ...world, api: driven, routes });
+  const changes = driven && new Changes({ ...world, api: driven, routes, requestTimeoutMs });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
   const contents = lasting
     ? backend.contents(id, (error) => log.warn("Context IDs could not be kept or found again", { error }))

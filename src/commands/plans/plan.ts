@@ -1,8 +1,8 @@
 import { dirname, relative, resolve, sep } from "node:path";
 import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
 import type { Problem } from "../../plans/file/desired.ts";
-import { asPlanned } from "../../plans/look-again.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";
+import { asPlanned } from "../../plans/planned-changes.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";

@@ -1,7 +1,7 @@
 import { isChangeRun } from "../../changes/change-run.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { ToolServices } from "../../tools/context.ts";
-import { planTextOf, resultLine } from "../../tools/runs/run-files.ts";
+import { planTextOf, removedLines, resultLine } from "../../tools/runs/run-files.ts";
 import { pageAnswer } from "../serve/answers.ts";
 import type { RunFile } from "../wire.ts";
 
@@ -15,7 +15,8 @@ export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonl
   const { runId } = run.header;
   const kept = await Promise.all(
     (["rejects", "removed"] as const).map(async (part) => {
-      for await (const chunk of runs.part(runId, part)()) if (chunk.length > 0) return [part];
+      const content = part === "removed" ? removedLines(run, part, { runs }) : runs.part(runId, part)();
+      for await (const chunk of content) if (chunk.length > 0) return [part];
       return [];
     }),
   );
@@ -30,6 +31,7 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   const { runId } = run.header;
   if (known === "plan") return saved(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
   if (known === "results") return saved(`${runId}-results.ndjson`, resultsOf(run));
+  if (known === "removed") return saved(`${runId}-removed.ndjson`, removedLines(run, known, services));
   const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
   return saved(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }

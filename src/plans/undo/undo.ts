@@ -1,4 +1,4 @@
-import type { Done, DoneOption, DoneTargeting } from "../../runs/done.ts";
+import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../../runs/done.ts";
 import { groupedBy } from "../base/grouped-by.ts";
 import { digestOfContexts } from "../base/service-targeting.ts";
 import {
@@ -13,9 +13,10 @@ import { type Intended, intended } from "./intents.ts";
 import { leaveOutUnfit } from "./unfit.ts";
 import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
 
-/** The targetings that a run changed, or changed something in. */
-export function targetingsIn({ targetings, options }: Done): readonly string[] {
-  return [...new Set([...targetings.map(({ _id }) => _id), ...options.flatMap(({ targeting }) => targeting ?? [])])];
+/** The targetings that a run changed, or changed something in, or may have. */
+export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
+  const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
+  return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
 /**
@@ -45,12 +46,12 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
  * sent.
  */
 export function wayBack(done: Done, present: ReadonlyMap<string, Present>): WayBack {
-  const rows: UndoRow[] = done.unknown.map(({ _id, name }) => ({
-    _id,
-    name: name ?? _id ?? "",
-    undo: "impossible",
-    reasons: ["unknownOutcome"],
-  }));
+  const rows: UndoRow[] = [
+    ...done.unresolved.map((object) => ({ ...doubted(object), undo: "unresolved" }) as const),
+    ...done.unknown.map(
+      (object) => ({ ...doubted(object), undo: "impossible", reasons: ["unknownOutcome"] }) satisfies UndoRow,
+    ),
+  ];
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
   for (const option of byTargeting.get(undefined) ?? []) rows.push(unplaced(option));
   const targetings: TargetingBack[] = [];
@@ -62,6 +63,11 @@ export function wayBack(done: Done, present: ReadonlyMap<string, Present>): WayB
     else if (own?.did !== "deleted") rows.push(...targetingThere(own, options, there, targetings));
   }
   return { targetings, rows };
+}
+
+function doubted({ _id, name, targeting }: DoubtedObject): Pick<UndoRow, "targeting" | "_id" | "name"> {
+  const about = { name: name ?? _id ?? "", ...(_id !== undefined && { _id }) };
+  return targeting === undefined ? about : { ...about, targeting };
 }
 
 /** An option of which nothing was read before the run changed it. */

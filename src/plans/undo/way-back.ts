@@ -4,8 +4,11 @@ import type { OptionType } from "../../spec/records.ts";
 import type { StatePlan } from "../diff/plan.ts";
 import { difference, shownValue, ulid } from "../diff/plan-schema.ts";
 
-/** How an object goes back: as it was, with a caveat, not at all since others changed it, or not at all. */
-export const UNDO_LABELS = ["exact", "caveat", "notOurs", "impossible"] as const;
+/**
+ * How an object goes back: as it was, with a caveat, not at all since others changed it, or not at all; `unresolved`:
+ * its request was not answered, and what became of it is found out before anything goes back.
+ */
+export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
 /** Why an object goes back with a caveat, or not at all. */
@@ -64,7 +67,7 @@ export interface WayBack {
 
 /** How many rows have which label. */
 export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel, number>> {
-  const counts = { exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
+  const counts = { unresolved: 0, exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
   for (const { undo } of rows) counts[undo] += 1;
   return counts;
 }

@@ -112,6 +112,7 @@ const KINDS: readonly OtherKind[] = [
 ];
 
 const UNDO_TITLES: Readonly<Record<RowLabel, string>> = {
+  unresolved: "Not known yet: its request was sent and not answered",
   impossible: "Does not come back",
   notOurs: "Left alone: changed by someone else since",
   caveat: "Comes back with differences",

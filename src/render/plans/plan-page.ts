@@ -47,7 +47,7 @@ export function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
   return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
 }
 
-const RANK: readonly string[] = ["impossible", "notOurs", "caveat", "exact"];
+const RANK: readonly string[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 /** A row of a way back; `document` is its plan, absent where nothing goes back. */
 export function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): PlanRow {

@@ -49,7 +49,7 @@ function structuredOf(answer: AnsweredWayBack, rows: readonly UndoRow[], most: n
     status: "planned",
     undoes,
     counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: items },
-    undo: countsOfRows(rows),
+    undo: countsIn(rows),
     ...(told.length > 0 && { results: told }),
     ...(rows.length > told.length && { resultsOmitted: rows.length - told.length }),
     ...(rows.length > told.length && planned !== undefined && { cursor: firstCursor(planned.runId) }),
@@ -75,7 +75,19 @@ function textOf(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number)
   ].join("\n");
 }
 
-function nextStepsOf({ planned, readOnly }: AnsweredWayBack): readonly string[] {
+function nextStepsOf({ planned, readOnly, rows }: AnsweredWayBack): readonly string[] {
   if (planned === undefined || readOnly) return [];
-  return [`show the plan to the person; apply_plan with runId ${planned.runId} carries it out`];
+  const apply = `apply_plan with runId ${planned.runId}`;
+  const { unresolved } = countsOfRows(rows);
+  if (unresolved === 0) return [`show the plan to the person; ${apply} carries it out`];
+  const open = unresolved === 1 ? "the unresolved object" : `the ${count(unresolved)} unresolved objects`;
+  return [
+    `show the plan to the person; ${apply} first finds out, by waiting and reading alone, which of ${open} were ` +
+      "changed, and takes these back too",
+  ];
+}
+
+function countsIn(rows: readonly UndoRow[]): object {
+  const { unresolved, ...counts } = countsOfRows(rows);
+  return unresolved > 0 ? { unresolved, ...counts } : counts;
 }

@@ -5,6 +5,10 @@ import { changeLine, contextIds, count, FIELD_WORDS, place, value } from "./word
 
 /** What each label means, where rows are counted. */
 const LABEL_WORDS: Readonly<Record<RowLabel, readonly [one: string, many: string]>> = {
+  unresolved: [
+    "is unresolved (its request was sent and not answered)",
+    "are unresolved (their requests were sent and not answered)",
+  ],
   exact: ["goes back exactly", "go back exactly"],
   caveat: ["goes back with a caveat", "go back with a caveat"],
   notOurs: ["is left alone, since others changed it since", "are left alone, since others changed them since"],
@@ -16,7 +20,7 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   groupGone: "its group is gone",
   notRead: "was not read before, so that what was added stays",
   notKept: "its former value was not kept",
-  unknownOutcome: "it is not known whether the run changed it; resume_run may settle it",
+  unknownOutcome: "it is not known whether the run changed it",
   nameTaken: "another option has the name now",
   emptyGroup: "a group would be left without sub-options and own Context IDs",
   heldByGroup: "another group holds Context IDs of it now",

@@ -28,6 +28,18 @@ const IN_PARTS = [
     further: { title: "Further things that a run took away", description: "What a run took away from a byte on." },
   },
   {
+    part: "not-removed",
+    mimeType: NDJSON,
+    title: "What a run did not take away",
+    description:
+      "What a run was to delete or take away and did not, or where that is not known, one JSON object a line with " +
+      '`removed: "no"` or `"unknown"`.',
+    further: {
+      title: "Further things that a run did not take away",
+      description: "What a run did not take away, or may not have, from a byte on.",
+    },
+  },
+  {
     part: "rejects",
     mimeType: "text/plain",
     title: "Rows of a run's file that failed",

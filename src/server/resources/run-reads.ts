@@ -1,18 +1,18 @@
-import { DamagedRunError, type RunPart } from "../../runs/backend/store.ts";
+import { DamagedRunError } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
-import { planTextOf, resultLine } from "../../tools/runs/run-files.ts";
+import { planTextOf, removedLines, resultLine } from "../../tools/runs/run-files.ts";
 import type { ResourceContext } from "./definition.ts";
 
 /** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/** Whether the parts of a run may be read: what is whole of a damaged run is served. */
-async function isOwn(runId: string, { runs, caller }: ResourceContext): Promise<boolean> {
+/** A run of the caller. Of a damaged one what was taken away is still served: all of it, since its journal is lost. */
+async function ownOrDamaged(runId: string, { runs, caller }: ResourceContext): Promise<Run | "damaged" | undefined> {
   try {
-    return (await runs.findOwn(runId, caller)) !== undefined;
+    return await runs.findOwn(runId, caller);
   } catch (thrown) {
-    if (thrown instanceof DamagedRunError) return true;
+    if (thrown instanceof DamagedRunError) return "damaged";
     throw thrown;
   }
 }
@@ -23,21 +23,29 @@ async function isOwn(runId: string, { runs, caller }: ResourceContext): Promise<
  */
 export async function readPart(
   runId: string,
-  part: RunPart | "results",
+  part: "results" | "removed" | "not-removed" | "rejects",
   from: number,
   context: ResourceContext,
 ): Promise<string | undefined> {
   if (!Number.isSafeInteger(from) || from < 0) return undefined;
-  if (part !== "results") return (await isOwn(runId, context)) ? keptFrom(runId, part, from, context) : undefined;
-  const run = await context.runs.findOwn(runId, context.caller);
-  return run && resultsFrom(run, from);
+  const { runs } = context;
+  const next = (end: number): string => nextLine(runId, part, end);
+  const run = part === "removed" ? await ownOrDamaged(runId, context) : await runs.findOwn(runId, context.caller);
+  if (run === undefined) return undefined;
+  if (run === "damaged") return keptFrom(runs.part(runId, "removed")(), from, next);
+  if (part === "results") return resultsFrom(run, from);
+  return keptFrom(part === "rejects" ? runs.part(runId, part)() : removedLines(run, part, context), from, next);
 }
 
-async function keptFrom(runId: string, part: RunPart, from: number, { runs }: ResourceContext): Promise<string> {
+async function keptFrom(
+  content: AsyncIterable<Uint8Array>,
+  from: number,
+  next: (end: number) => string,
+): Promise<string> {
   const chunks: Uint8Array[] = [];
   let passed = 0;
   let size = 0;
-  for await (const chunk of runs.part(runId, part)()) {
+  for await (const chunk of content) {
     const wanted = chunk.subarray(Math.max(0, from - passed));
     passed += chunk.length;
     if (wanted.length === 0) continue;
@@ -48,7 +56,7 @@ async function keptFrom(runId: string, part: RunPart, from: number, { runs }: Re
   const bytes = Buffer.concat(chunks);
   if (size <= PART_CHARACTERS) return bytes.toString("utf8");
   const end = bytes.lastIndexOf("\n") + 1;
-  return `${bytes.subarray(0, end).toString("utf8")}${nextLine(runId, part, from + end)}`;
+  return `${bytes.subarray(0, end).toString("utf8")}${next(from + end)}`;
 }
 
 function resultsFrom(run: Run, from: number): string {

@@ -5,9 +5,12 @@ import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.
 import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
-import { asPlanned, readKeptPlan } from "../../plans/look-again.ts";
+
+import { readKeptPlan } from "../../plans/look-again.ts";
 import { type PlanDocument, plansOf } from "../../plans/plan-document.ts";
+import { asPlanned } from "../../plans/planned-changes.ts";
 import { blockedText } from "../../render/changes/report.ts";
+
 import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";

@@ -1,16 +1,12 @@
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { doneBy } from "../../changes/done.ts";
-import type { MadeText } from "../../changes/kept-plan.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
-import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { NOTHING_PLANNED, type StatePlan } from "../../plans/diff/plan.ts";
-import { asPlanned } from "../../plans/look-again.ts";
-import { type PlanDocument, planBytes, planDocument } from "../../plans/plan-document.ts";
-import { readPresent } from "../../plans/read-present.ts";
-import { targetingsIn, wayBack } from "../../plans/undo/undo.ts";
-import type { Present, WayBack } from "../../plans/undo/way-back.ts";
+import type { PlanDocument } from "../../plans/plan-document.ts";
+import { type PlannedUndo, planUndo } from "../../plans/planned-undo.ts";
+import { targetingsIn } from "../../plans/undo/undo.ts";
+import type { WayBack } from "../../plans/undo/way-back.ts";
 import { undoAnswer } from "../../render/plans/undo-answer.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -31,10 +27,10 @@ interface KeptWayBack extends Pick<WayBack, "rows"> {
  */
 export async function planWayBack(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await wayBackOf(runId, context);
-  return madeInTime<Planned>(
+  return madeInTime<PlannedUndo>(
     {
       ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
-      textOf: (made) => textOf(runId, made, context),
+      textOf: (made) => made,
       async answer(made) {
         const { environment, readOnly } = context;
         const { rows, kept } = await keptWayBack(runId, made, context, earlier);
@@ -59,12 +55,13 @@ async function wayBackOf(runId: string, context: ToolContext) {
   const doneByRun = () => doneBy(run.state, context.runs.part(runId, "former")());
   const api = changesOf(context).api();
   const targetings = targetingsIn(await doneByRun());
-  const make = async (signal: AbortSignal): Promise<Planned> => {
-    // Made again, so that it takes no memory beside the plan that is made of it.
-    const done = await doneByRun();
-    const present = await readPresent(api, done, signal);
-    return { back: wayBack(done, present), present, targetings };
-  };
+  // Made again, so that it takes no memory beside the plan that is made of it.
+  const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
+    planUndo(
+      await doneByRun(),
+      { undoes: runId, environment: context.environment, apiUrl: context.apiUrl },
+      { api, signal },
+    );
   return { targetings, make };
 }
 
@@ -75,13 +72,11 @@ function byUndo(runId: string) {
 /** Keeps a way back; one that is not waited for is no run where nothing goes back. */
 async function keptWayBack(
   runId: string,
-  made: Planned,
+  { rows, isEmpty, document, changes, text }: PlannedUndo,
   context: ToolContext,
   earlier?: ChangeHeader,
 ): Promise<KeptWayBack> {
-  const { rows, targetings } = made.back;
-  if (earlier === undefined && targetings.length === 0) return { rows };
-  const { document, changes, text } = textOf(runId, made, context);
+  if (earlier === undefined && isEmpty) return { rows };
   const kept = { ...byUndo(runId), text, caller: context.caller };
   return { rows, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
 }
@@ -106,54 +101,4 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
     throw new ToolError("this run was undone before", "Undo that undo, or plan the state that is wanted.");
   }
   return run;
-}
-
-/** What a way back is planned from, and the plan. */
-interface Planned {
-  readonly back: WayBack;
-  readonly present: ReadonlyMap<string, Present>;
-  readonly targetings: readonly string[];
-}
-
-/** The plan of a way back as it is kept; one where nothing goes back has no items. */
-function textOf(
-  runId: string,
-  { back, present, targetings: [targetingId] }: Planned,
-  { environment, apiUrl }: Pick<ToolContext, "environment" | "apiUrl">,
-): MadeText & { readonly document: PlanDocument } {
-  const [first = nothingOf(targetingId, present), ...others] = back.targetings.map(({ plan }) => plan);
-  const changesIn = (plan: StatePlan): DesiredChanges => ({
-    ...asPlanned(plan, undefined),
-    there: optionsIn(present.get(plan.targeting._id ?? "")),
-  });
-  const standsFor = back.targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
-  const document = planDocument(
-    first,
-    { environment, apiUrl, fileDigest: "", prune: false, byName: false },
-    groupsIn(present),
-    { undoes: runId, rows: back.rows, further: others, standsFor },
-  );
-  return {
-    document,
-    text: planBytes(document),
-    changes: { ...changesIn(first), further: others.map(changesIn) },
-  };
-}
-
-/** The plan of a targeting in which nothing goes back. */
-function nothingOf(_id: string | undefined, present: Planned["present"]): StatePlan {
-  const name = present.get(_id ?? "")?.targeting.name ?? "";
-  return { ...NOTHING_PLANNED, targeting: { _id, name } };
-}
-
-/** Options as plans have them; Context IDs that were not read are left out, since nothing depends on them. */
-function optionsIn(present: Present | undefined): DesiredChanges["there"] {
-  const options = [...(present?.options.values() ?? [])];
-  return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
-}
-
-/** The names of groups, by ID. */
-function groupsIn(present: ReadonlyMap<string, Present>): Readonly<Record<string, string>> {
-  const all = [...present.values()].flatMap(({ options }) => [...options.values()]);
-  return Object.fromEntries(all.flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])));
 }

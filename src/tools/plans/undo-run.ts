@@ -9,7 +9,8 @@ export const undoRun = {
   title: "Plan the way back",
   description:
     "Plans how to take back what a run did, and keeps the plan: each object is exact, caveat, notOurs (others changed " +
-    "it since; left alone) or impossible. Sends nothing; apply_plan carries it out.",
+    "it since; left alone), impossible, or unresolved (not answered; apply_plan finds out first). Sends nothing; " +
+    "apply_plan carries it out.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,

@@ -21,7 +21,7 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
   return wayBackWords({
     runId,
     isUndone: isUndone(run.state),
-    hasChanged: created + changed + deleted > 0,
+    hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
     // Runs that keep what they took away are removed by age alone.
     mostRuns: deleted > 0 ? undefined : keep.runs,

@@ -1,5 +1,6 @@
 import type { ManagementApi } from "../../../api/management.ts";
 import type { ByteSource } from "../../../platform/bytes.ts";
+import type { Done } from "../../../runs/done.ts";
 import type { OptionType } from "../../../spec/records.ts";
 import type { StaleField } from "../../rows/entries.ts";
 
@@ -62,9 +63,17 @@ export interface DesiredChanges {
   readonly stale: readonly StaleField[];
   /** All options of the targeting, by ID. */
   readonly there: ReadonlyMap<string, OptionNow>;
+  /** Options of which it cannot be told whether the undone run made them: they are left alone, and reported. */
+  readonly unclear?: readonly { readonly _id: string; readonly name: string }[] | undefined;
   /** The changes of other targetings that the same plan makes. */
   readonly further?: readonly DesiredChanges[] | undefined;
 }
+
+/**
+ * What a run did that is undone: as far as its answers tell, and with what was found out about its requests that were
+ * not answered. Throws the ApiError of a read.
+ */
+export type ResolveUndone = () => Promise<{ readonly known: Done; readonly done: Done }>;
 
 /**
  * Reads a plan as it is kept, and looks again at all that it speaks of. Throws a FileError where it cannot be read, and
@@ -72,7 +81,11 @@ export interface DesiredChanges {
  */
 export type LookAgain = (
   plan: ByteSource,
-  reading: { readonly api: ManagementApi; readonly signal: AbortSignal },
+  reading: {
+    readonly api: ManagementApi;
+    readonly signal: AbortSignal;
+    readonly resolve?: ResolveUndone | undefined;
+  },
 ) => Promise<DesiredChanges>;
 
 /** How the objects of an applied plan ended, by their position in the run. */

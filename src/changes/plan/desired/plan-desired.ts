@@ -23,6 +23,10 @@ export function planDesired(changes: DesiredChanges, purpose: "start" | "show" =
   const { further = [], targeting } = changes;
   const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
   if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
+  for (const { _id, name } of changes.unclear ?? []) {
+    const object = plan.object({ index: plan.objects.length, _id, name });
+    plan.settlements.push({ object, outcome: "unknown", reason: ownReason("OWNER_UNCLEAR", { existingIds: [_id] }) });
+  }
   const stale = placed.flatMap(({ one }) => one.stale);
   if (stale.length > 0) {
     plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };

@@ -1,0 +1,109 @@
+import { isApiError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { type OptionNames, optionNamesOnce } from "../reading/option-lists.ts";
+import { isUlid } from "../spec/ulid.ts";
+import type { Resolved } from "./done.ts";
+import type { Step } from "./rows/entries.ts";
+import type { RunState } from "./state/change-state.ts";
+
+/** What was read about the steps in doubt, and whether it shows all of them applied, so that nothing is to come. */
+interface Found extends Resolved {
+  readonly areApplied: boolean;
+}
+
+type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
+
+/**
+ * Finds out by reading alone what the steps in doubt of a run have made. Something with the name of a new option is this
+ * run's where it is newer than all that was there before its request: the newest option before the run, and what the
+ * run's earlier requests have made. Throws the ApiError of a read.
+ */
+export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
+  const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
+  const namesIn = optionNamesOnce(reading.api, reading.signal);
+  const made = new Map<number, string>();
+  const ownNewest = newestMade(state);
+  const unclear = new Map<number, string>();
+  let areApplied = true;
+  for (const step of steps) {
+    if (step.operation === "addOptions") {
+      const targeting = boundTo(step, "targeting", state);
+      const there = targeting === undefined ? new Map<string, string>() : await orNone(namesIn(targeting));
+      for (const [position, name] of namesOf(step).entries()) {
+        const object = step.objects[position] ?? -1;
+        const id = there.get(name);
+        const whose = id === undefined ? "nobody's" : whoseIs(id, step, state, ownNewest);
+        if (id !== undefined && whose === "ours") made.set(object, id);
+        else if (id !== undefined && whose === "unclear") unclear.set(object, id);
+        areApplied &&= whose === "ours";
+      }
+    } else if (step.operation === "deleteOptions" || step.operation === "deleteTargetings") {
+      areApplied &&= await isGone(step, state, namesIn, reading.api);
+    } else if (step.operation !== "createTargetings") areApplied = false;
+  }
+  return { made, unclear, areApplied };
+}
+
+function boundTo(step: Step, field: "_id" | "targeting", state: RunState): string | undefined {
+  const binding = step.bindings.find((one) => one.field === field);
+  return binding === undefined ? undefined : state.boundId(binding);
+}
+
+/** The names of what a step adds, in the order of its objects. */
+function namesOf({ operation, item }: Step): readonly string[] {
+  return operation === "addOptions" ? [item.name, ...(item.children ?? []).map(({ name }) => name)] : [];
+}
+
+/**
+ * Whose an option is that has the name of a new one. IDs grow: what is older than the newest top-level option before the
+ * run was there before. A newer one is this run's, but for a sub-option, which may be newer than every top-level option
+ * and have been there all the same: that is this run's where it is newer than what the run has made before.
+ */
+function whoseIs(
+  id: string,
+  step: Step,
+  state: RunState,
+  ownNewest: string | undefined,
+): "ours" | "others" | "unclear" {
+  const targeting = boundTo(step, "targeting", state);
+  const newest = targeting === undefined ? undefined : state.newest.get(targeting);
+  if (!isUlid(id)) return "unclear";
+  if (typeof newest === "string" && id <= newest) return "others";
+  const isTopLevel = step.bindings.every(({ field }) => field !== "parent");
+  if (isTopLevel && newest !== undefined) return "ours";
+  return ownNewest !== undefined && id > ownNewest ? "ours" : "unclear";
+}
+
+/** The newest ID of what a run is known to have made. */
+function newestMade(state: RunState): string | undefined {
+  let newest: string | undefined;
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const id = state.didOf(object) === "created" ? state.idOf(object) : undefined;
+    if (id !== undefined && (newest === undefined || id > newest)) newest = id;
+  }
+  return newest;
+}
+
+/** Whether what a step deletes is not there any more; false where it is not known in which targeting it is. */
+async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
+  const id = boundTo(step, "_id", state);
+  const isTargeting = step.operation === "deleteTargetings";
+  const targeting = isTargeting ? id : state.facts.within;
+  if (id === undefined || targeting === undefined) return false;
+  if (isTargeting) return (await orNone(api.getTargeting(id).then(() => THERE))).size === 0;
+  return ![...(await orNone(namesIn(targeting))).values()].includes(id);
+}
+
+const THERE: ReadonlyMap<string, string> = new Map([["", ""]]);
+
+/** Nothing is in a targeting that does not exist. */
+async function orNone(reading: Promise<ReadonlyMap<string, string>>): Promise<ReadonlyMap<string, string>> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isApiError(thrown) && thrown.effect === "rejected" && thrown.errorCode === "TARGETING_NOT_FOUND") {
+      return new Map();
+    }
+    throw thrown;
+  }
+}

@@ -1,0 +1,120 @@
+import type { ManagementApi } from "../api/management.ts";
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import { amount } from "../platform/thousands.ts";
+import type { Done } from "../runs/done.ts";
+import { NOTHING_PLANNED, type StatePlan } from "./diff/plan.ts";
+import { type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
+import { asPlanned, type PlannedChanges } from "./planned-changes.ts";
+import { readPresent } from "./read-present.ts";
+import { targetingsIn, wayBack } from "./undo/undo.ts";
+import type { Present, UndoRow } from "./undo/way-back.ts";
+
+type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
+
+/** A plan that takes back what a run did. */
+export interface PlannedUndo {
+  readonly rows: readonly UndoRow[];
+  /** Whether nothing goes back, and nothing has to be found out. */
+  readonly isEmpty: boolean;
+  readonly document: PlanDocument;
+  readonly text: ByteSource;
+  readonly changes: PlannedChanges;
+}
+
+/** Plans how to take back what a run did, from what is there now. Throws the ApiError of a read. */
+export async function planUndo(
+  done: Done,
+  { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
+  { api, signal }: Reading,
+): Promise<PlannedUndo> {
+  const present = await readPresent(api, done, signal);
+  const { targetings, rows } = wayBack(done, present);
+  const plans = targetings.map(({ plan }) => plan);
+  const [first = nothingOf(targetingsIn(done)[0], present), ...further] = plans;
+  const standsFor = targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
+  const document = planDocument(first, { ...service, fileDigest: "", prune: false, byName: false }, groupsIn(present), {
+    ...{ undoes, rows, further, standsFor },
+  });
+  return {
+    ...{ rows, document, text: planBytes(document) },
+    isEmpty: plans.length === 0 && !isUnresolved(document),
+    changes: changesOf(first, further, present),
+  };
+}
+
+/** Whether an undo plan has objects of which it has to be found out first what became of them. */
+export function isUnresolved({ wayBack: undo }: PlanDocument): boolean {
+  return undo?.rows.some((row) => row.undo === "unresolved") ?? false;
+}
+
+/** What a run did, as far as its answers tell, and with what was found out about the requests that were not answered. */
+export interface ResolvedRun {
+  readonly known: Done;
+  readonly done: Done;
+}
+
+/**
+ * The changes of an undo plan once it was found out what became of its unresolved objects. Throws a FileError where
+ * others changed since what the rest of it would do, and the ApiError of a read.
+ */
+export async function resolvedUndo(
+  { wayBack: shown }: PlanDocument,
+  { known, done }: ResolvedRun,
+  { api, signal }: Reading,
+): Promise<PlannedChanges> {
+  const present = await readPresent(api, done, signal);
+  const before = new Set(shown?.rows.map(keyOf));
+  const changed = wayBack(known, present).rows.filter((row) => !before.has(keyOf(row)));
+  if (changed.length > 0) {
+    throw new FileError(
+      `${amount(changed.length, "object")} of this undo changed since it was planned; nothing was sent`,
+      `undo_run with runId ${shown?.undoes} plans it again, and shows what it would do now.`,
+    );
+  }
+  const plans = wayBack(done, present).targetings.map(({ plan }) => plan);
+  // What was unresolved is in a targeting, though it may have turned out that the run made nothing there.
+  const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
+  const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
+  const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
+    _id === undefined || name === undefined || unknown.has(JSON.stringify({ _id, name, ...rest }))
+      ? []
+      : [{ _id, name }],
+  );
+  return { ...changesOf(first, further, present), ...(unclear.length > 0 && { unclear }) };
+}
+
+/** What a row says, however its plan is ordered. */
+function keyOf({ at: _, ...row }: UndoRow): string {
+  return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+function changesOf(
+  first: StatePlan,
+  others: readonly StatePlan[],
+  present: ReadonlyMap<string, Present>,
+): PlannedChanges {
+  const changesIn = (plan: StatePlan): PlannedChanges => ({
+    ...asPlanned(plan, undefined),
+    there: optionsIn(present.get(plan.targeting._id ?? "")),
+  });
+  return { ...changesIn(first), further: others.map(changesIn) };
+}
+
+/** The plan of a targeting in which nothing goes back. */
+function nothingOf(_id: string | undefined, present: ReadonlyMap<string, Present>): StatePlan {
+  const name = present.get(_id ?? "")?.targeting.name ?? "";
+  return { ...NOTHING_PLANNED, targeting: { _id, name } };
+}
+
+/** Options as plans have them; Context IDs that were not read are left out, since nothing depends on them. */
+function optionsIn(present: Present | undefined): PlannedChanges["there"] {
+  const options = [...(present?.options.values() ?? [])];
+  return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
+}
+
+/** The names of groups, by ID. */
+function groupsIn(present: ReadonlyMap<string, Present>): Readonly<Record<string, string>> {
+  const all = [...present.values()].flatMap(({ options }) => [...options.values()]);
+  return Object.fromEntries(all.flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])));
+}
