@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import type { startLoginIssuer } from "../support/login-issuer.ts";
+import { startLoginIssuer } from "../support/login-issuer.ts";
 import { pageOfPeople } from "../support/page-of-people.ts";
 import { sessionOf } from "../support/page-person.ts";
 
@@ -111,4 +111,30 @@ test("what a login begins with is no session, and the other way round", async ()
   expect((await read(begun.login)).status).toBe(401);
   const login = await sessionOf(await logIn());
   expect((await post("/callback", { query: "code=a&state=b", login })).status).toBe(403);
+});
+
+test("a session is over where the issuer, the client or the claim of the settings is another one", async () => {
+  const { issuer, logIn } = await start({ claims: { project: "shop", group: "shop" } });
+  const other = await startLoginIssuer({ clientId: "page-client" });
+  const session = await sessionOf(await logIn());
+  const statusWith = async (env: Readonly<Record<string, string>>) =>
+    (await (await start({ issuer, env })).read(session)).status;
+  expect(await statusWith({})).toBe(404);
+  for (const changed of [
+    { TARGETING_MCP_OAUTH_ISSUER: other.url },
+    { TARGETING_MCP_OAUTH_ISSUER: "" },
+    { TARGETING_MCP_OAUTH_CLIENT_ID: "another-client" },
+    { TARGETING_MCP_OAUTH_CLIENT_ID: "" },
+    { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "group" },
+    { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "" },
+  ]) {
+    expect(await statusWith(changed), JSON.stringify(changed)).toBe(401);
+  }
+});
+
+test("who logs in without a project claim approves for the configured project, and not once there is a claim", async () => {
+  const { issuer, logIn, read } = await start({ env: { TARGETING_MCP_OAUTH_PROJECT_CLAIM: "" } });
+  const session = await sessionOf(await logIn());
+  expect((await read(session)).status).toBe(404);
+  expect((await (await start({ issuer })).read(session)).status).toBe(401);
 });

@@ -14,9 +14,15 @@ import { startLoginIssuer } from "./login-issuer.ts";
 const CLIENT = "page-client";
 const MINUTE = 60_000;
 
+/** What the page of a test is made of, beside its address: how its issuer behaves, or one that is there, and settings. */
+interface Given extends Partial<Parameters<typeof startLoginIssuer>[0]> {
+  readonly issuer?: Awaited<ReturnType<typeof startLoginIssuer>>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** The page of people who log in through an issuer, of two projects, at an address and at a time that the test says. */
-export async function pageOfPeople(address: string, more: Partial<Parameters<typeof startLoginIssuer>[0]> = {}) {
-  const issuer = await startLoginIssuer({ clientId: CLIENT, claims: { project: "shop" }, ...more });
+export async function pageOfPeople(address: string, { issuer: known, env, ...more }: Given = {}) {
+  const issuer = known ?? (await startLoginIssuer({ clientId: CLIENT, claims: { project: "shop" }, ...more }));
   const input = {
     environment: {
       TARGETING_API_URL: "http://127.0.0.1:9",
@@ -26,6 +32,7 @@ export async function pageOfPeople(address: string, more: Partial<Parameters<typ
       TARGETING_MCP_OAUTH_ISSUER: issuer.url,
       TARGETING_MCP_OAUTH_CLIENT_ID: CLIENT,
       TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
+      ...env,
     },
     flags: new Map<string, string>(),
     home: tmpdir(),

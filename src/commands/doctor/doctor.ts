@@ -17,7 +17,6 @@ import { inputOf, isOn, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
 import { exposures } from "./exposures.ts";
-import { checkIssuer } from "./issuer.ts";
 import { type Check, checkFolders, checkNode, note, ok, problem } from "./machine.ts";
 import { checkStore } from "./store.ts";
 import { type Diagnosis, diagnosisText, type SettingShown, type UnfinishedRun } from "./words.ts";
@@ -59,7 +58,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...ofStore,
       ...exposures(settings, input),
       ...checkApprovers(usable, input),
-      ...(await checkIssuer(settings)),
+      ...(await checksOfIssuer(settings)),
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
@@ -128,6 +127,14 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
   const lacking = uncovered(settings, access, { asksWho: true, environment });
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
+}
+
+/** What it takes to read an authorization server is loaded where there is one. */
+async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
+  const { oauth } = settings.http;
+  if (oauth === undefined) return [];
+  const { checkIssuer } = await import("./issuer.ts");
+  return checkIssuer(oauth, settings.proxies);
 }
 
 function misspelt(variable: string): Check {

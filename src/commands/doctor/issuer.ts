@@ -9,8 +9,10 @@ const REMEDY =
   "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 
 /** Reads what a server over HTTP reads of the authorization server: its keys, and where people log in. */
-export async function checkIssuer({ http: { oauth }, proxies }: Settings): Promise<readonly Check[]> {
-  if (oauth === undefined) return [];
+export async function checkIssuer(
+  oauth: NonNullable<Settings["http"]["oauth"]>,
+  proxies: Settings["proxies"],
+): Promise<readonly Check[]> {
   const { issuer, clientId } = oauth;
   const keys = orProblem("its keys cannot be read", async () => {
     const { usable, count } = await publishedKeys({ ...oauth, proxies });

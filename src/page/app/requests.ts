@@ -69,6 +69,9 @@ export async function act(path: string, body: unknown, done: string): Promise<bo
   return !("message" in answer);
 }
 
+/** How long a file stays in memory for the browser to save it, in milliseconds. */
+const KEPT_MS = 60_000;
+
 /** Saves a file of this server, which only the session's token opens: so that it is fetched, and saved from memory. */
 export async function save(path: string): Promise<void> {
   const failed = (message: string): void => {
@@ -82,8 +85,8 @@ export async function save(path: string): Promise<void> {
     link.href = URL.createObjectURL(await response.blob());
     link.download = name;
     link.click();
-    // The browser has begun to save it by the next task.
-    setTimeout(() => URL.revokeObjectURL(link.href));
+    // Browsers read it a while after the click.
+    setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
   } catch (thrown) {
     failed(silence(thrown));
   }

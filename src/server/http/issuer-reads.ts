@@ -58,11 +58,10 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   return {
     async value() {
       const old = usable();
-      if (old !== undefined && ageOf(old) < FRESH_MS) return old.value;
-      if (reading === undefined && isPausing()) {
-        if (old === undefined) throw new IssuerUnreachable(tried?.problem);
-        return old.value;
-      }
+      const isRead = reading !== undefined;
+      // One request waits for what is read anew, the others go on with what there was.
+      if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
+      if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
       try {
         return await readOnce();
       } catch (problem) {
