@@ -41,8 +41,7 @@ test("by keyboard alone a person logs in, and approves what another caller asked
     await page.keyboard.press("Enter");
     await page.getByText("Sports fans").first().waitFor();
     const said = await page.locator("main").innerText();
-    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"])
-      expect(said).toContain(text);
+    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"]) expect(said).toContain(text);
     expect(await server.isThere()).toBe(true);
     await tabTo(page, "Approve");
     await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);

@@ -20,11 +20,7 @@ function RunTable() {
   return (
     <>
       <h1>Runs</h1>
-      <Table
-        caption="Runs"
-        heads={["Tool", "Status", "Progress", "Targeting", "Started", "Asked by"]}
-        className="runs"
-      >
+      <Table caption="Runs" heads={["Tool", "Status", "Progress", "Targeting", "Started", "Asked by"]} className="runs">
         {shown.map(({ runId, startedAt, tool, targeting, status, counts, caller }) => (
           <tr key={runId}>
             <th scope="row">
