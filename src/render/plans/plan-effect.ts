@@ -113,7 +113,7 @@ const KINDS: readonly OtherKind[] = [
 
 const UNDO_TITLES: Readonly<Record<RowLabel, string>> = {
   impossible: "Does not come back",
-  notOurs: "Left alone: changed by someone else since",
+  notOurs: "Left alone: changed by others since",
   caveat: "Comes back with differences",
   exact: "Comes back as it was",
 };
