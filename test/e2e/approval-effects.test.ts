@@ -139,12 +139,13 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   });
   const undone = await person.press(runId, "undo");
   expect(undone.status).toBe(200);
-  const undo = await person.waiting();
-  expect(undo.runId).not.toBe(runId);
-  expect(undo.waiting?.effect).toMatch(/^Takes back run \w{26} \(apply_plan\): .* This deletes 25 options/);
-  const parts = new Map(undo.waiting?.parts.map(({ title, objects }) => [title, objects]));
+  const found = () => person.runs().find((row) => row.waiting !== undefined && row.runId !== runId);
+  await expect.poll(found).toBeDefined();
+  const undo = found();
+  expect(undo?.waiting?.effect).toMatch(/^Takes back run \w{26} \(apply_plan\): .* This deletes 25 options/);
+  const parts = new Map(undo?.waiting?.parts.map(({ title, objects }) => [title, objects]));
   expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
-  expect(parts.get("Left alone: changed by someone else since")?.map(({ name }) => name)).toEqual(["Theirs"]);
+  expect(parts.get("Left alone: changed by others since")?.map(({ name }) => name)).toEqual(["Theirs"]);
   expect(parts.get("Comes back with differences")).toEqual([
     expect.objectContaining({ name: "Old", says: expect.stringContaining("under a new ID") }),
   ]);

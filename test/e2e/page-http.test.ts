@@ -49,7 +49,7 @@ describe("an approver over HTTP", () => {
       const report = checkedReport(await answer);
       expect(report).toMatchObject({
         status: "succeeded",
-        approval: { decision: "approved", channel: "page" },
+        approval: { decision: "approved", channel: "page", by: "boss" },
         runId: run.runId,
       });
       await expect.poll(() => boss.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");

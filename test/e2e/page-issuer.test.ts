@@ -75,7 +75,7 @@ test.for([undefined, SECRET])(
     expect((await ann.press(runId, "approve")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({
       status: "succeeded",
-      approval: { decision: "approved", channel: "page" },
+      approval: { decision: "approved", channel: "page", by: "ann" },
     });
     const audit = await readFile(join(server.stateDir, "audit.ndjson"), "utf8");
     const line = audit.split("\n").find((one) => one.includes('"decision"')) ?? "{}";

@@ -64,6 +64,16 @@ async function deleted(given: { live?: boolean; env?: Record<string, string> } =
 }
 
 describe("a run on the page", () => {
+  test("of failures that stand far apart it says how many more there are than it names", async () => {
+    const { client, person, targetingId } = await deleted();
+    const items = Array.from({ length: 114 }, (_, at) => ({ name: at % 2 === 0 ? `bad_${at}` : `Good ${at}` }));
+    const report = checkedReport(await client.callTool("bulk_add_options", { targetingId, items }));
+    expect(report.counts).toMatchObject({ succeeded: 57, failed: 57 });
+    const { failures } = await detailOf(person, report.runId ?? "");
+    expect(failures).toHaveLength(1);
+    expect(failures[0]?.places).toMatch(/^items 1, 3, 5, .* and 37 more$/);
+  });
+
   test("what a run did is downloaded, and what belongs to nobody here is not there", async () => {
     const { person, runId } = await deleted();
     const { run, downloads } = await detailOf(person, runId);

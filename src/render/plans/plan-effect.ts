@@ -114,7 +114,7 @@ const KINDS: readonly OtherKind[] = [
 const UNDO_TITLES: Readonly<Record<RowLabel, string>> = {
   unresolved: "Not known yet: its request was sent and not answered",
   impossible: "Does not come back",
-  notOurs: "Left alone: changed by someone else since",
+  notOurs: "Left alone: changed by others since",
   caveat: "Comes back with differences",
   exact: "Comes back as it was",
 };
