@@ -171,12 +171,12 @@ export function reportOf({ structuredContent }: ToolResult): z.infer<typeof repo
   return report.parse(structuredContent ?? {});
 }
 
-/** Waits until a run rests, as a replica tells. */
+/** Waits until a run rests, as a replica tells; while its store is away it tells nothing. */
 export async function restOf(url: string, runId: string, withinMs = 60_000, token?: string) {
   const until = Date.now() + withinMs;
   for (;;) {
     const told = reportOf(await call(url, "get_run", { runId, waitMs: 1000 }, token));
-    if (told.status !== "running") return told;
+    if (told.status !== "running" && told.status !== "") return told;
     if (Date.now() > until) throw new Error(`run ${runId} does not rest: ${JSON.stringify(told)}`);
   }
 }

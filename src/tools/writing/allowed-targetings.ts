@@ -9,7 +9,7 @@ import type { ToolContext } from "../context.ts";
 import { ToolError } from "../definition.ts";
 
 /** Why a call may not change what it names. */
-export interface NotAllowed {
+interface NotAllowed {
   readonly message: string;
   readonly remedy: string;
 }
