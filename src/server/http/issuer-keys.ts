@@ -1,7 +1,8 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import * as z from "zod";
 import { openHttp } from "../../api/http.ts";
-import { isLoopback, type Proxies, proxyFor } from "../../settings/proxy.ts";
+import { isLoopback } from "../../settings/loopback.ts";
+import { type Proxies, proxyFor } from "../../settings/proxy.ts";
 
 /** Keys that are younger than this are not read again. */
 const FRESH_MS = 10 * 60_000;

@@ -3,7 +3,8 @@ import { openHttp } from "../../../api/http.ts";
 import { PATHS } from "../../../page/paths.ts";
 import { cookieOf } from "../../../page/serve/sessions.ts";
 import { ALGORITHMS, jwtVerifier } from "../../../server/http/auth-jwt.ts";
-import { isLoopback, type Proxies, proxyFor } from "../../../settings/proxy.ts";
+import { isLoopback } from "../../../settings/loopback.ts";
+import { type Proxies, proxyFor } from "../../../settings/proxy.ts";
 import type { Settings } from "../../../settings/settings.ts";
 import { issuerWho } from "./approvers.ts";
 
