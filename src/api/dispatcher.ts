@@ -109,6 +109,9 @@ function serverNameOf({ hostname }: URL): string {
 /** The header that names the user of a proxy to it; none where the address holds no user. */
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
-  const userAndPassword = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  return { "proxy-authorization": `Basic ${Buffer.from(userAndPassword).toString("base64")}` };
+  // The bytes that were meant, in whatever encoding: the address has them as they are, or as %40.
+  const bytes = `${username}:${password}`.replaceAll(/%([0-9a-f]{2})/gi, (_, code) =>
+    String.fromCharCode(Number.parseInt(String(code), 16)),
+  );
+  return { "proxy-authorization": `Basic ${Buffer.from(bytes, "latin1").toString("base64")}` };
 }

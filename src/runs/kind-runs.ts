@@ -299,9 +299,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   #headerOf(call: Call, caller: string): RunHeader<Call> {
-    const { clock, project, environment, newRunId } = this.#context;
+    const { clock, project, environment, sandbox, newRunId } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
-    const about = { project, caller, environment, createdAt: clock.now(), fingerprint };
+    const made = { environment, ...(sandbox !== undefined && { sandbox }), createdAt: clock.now() };
+    const about = { project, caller, ...made, fingerprint };
     return { runId: newRunId(), kind: this.kind.name, call, ...about };
   }
 

@@ -191,6 +191,8 @@ export interface RunsContext {
   /** The project behind the key. */
   readonly project: string;
   readonly environment: "live" | "sandbox";
+  /** The address of the sandbox; `embedded` for one inside this process; absent where there is none. */
+  readonly sandbox?: string | undefined;
   /** Looks at the driving of each run from outside. */
   readonly around?: AroundRun | undefined;
   /** Called when this process has ended a run, or brought it to rest. */

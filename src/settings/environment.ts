@@ -1,7 +1,8 @@
 import { SettingsError } from "./error.ts";
 import type { SandboxSeed } from "./forms.ts";
 import type { Read } from "./http.ts";
-import { isLoopback, type Proxies, proxyFor } from "./proxy.ts";
+import { isLoopback } from "./loopback.ts";
+import { type Proxies, proxyFor } from "./proxy.ts";
 import { SETTINGS } from "./registry.ts";
 
 /** Where an API is, and the key that opens it. */

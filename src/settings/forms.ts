@@ -1,5 +1,5 @@
 import { delimiter, resolve } from "node:path";
-import { isLoopback } from "./proxy.ts";
+import { isLoopback } from "./loopback.ts";
 
 /**
  * How the text of a setting is read. `words` completes "… must be"; `read` gives the value, or undefined where the
@@ -69,24 +69,12 @@ export const databaseAddress: Form<string> = {
 
 /** The address of a proxy; it may hold a user and a password. Without a scheme it is plain http, as in other programs. */
 export const proxyAddress: Form<string> = {
-  words: "an http:// or https:// address, perhaps with a user and a password (special characters as %40)",
+  words: "an http:// or https:// address",
   read(given) {
-    const withScheme = given.includes("://") ? given : `http://${given}`;
-    if (!/^https?:\/\//i.test(withScheme) || !URL.canParse(withScheme)) return undefined;
-    const { username, password } = new URL(withScheme);
-    return canDecode(username) && canDecode(password) ? withScheme : undefined;
+    const whole = given.includes("://") ? given : `http://${given}`;
+    return /^https?:\/\//i.test(whole) && URL.canParse(whole) ? whole : undefined;
   },
 };
-
-/** Whether every `%` begins the code of a character. */
-function canDecode(given: string): boolean {
-  try {
-    decodeURIComponent(given);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Keys and addresses: over stdio a server that is given a wrong one starts, and says so in its answers. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([

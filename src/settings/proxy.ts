@@ -1,3 +1,5 @@
+import { isLoopback } from "./loopback.ts";
+
 /** Proxies by the scheme of an address, and the hosts that need none, as in NO_PROXY. */
 export interface Proxies {
   readonly https?: string | undefined;
@@ -33,15 +35,4 @@ function needsNoProxy(url: string, none: string): boolean {
 /** A host in lower case, an IPv6 address without its brackets. */
 function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-}
-
-/** Whether an address is this machine. */
-export function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url);
-  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
-}
-
-/** Whether requests to an address leave this machine unencrypted. */
-export function isPlain(url: string): boolean {
-  return /^http:/i.test(url) && !isLoopback(url);
 }

@@ -184,7 +184,7 @@ function secretsIn(given: string | undefined): readonly string[] {
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
   // A database is given the password itself, which its errors could show.
-  const plain = /^postgres/i.test(given) ? [decodeURIComponent(password)] : [];
+  const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 

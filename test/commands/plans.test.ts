@@ -212,7 +212,7 @@ test.each([
   ["the event API alone", { EVENT_API_URL: "http://127.0.0.1:1", EVENT_APP_KEY: "k" }, "TARGETING_API_URL"],
   ["an address without its key", { TARGETING_API_URL: "http://127.0.0.1:1" }, "TARGETING_API_KEY is missing"],
 ])("%s: no command runs against a sandbox by accident", async (_name, environment, words) => {
-  const runs = ["export", "plan", "apply", "drift", "runs"].map((command) =>
+  const runs = ["export", "plan", "apply", "drift"].map((command) =>
     startCommand([command, "spring.yaml"], environment),
   );
   for (const run of runs) {

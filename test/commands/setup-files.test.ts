@@ -9,9 +9,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { type ParseError, parse, stripComments } from "jsonc-parser";
 import { describe, expect, test } from "vitest";
 import { COMMAND, startCommand } from "../support/server-process.ts";
-import { home, runSetup as run } from "../support/setup-home.ts";
+import { home, homeOf, runSetup as run } from "../support/setup-home.ts";
 import { startInTerminal } from "../support/terminal.ts";
 
 const ADDRESS = { TARGETING_API_URL: "https://api.example.com" };
@@ -32,8 +33,7 @@ describe("the rest of the file stays to the letter", () => {
     },
     {
       before: '\uFEFF{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t},\r\n\t"big": 12345678901234567890\r\n}\r\n',
-      after:
-        '\uFEFF{\r\n\t"mcpServers": {\r\n\t\t"a": {},\r\n\t\tENTRY\r\n\t},\r\n\t"big": 12345678901234567890\r\n}\r\n',
+      after: '{\r\n\t"mcpServers": {\r\n\t\t"a": {},\r\n\t\tENTRY\r\n\t},\r\n\t"big": 12345678901234567890\r\n}\r\n',
       unit: "\t",
       eol: "\r\n",
     },
@@ -86,6 +86,78 @@ describe("the rest of the file stays to the letter", () => {
     expect(readFileSync(place.file)).toEqual(Buffer.from(before));
     expect(place.beside()).toEqual([]);
   });
+});
+
+describe("each host can read what is left, by its own parser", () => {
+  const plain = (text: string): unknown => JSON.parse(text);
+  const withComments = (text: string): unknown => JSON.parse(stripComments(text));
+  const tolerant = (text: string): unknown => {
+    const errors: ParseError[] = [];
+    const value: unknown = parse(text, errors, { allowTrailingComma: true });
+    expect(errors).toEqual([]);
+    return value;
+  };
+  const MARK = "\uFEFF";
+  const commas = (section: string) => `{\n  "${section}": {"a": {"args": ["x, ]", "y",],},},\n  "more": [1, 2,],\n}\n`;
+  const comments = (section: string) => commas(section).replace("{\n", "{\n  // mine, and more, }\n");
+
+  test.each([
+    ["claude-desktop", "mcpServers", plain, false],
+    ["claude-code", "mcpServers", plain, false],
+    ["claude", "mcpServers", plain, false],
+    ["gemini", "mcpServers", withComments, true],
+    ["cursor", "mcpServers", withComments, true],
+    ["vscode", "servers", tolerant, true],
+  ] as const)("%s", async (host, section, read, readsComments) => {
+    const place = homeOf(host);
+    for (const content of [MARK + commas(section), MARK + comments(section)]) {
+      const hasComments = content.includes("//");
+      place.write(content);
+      const command = startCommand(["setup", host, "--yes"], place.environment);
+      const { code } = await command.exited;
+      if (hasComments && !readsComments) {
+        expect({ code, text: place.text() }).toEqual({ code: 2, text: content });
+        expect(command.stderr()).toMatch(/it has a comment \(line 2\), and Claude (Desktop|Code) reads no file with/);
+        continue;
+      }
+      expect({ code, said: command.stderr() }).toEqual({ code: 0, said: "" });
+      const servers = { a: { args: ["x, ]", "y"] }, targeting: expect.objectContaining({ args: [COMMAND] }) };
+      expect(read(place.text())).toEqual({ [section]: servers, more: [1, 2] });
+      expect(place.text().includes("// mine, and more, }")).toBe(hasComments);
+    }
+  });
+});
+
+test.runIf(ON_POSIX)("a key in a file that others can read is reported, with the command that ends that", async () => {
+  const entry = {
+    command: "x",
+    args: [],
+    env: { TARGETING_API_KEY: "a-real-key", TARGETING_API_URL: "https://a.test" },
+  };
+  const place = home(JSON.stringify({ mcpServers: { targeting: entry } }));
+  chmodSync(place.file, 0o644);
+  const command = startCommand(["setup", "cursor"], place.environment);
+  expect((await command.exited).code).toBe(1);
+  const line = `${place.file} holds TARGETING_API_KEY, and is open to others (mode 644): chmod 600 ${place.file}`;
+  expect(command.lines.join("\n")).toContain(line);
+  const doctor = startCommand(["doctor", "--json"], {
+    ...place.environment,
+    TARGETING_MCP_STATE_DIR: place.file + "-no",
+  });
+  expect((await doctor.exited).code).toBe(1);
+  expect(JSON.parse(doctor.lines.join("\n")).checks).toContainEqual({
+    about: "Cursor",
+    state: "problem",
+    found: `${place.file} holds TARGETING_API_KEY, and is open to others (mode 644)`,
+    remedy: `chmod 600 ${place.file}`,
+  });
+  chmodSync(place.file, 0o600);
+  const again = startCommand(["doctor", "--json"], {
+    ...place.environment,
+    TARGETING_MCP_STATE_DIR: place.file + "-no",
+  });
+  await again.exited;
+  expect(again.lines.join("\n")).not.toContain("Cursor");
 });
 
 describe("files that are not plain files", () => {

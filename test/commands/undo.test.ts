@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { startCommand } from "../support/server-process.ts";
 import { shop } from "./shop.ts";
 
 const listed = z.object({ runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })) });
@@ -43,4 +44,48 @@ test("a run that is not there, and none at all, are told", async () => {
     "there is no way back from this run",
   );
   expect(await run(["undo"])).toMatchObject({ code: 1 });
+});
+
+test("runs are shown without any key, and undo says what to set", async () => {
+  const { runId, settings } = await applied();
+  const state = { TARGETING_MCP_STATE_DIR: settings.TARGETING_MCP_STATE_DIR };
+  const bare = async (args: readonly string[], environment: Record<string, string> = {}) => {
+    const command = startCommand(args, { ...state, ...environment });
+    const { code } = await command.exited;
+    return { code, text: command.lines.join("\n"), stderr: command.stderr() };
+  };
+  for (const environment of [{}, { TARGETING_MCP_MODE: "live" }, { TARGETING_API_KEY: "two words" }]) {
+    expect((await bare(["runs"], environment)).text).toContain(runId);
+  }
+  const one = await bare(["runs", runId, "--json"]);
+  expect(one.code).toBe(0);
+  expect(JSON.parse(one.text)).toMatchObject({ environment: "live", runId, status: "succeeded" });
+  expect(await bare(["undo", runId])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`run ${runId} was made live: set the TARGETING_API_URL and TARGETING_API_KEY`),
+  });
+});
+
+test("undo names the sandbox that a run was made in", async () => {
+  const { url, settings, targeting, at, run } = await shop();
+  const sandbox = {
+    TARGETING_MCP_STATE_DIR: settings.TARGETING_MCP_STATE_DIR,
+    TARGETING_MCP_MODE: "sandbox",
+    TARGETING_MCP_SANDBOX_URL: url,
+  };
+  const file = at("spring.yaml");
+  await run(["export", targeting, "--to", file]);
+  writeFileSync(file, readFileSync(file, "utf8").replace(/name: "?Running Shoes"?/, "name: Walking Shoes"));
+  const apply = startCommand(["apply", file, "--yes"], sandbox);
+  expect((await apply.exited).code, apply.stderr()).toBe(0);
+  const listing = startCommand(["runs", "--json"], sandbox);
+  await listing.exited;
+  const [{ runId = "" } = {}] = listed.parse(JSON.parse(listing.lines.join("\n"))).runs;
+  const named = `run ${runId} was made in a sandbox: set TARGETING_MCP_MODE=sandbox and TARGETING_MCP_SANDBOX_URL=${url}`;
+  const state = { TARGETING_MCP_STATE_DIR: settings.TARGETING_MCP_STATE_DIR };
+  for (const environment of [state, settings, { ...sandbox, TARGETING_MCP_SANDBOX_URL: "" }]) {
+    const undo = startCommand(["undo", runId], environment);
+    expect((await undo.exited).code).toBe(1);
+    expect(undo.stderr()).toContain(named);
+  }
 });

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { type Certificate, listening } from "./stub-server.ts";
 
 /** A request as a proxy got it: its first line, and who asks. */
-export interface Asked {
+interface Asked {
   readonly line: string;
   readonly credentials: string | undefined;
 }

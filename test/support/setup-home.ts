@@ -29,6 +29,29 @@ export function home(content?: string | Buffer, host: keyof typeof FILES = "curs
   };
 }
 
+/** Where hosts of this platform keep their files, below the home folder. */
+const HOST_FILES: Readonly<Record<string, string>> = {
+  "claude-desktop": ".config/Claude/claude_desktop_config.json",
+  "claude-code": ".claude.json",
+  claude: ".claude.json",
+  gemini: ".gemini/settings.json",
+  cursor: FILES.cursor,
+  vscode: ".config/Code/User/mcp.json",
+};
+
+/** Makes a home folder for any host, on Linux. */
+export function homeOf(host: string) {
+  const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+  const file = join(folder, HOST_FILES[host] ?? "");
+  mkdirSync(dirname(file), { recursive: true });
+  return {
+    file,
+    environment: { HOME: folder, TARGETING_MCP_STATE_DIR: "", TARGETING_MCP_SANDBOX_SEED: "" },
+    text: () => readFileSync(file, "utf8"),
+    write: (content: string) => writeFileSync(file, content),
+  };
+}
+
 /** Runs the built `setup --yes` in a home folder. */
 export async function runSetup({ host, environment }: Home, args: readonly string[] = [], more = {}) {
   const command = startCommand(["setup", host, "--yes", ...args], { ...environment, ...more });

@@ -183,6 +183,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
     newRunId: ulidSource(systemClock.now, Math.random),
     ...{ project: id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+    ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
     ...(around && { around }),
   };
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };

@@ -57,6 +57,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...settings.unknownVariables.map(misspelt),
       ...ofStore,
       ...exposures(settings, input),
+      ...(await checkHostFiles(input)),
       ...checkApprovers(usable, input),
       ...(await checksOfIssuer(settings)),
       ...(await checkFolders(settings.allowedDirs)),
@@ -119,6 +120,12 @@ function forProbing(settings: Settings): Settings {
     retryBudgetMs: 0,
     logLevel: "silent",
   };
+}
+
+/** Keys of this server in the files of hosts: loaded late, since that needs their parsers. */
+async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
+  const { openHostFiles } = await import("../setup/open-files.ts");
+  return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
 /** Over stdio a person is reached otherwise: so this is about servers that ask who calls. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { SEAL_KEY_FILE } from "../../runs/file/seal-key.ts";
 import type { Setting } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
-import { isPlain } from "../../settings/proxy.ts";
+import { isPlain } from "../../settings/loopback.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import type { Check } from "./machine.ts";

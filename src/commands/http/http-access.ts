@@ -1,6 +1,6 @@
 import { type Access, callsTools } from "../../settings/access.ts";
 import { SettingsError } from "../../settings/error.ts";
-import { isLoopback } from "../../settings/proxy.ts";
+import { isLoopback } from "../../settings/loopback.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { originOf } from "../listening.ts";
 

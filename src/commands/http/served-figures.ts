@@ -3,7 +3,7 @@ import { httpError } from "../../server/http/guards.ts";
 import type { ServedFigures } from "../../server/http/probes.ts";
 import { FIGURES_TYPE } from "../../server/observing/figures.ts";
 import type { Access } from "../../settings/access.ts";
-import { isLoopback } from "../../settings/proxy.ts";
+import { isLoopback } from "../../settings/loopback.ts";
 
 /** Headers that a proxy adds: what comes with one comes from elsewhere. */
 const OF_A_PROXY = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];

@@ -9,7 +9,9 @@ import { syncFolder } from "../../platform/durable-files.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
+import type { Redactor } from "../../render/redact.ts";
 import { failureOf } from "../../server/calls/failures.ts";
+import type { Log } from "../../server/log.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { givenText } from "../../settings/given.ts";
@@ -49,10 +51,50 @@ export async function withProject(
       if (management === undefined) throw new Error("the settings name a management API, and none is connected");
       return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
     } catch (thrown) {
-      const { message, remedy } = failureOf(thrown, command, log);
-      tell(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
-      return 1;
+      return toldFailure(thrown, command, { log, redactor });
     }
+  });
+}
+
+/** Tells on standard error why a command failed; gives its exit code. */
+export function toldFailure(
+  thrown: unknown,
+  command: string,
+  { log, redactor }: { readonly log: Log; readonly redactor: Redactor },
+): number {
+  const { message, remedy } = failureOf(thrown, command, log);
+  tell(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
+  return 1;
+}
+
+/** Nobody listens there: a command that looks at runs alone sends nothing. */
+const NOWHERE = {
+  kind: "sandbox",
+  url: "http://127.0.0.1:9",
+  port: 0,
+  seed: "none",
+  managementKey: "",
+  eventKey: "",
+} as const;
+
+/**
+ * Does the work of a command that looks at runs alone, as they are kept: no API has to be set, or set right. Gives what
+ * the work gives; throws what it throws.
+ */
+export async function withRuns<Result>(
+  line: CommandLine,
+  work: (context: PlanContext, told: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
+): Promise<Result> {
+  const input = { ...inputOf(line), overStdio: true } as const;
+  const isLive = givenText(SETTINGS.mode, input)?.text === "live";
+  const settings = settingsFrom(isLive ? { ...input, flags: new Map([...input.flags, ["mode", "auto"]]) } : input);
+  return whileConnected({ ...settings, environment: NOWHERE }, ({ services, log, redactor }) => {
+    const { management, clock } = services;
+    if (management === undefined) throw new Error("there is no management API beside the sandbox");
+    const { signal } = new AbortController();
+    const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+    const environment = isLive ? "live" : settings.environment.kind;
+    return work({ ...services, ...call, environment, management, waitMs: ANY_TIME_MS }, { log, redactor });
   });
 }
 

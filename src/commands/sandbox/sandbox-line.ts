@@ -9,7 +9,7 @@ import { readSeed, SeedError } from "../../sandbox/read-seed.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { address, path, type SandboxSeed, text, wholeNumber } from "../../settings/forms.ts";
-import { isPlain } from "../../settings/proxy.ts";
+import { isPlain } from "../../settings/loopback.ts";
 import { cannotListen } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
 import { stopSignal } from "../stop-signal.ts";

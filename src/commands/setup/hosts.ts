@@ -31,7 +31,14 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
+/** What hosts read beside JSON. A byte order mark is one too much for most of them. */
+const JSON_ALONE = { comments: false, trailingCommas: false } as const;
+const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
+
 const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
+
+/** Other words for hosts. */
+export const OTHER_WORDS: Readonly<Record<string, string>> = { claude: "claude-code", code: "vscode" };
 
 /** Every host that `setup` knows, by the word for it. */
 export const HOSTS: Readonly<Record<string, Host>> = {
@@ -41,7 +48,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     instead: (platform) => (platform.platform === "win32" ? inStoreFolder(platform, CLAUDE_DESKTOP) : undefined),
     reference: (variable) => `\${${variable}}`,
     keysFrom: "file",
-    list: jsonList("mcpServers"),
+    list: jsonList("mcpServers", { title: "Claude Desktop", reads: JSON_ALONE }),
   },
   "claude-code": {
     title: "Claude Code",
@@ -49,7 +56,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     // An empty text counts as not set; a reference without a default to fall back on would be an error there.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
-    list: jsonList("mcpServers", { more: { type: "stdio" } }),
+    list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
     own: {
       program: "claude",
       add: ({ command, args, values, references }) => {
@@ -63,7 +70,12 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     file: (platform) => inApplicationFolder(platform, ["Code", "User", "mcp.json"]),
     reference: (variable) => `\${input:${inputId(variable)}}`,
     keysFrom: "question",
-    list: jsonList("servers", { more: { type: "stdio" }, asks: true }),
+    list: jsonList("servers", {
+      title: "VS Code",
+      reads: { comments: true, trailingCommas: true },
+      more: { type: "stdio" },
+      asks: true,
+    }),
     trust: "VS Code asks whether you trust the server when it first starts it, and starts none in Restricted Mode.",
   },
   cursor: {
@@ -71,7 +83,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     file: (platform) => inHome(platform, [".cursor", "mcp.json"]),
     reference: (variable) => `\${env:${variable}}`,
     keysFrom: "environment",
-    list: jsonList("mcpServers"),
+    list: jsonList("mcpServers", { title: "Cursor", reads: WITH_COMMENTS }),
   },
   codex: {
     title: "Codex",
@@ -94,7 +106,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
     file: (platform) => inHome(platform, [".gemini", "settings.json"]),
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
-    list: jsonList("mcpServers"),
+    list: jsonList("mcpServers", { title: "Gemini CLI", reads: WITH_COMMENTS }),
     own: {
       program: "gemini",
       add: ({ command, args, values, references }) => {

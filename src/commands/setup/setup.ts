@@ -18,10 +18,11 @@ import {
 } from "./config/file.ts";
 import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
 import { hostsFound, isHere } from "./found.ts";
-import { HOSTS, type Host } from "./hosts.ts";
+import { HOSTS, type Host, OTHER_WORDS } from "./hosts.ts";
 import { type Launch, launchOf } from "./launch.ts";
 import { nextSteps, type Task } from "./next-steps.ts";
-import { checkAsServer, entryOf, givenKeys, keysHeld } from "./settings.ts";
+import { openWords } from "./open-files.ts";
+import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld } from "./settings.ts";
 import { linesChanged } from "./shown.ts";
 import { askInTerminal, QuestionInterrupted } from "./terminal.ts";
 
@@ -130,6 +131,7 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
     person.say(`${host.title}: ${file}\n\n${redacted(linesChanged(host.list, { old }, person.launch.args))}\n`);
     if (!person.agreed && (await person.ask?.("Take this out?")) !== true) {
       person.say(undone(person, "Nothing was taken out", "takes it out without asking"));
+      await reportOpen(file, keysHeld(old), person);
       return 1;
     }
     const exchanged = await exchange(file, { before: bytes, after, isPrivate: false });
@@ -150,7 +152,8 @@ async function fileOf(host: Host, input: SettingsInput): Promise<string> {
   return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
 }
 
-async function hostOf(word: string | undefined, input: SettingsInput): Promise<Host> {
+async function hostOf(given: string | undefined, input: SettingsInput): Promise<Host> {
+  const word = given !== undefined && Object.hasOwn(OTHER_WORDS, given) ? OTHER_WORDS[given] : given;
   const host = word !== undefined && Object.hasOwn(HOSTS, word) ? HOSTS[word] : undefined;
   if (host !== undefined) return host;
   const all = Object.keys(HOSTS);
@@ -199,6 +202,7 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   const question = names === "" ? "Write this?" : `Write this, with the value of ${names}?`;
   if (!person.agreed && (await person.ask?.(question)) !== true) {
     person.say(undone(person, "Nothing was written", "writes without asking, and without keys"));
+    await reportOpen(file, keysHeld(old ?? {}), person);
     return 1;
   }
   const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
@@ -208,12 +212,27 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   return 0;
 }
 
+/** Reports a file that holds keys, stays as it is, and is open to others, with the command that ends that. */
+async function reportOpen(file: string, held: readonly string[], person: Person): Promise<void> {
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode === undefined) return;
+  person.say(`${openWords(file, held, mode)}: ${makePrivateLine(file)}`);
+}
+
+/** The command that leaves a file to its owner. */
+function makePrivateLine(file: string): string {
+  return commandLine(["chmod", "600", file], process.platform);
+}
+
 /** Leaves a file that holds keys, and is right as it is, to its owner; gives the exit code. */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
-  person.say(`${file} holds ${held.join(" and ")}, and is open to others (${octal(mode)}).`);
-  if (!person.agreed && (await person.ask?.("Make it yours alone?")) !== true) return 1;
+  person.say(`${openWords(file, held, mode)}.`);
+  if (!person.agreed && (await person.ask?.("Make it yours alone?")) !== true) {
+    person.say(`To do it by hand: ${makePrivateLine(file)}`);
+    return 1;
+  }
   await makePrivate(file);
   person.say(`${file} is yours alone now.`);
   return 0;

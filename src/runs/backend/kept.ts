@@ -18,6 +18,8 @@ export const keptHeader = z.object({
   /** Who made the call; only they see the run. */
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
+  /** The address of the sandbox that it works on; `embedded` for one inside its process. Versions before wrote none. */
+  sandbox: z.string().exactOptional(),
   /** Milliseconds since 1970. */
   createdAt: z.number(),
   /** The same for the same call of the same caller. */

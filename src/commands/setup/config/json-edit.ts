@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { findNodeAtLocation, type JSONPath, type Node, parseTree, stripComments } from "jsonc-parser";
+import { findNodeAtLocation, type JSONPath, type Node, parseTree, stripComments, visit } from "jsonc-parser";
 import { tableOf } from "../entry.ts";
 
 /**
@@ -35,6 +35,42 @@ export function propertiesOf(node: Node | undefined): readonly { readonly name: 
   return (node.children ?? []).flatMap(({ children: [name, value] = [] }) =>
     name === undefined || value === undefined ? [] : [{ name: String(name.value), value }],
   );
+}
+
+/** The line of the first comment, counted from 1; undefined where there is none. */
+export function lineOfComment(text: string): number | undefined {
+  let first: number | undefined;
+  visit(text, {
+    onComment: (_offset, _length, line) => {
+      first ??= line + 1;
+    },
+  });
+  return first;
+}
+
+/** The text without the commas that nothing follows in their object or list. */
+export function withoutTrailingCommas(text: string): string {
+  const trailing: number[] = [];
+  let comma: number | undefined;
+  const follows = (): void => {
+    comma = undefined;
+  };
+  const ends = (): void => {
+    if (comma !== undefined) trailing.push(comma);
+    comma = undefined;
+  };
+  visit(
+    text,
+    {
+      onSeparator: (character, offset) => {
+        comma = character === "," ? offset : undefined;
+      },
+      ...{ onObjectBegin: follows, onArrayBegin: follows, onObjectProperty: follows, onLiteralValue: follows },
+      ...{ onObjectEnd: ends, onArrayEnd: ends },
+    },
+    { allowTrailingComma: true },
+  );
+  return trailing.reduceRight((rest, at) => rest.slice(0, at) + rest.slice(at + 1), text);
 }
 
 interface Layout {

@@ -10,7 +10,7 @@ import {
   tableOf,
   UnsafeChange,
 } from "../entry.ts";
-import { editedJson, propertiesOf } from "./json-edit.ts";
+import { editedJson, lineOfComment, propertiesOf, withoutTrailingCommas } from "./json-edit.ts";
 
 /** What sets one JSON configuration apart from another. */
 interface JsonForm {
@@ -18,13 +18,22 @@ interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
   /** The host asks for keys: each that is referred to stands among the `inputs` of the file. */
   readonly asks?: boolean;
+  /** What the host's own parser reads beside JSON: comments, and commas that nothing follows. */
+  readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
+  /** What the host is called, where it is said what it cannot read. */
+  readonly title: string;
 }
 
 /** Fields of a server that is reached over HTTP, of all hosts; beside a command they would be misunderstood. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
-/** A JSON file, perhaps with comments, with the servers under `section`. */
-export function jsonList(section: string, { more = {}, asks = false }: JsonForm = {}): ServerList {
+/**
+ * A JSON file, perhaps with comments, with the servers under `section`. What is written is a file that the host can read:
+ * without a byte order mark, and without commas that it does not read; where it reads no comments, one that has some is
+ * refused.
+ */
+export function jsonList(section: string, form: JsonForm): ServerList {
+  const { more = {}, asks = false } = form;
   return {
     entryIn: (content) => {
       const servers = tableIn(fileOf(content, section).value, section);
@@ -40,7 +49,7 @@ export function jsonList(section: string, { more = {}, asks = false }: JsonForm 
       const { text, value } = fileOf(content, section);
       const servers = { ...tableIn(value, section), [ENTRY_NAME]: fields };
       const after = { ...value, ...(asks && withInputs(value, fields)), [section]: servers };
-      return `${changedFile(content, { text, value }, after)}${/\S/.test(content) ? "" : "\n"}`;
+      return `${changedFile({ text, value }, after, form)}${/\S/.test(text.replace(/^\{\}$/, "")) ? "" : "\n"}`;
     },
     without: (content) => {
       const { text, value } = fileOf(content, section);
@@ -49,21 +58,42 @@ export function jsonList(section: string, { more = {}, asks = false }: JsonForm 
       const { inputs, ...rest } = value;
       const kept = asks ? inputsWithoutOurs(inputs, text) : inputs;
       return changedFile(
-        content,
         { text, value },
         { ...rest, ...(kept !== undefined && { inputs: kept }), [section]: servers },
+        form,
       );
     },
   };
 }
 
-/** The content of a file with another value; what both values have stays to the letter. */
-function changedFile(content: string, { text, value }: ReturnType<typeof fileOf>, after: Fields): string {
-  const changed = editedJson(text, value, after);
-  if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after))) {
+/** The content of a file with another value; what both values have stays to the letter, as far as the host reads it. */
+function changedFile(
+  { text, value }: ReturnType<typeof fileOf>,
+  after: Fields,
+  { reads, title }: Pick<JsonForm, "reads" | "title">,
+): string {
+  const edited = editedJson(text, value, after);
+  const comment = reads.comments ? undefined : lineOfComment(edited);
+  if (comment !== undefined) {
+    throw new UnsafeChange(
+      `it has a comment (line ${comment}), and ${title} reads no file with comments; take them out`,
+    );
+  }
+  const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
+  const isStrict = !(reads.comments || reads.trailingCommas);
+  if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after)) || (isStrict && !isJson(changed))) {
     throw new UnsafeChange("something in it is not understood");
   }
-  return (content.startsWith(MARK) ? MARK : "") + changed;
+  return changed;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The questions of a file without those that only this server's entry refers to; undefined where none is left. */
