@@ -67,7 +67,10 @@ test("a lost answer is unknown, or with resend sent again and perhaps recorded t
   expect(structured).toMatchObject({ status: "unknown", failures: [{ errorCode: "EVENT_ANSWER_LOST" }] });
   await control("/faults", { faults: [{ on: "any", kind: "reset", applied: true, nth: 1 }] });
   const resent = await answerOf(trackEvents, { events: [click("b")], onUnknown: "resend" }, context);
-  expect(resent.structured).toMatchObject({ status: "succeeded", notes: expect.arrayContaining([expect.stringContaining("twice")]) });
+  expect(resent.structured).toMatchObject({
+    status: "succeeded",
+    notes: expect.arrayContaining([expect.stringContaining("twice")]),
+  });
   expect(sandbox.events()).toHaveLength(3);
 });
 
