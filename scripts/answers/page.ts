@@ -107,7 +107,7 @@ const MOVING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, "TIME"],
   [/until \d{4}-\d\d-\d\d/g, "until DATE"],
   [/(?<![\w-])[\w-]{40}(?![\w-])/g, "TOKEN"],
-  [/\d+ ms waited/g, "N ms waited"],
+  [/[\d.]+ s waited/g, "N s waited"],
   [/Requests sent: \d+ \((\d+) planned\), \d+ of them again/g, "Requests sent: N ($1 planned), N of them again"],
   [/tried \d+ times, waiting \d+ s/g, "tried N times, waiting N s"],
   [/waiting \d+ s/g, "waiting N s"],

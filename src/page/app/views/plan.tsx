@@ -95,6 +95,7 @@ function changeLine(change: PlanChange, place: number) {
       {hasValues && !isNamed && ": "}
       {hasValues && (
         <>
+          {kind === "settings" && "exposeChildren "}
           <Value of={from} /> → <Value of={to} />
         </>
       )}
