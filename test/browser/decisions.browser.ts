@@ -169,6 +169,8 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           await button(there, "Approve").waitFor();
           await button(tab, "Approve").waitFor();
           const pages = [here, tab, there];
+          // A page ignores decisions for a second after its card has come.
+          for (const page of pages) await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
           await Promise.all(pages.map((page) => button(page, "Approve").click()));
           for (const page of pages) await page.getByText("No run waits for a decision.").waitFor();
           const said = await Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));
