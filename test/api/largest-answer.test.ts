@@ -46,7 +46,7 @@ test.each([
     const url = await startApi(bytes, isDeclared);
     const proxy = isProxied ? { url: await startProxy(url), except: "" } : undefined;
     const at = isProxied ? "http://api.example.test" : url;
-    const http = openHttp({ url: at, credential: {}, requestTimeoutMs: 20_000, proxy });
+    const http = openHttp({ url: at, credential: {}, requestTimeoutMs: 120_000, proxy });
     try {
       return await http.send({ operation: "getTargeting", method: "GET", path: "/" });
     } finally {

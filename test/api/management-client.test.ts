@@ -328,7 +328,7 @@ describe("through a proxy", () => {
     const http = openHttp({
       url: "http://api.example.test",
       credential: { "x-api-key": KEY },
-      requestTimeoutMs: 5000,
+      requestTimeoutMs: 120_000,
       proxy: { url: proxyUrl, except },
     });
     onTestFinished(() => http.close());
