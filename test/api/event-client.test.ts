@@ -6,7 +6,7 @@ import { type Reply, startStub } from "../support/stub-server.ts";
 
 async function stub(reply: Reply) {
   const { url, received } = await startStub(() => reply);
-  const http = openHttp({ url, credential: { authorization: "app-key" }, requestTimeoutMs: 5000 });
+  const http = openHttp({ url, credential: { authorization: "app-key" }, requestTimeoutMs: 120_000 });
   onTestFinished(() => http.close());
   return { api: eventsOver(http, routesWith({})), received };
 }

@@ -39,7 +39,7 @@ async function bodyBegun(socket: Socket): Promise<Buffer> {
 }
 
 function open(url: string) {
-  const http = openHttp({ url, credential: {}, requestTimeoutMs: 20_000 });
+  const http = openHttp({ url, credential: {}, requestTimeoutMs: 120_000 });
   onTestFinished(() => http.close());
   const send = (body: string, fence?: Fence) =>
     http.send({ operation: "addOptions", method: "POST", path: "/x", body, fence });

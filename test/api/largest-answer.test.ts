@@ -34,7 +34,7 @@ test.each([
     const url = await startApi(bytes, isDeclared);
     const proxy = isProxied ? (await startProxy({ to: url })).url : undefined;
     const at = isProxied ? "http://api.example.test" : url;
-    const http = openHttp({ url: at, credential: {}, requestTimeoutMs: 20_000, proxy });
+    const http = openHttp({ url: at, credential: {}, requestTimeoutMs: 120_000, proxy });
     try {
       return await http.send({ operation: "getTargeting", method: "GET", path: "/" });
     } finally {

@@ -83,7 +83,7 @@ describe.each([
   test("ends a search, and saving what it finds, which leaves no file", async () => {
     const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
     for (const given of [{ search: "Option 777" }, { search: "nowhere" }, { saveTo: join(folder, "all.csv") }]) {
-      const now = { clock: systemClock, arrivedAt: systemClock.now(), waitMs: 10_000 };
+      const now = { clock: systemClock, arrivedAt: systemClock.now(), waitMs: 240_000 };
       const context = { ...toolContext(of(PAGE + 1).api).context, ...now, allowedDirs: [folder] };
       const call = listOptions.handler(listOptions.input().parse({ targetingId, ...given }), context);
       await expect(call).rejects.toMatchObject({ problem: "repeats" });
@@ -127,7 +127,7 @@ describe("Context IDs of an option", () => {
   test("saving them ends, too", async () => {
     const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
     const { api } = service(holding(ids(2 * CONTEXT_PAGE)), { get: deaf });
-    const now = { clock: systemClock, arrivedAt: systemClock.now(), waitMs: 10_000 };
+    const now = { clock: systemClock, arrivedAt: systemClock.now(), waitMs: 240_000 };
     const context = { ...toolContext(api).context, ...now, allowedDirs: [folder] };
     const given = getOption.input().parse({ optionId: ulidOf(1), saveTo: join(folder, "all.csv") });
     await expect(getOption.handler(given, context)).rejects.toMatchObject({ problem: "repeats" });

@@ -23,7 +23,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
   const http = openHttp({
     url: sandbox.url,
     credential: { authorization: "sandbox-app-key" },
-    requestTimeoutMs: 10_000,
+    requestTimeoutMs: 120_000,
   });
   onTestFinished(async () => {
     await http.close();
@@ -47,7 +47,7 @@ export async function eventTools(more: Partial<ToolContext> = {}) {
   };
   const sending = new EventRuns(about);
   const context: ToolContext = {
-    ...testServices(systemClock, 20_000),
+    ...testServices(systemClock, 240_000),
     events,
     runs: new Runs(about, [sending.runs]),
     sending,
