@@ -61,6 +61,18 @@ test("a caller who may only read does not fill the disk with plans", async () =>
   expect(listed.match(/plan_targeting/g)?.length).toBe(answers.length - refused.length);
 });
 
+test("plans that are cancelled do not stay for ever either", async () => {
+  const { call, stateDir, targetingId } = await service({ TARGETING_MCP_READ_ONLY: "on" });
+  for (let seed = 0; seed < 8; seed += 1) {
+    const planned = await call("plan_targeting", { targetingId, desired: desired(seed) });
+    const [runId] =
+      /run (01[0-9A-Z]{24})/.exec(planned) ?? /(01[0-9A-Z]{24})/.exec(planned.replaceAll(targetingId ?? "", "")) ?? [];
+    await call("cancel_run", { runId });
+  }
+  await expect.poll(() => bytesBelow(stateDir)).toBeLessThan(SHARE_BYTES + SLACK_BYTES);
+  expect(await call("plan_targeting", { targetingId, desired: desired(9) })).not.toContain("share of the store");
+});
+
 test("a write that is refused for its share sends nothing, and a small one goes on", async () => {
   const { call, targetingId } = await service();
   const items = Array.from({ length: 400 }, (_, at) => ({

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import type { RunHeader } from "../../src/runs/backend/store.ts";
+import type { Retention } from "../../src/runs/file/retention.ts";
 import { postgresBackend } from "../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../src/runs/postgres/database/database.ts";
 import { migrate } from "../../src/runs/postgres/database/migrate.ts";
@@ -20,7 +21,7 @@ afterEach(async () => {
 });
 afterAll(() => server.stop());
 
-async function storeKeeping(keep: { readonly days: number; readonly runs: number }, parallelProjects = 50) {
+async function storeKeeping(keep: Retention, parallelProjects = 50) {
   const url = await server.database();
   const database = openDatabase({ url, connections: 2 });
   await migrate(database);
@@ -101,6 +102,20 @@ describe("retention", () => {
     for (const gone of [old, oldHolding]) expect(await kept.rowsOf(gone)).toEqual({ entry: 0, part: 0, piece: 0 });
     expect(await kept.rowsOf(recent)).toEqual({ entry: 1, part: 3, piece: 3 });
     expect(await kept.rowsOf(open)).toEqual({ entry: 1, part: 2, piece: 2 });
+  });
+
+  test("by bytes: the newest runs of a caller stay, and those that are open or hold what was taken away", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500, bytes: 900 });
+    const kept = keeper(store);
+    const holding = await kept.run(5 * DAY_MS, { removed: true });
+    const old = await kept.run(4 * DAY_MS);
+    const open = await kept.run(3 * DAY_MS, { open: true });
+    const newer = await kept.run(2 * DAY_MS);
+    const newest = await kept.run(DAY_MS);
+    const others = await kept.run(6 * DAY_MS, { caller: "you" });
+    await store.runs.tidy();
+    expect(await kept.left()).toEqual([holding, open, newer, newest, others].toSorted());
+    expect(await kept.rowsOf(old)).toEqual({ entry: 0, part: 0, piece: 0 });
   });
 
   test("Context IDs that were kept long ago go, those kept since stay", async () => {

@@ -19,9 +19,10 @@ export async function backendOf({
   callerBytes,
   store,
 }: Pick<Settings, "stateDir" | "keep" | "callerBytes" | "store">): Promise<Backend> {
-  if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep }), callerBytes);
+  const kept = { ...keep, bytes: callerBytes };
+  if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep: kept }), callerBytes);
   const { postgresBackend } = await import("../../runs/postgres/backend.ts");
-  return withShares(postgresBackend({ ...store, clock: systemClock, keep }), callerBytes);
+  return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), callerBytes);
 }
 
 /**

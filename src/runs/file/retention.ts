@@ -15,14 +15,19 @@ const DAY_MS = 86_400_000;
  */
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** How long finished runs are kept, and how many of each caller. */
+/** How long finished runs are kept, and how many, and how many bytes of them, for each caller. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
+  /** Absent: any number. */
+  readonly bytes?: number;
 }
 
 /** The settings' defaults. */
 export const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
+
+/** Only a run that takes at least as much makes the runs of its caller be weighed. */
+const LARGE_BYTES = 262_144;
 
 /** A folder of runs, and its index. */
 interface RunsFolder {
@@ -32,38 +37,44 @@ interface RunsFolder {
 }
 
 /**
- * Removes finished runs beyond the newest ones of their caller, and those that are too old; those that keep what they
+ * Removes finished runs beyond the newest ones of their caller, by number and by bytes, and those that are too old; those that keep what they
  * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
  * does. In the background, since no call waits for it.
  */
 export function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now } = of;
-  const waiting = new Set<string>();
+  /** By caller: whether a large run has come to rest. */
+  const waiting = new Map<string, boolean>();
   let going = false;
   let lastAll = now();
-  const sweep = async (name: string, marks: readonly KeptMark[], withPlans: boolean): Promise<void> => {
+  const sweep = async (
+    name: string,
+    marks: readonly KeptMark[],
+    { withPlans = false, isWeighed = true },
+  ): Promise<void> => {
     const open = new Set(await index.open());
     for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
       // A run that cannot be read or removed must not keep the others from being removed.
       await removeIfUseless(of, runId, name).catch(() => undefined);
     }
+    if (isWeighed) for (const runId of await beyondBytes(of, marks, open, keep)) await removeIfUseless(of, runId, name);
   };
   const sweepWaiting = async (): Promise<void> => {
-    for (const caller of waiting) {
+    for (const [caller, isWeighed] of waiting) {
       waiting.delete(caller);
-      await sweep(callerFolder(caller), await index.of(caller), false).catch(() => undefined);
+      await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
   /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
-    for (const [name, marks] of await index.all()) await sweep(name, marks, true);
+    for (const [name, marks] of await index.all()) await sweep(name, marks, { withPlans: true });
     await forgetGone(of);
   };
   return {
     /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
-    sweepCaller(caller: string): void {
-      waiting.add(caller);
+    sweepCaller(caller: string, isLarge: boolean): void {
+      waiting.set(caller, isLarge || waiting.get(caller) === true);
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
@@ -94,6 +105,33 @@ function surplus(
     if (isBeyond || isOld) found.push(runId);
   }
   return found.reverse();
+}
+
+/** The finished runs of a caller, given the newest first, that lie beyond the bytes of the newest ones, the oldest first. */
+async function beyondBytes(
+  { folder }: RunsFolder,
+  marks: readonly KeptMark[],
+  open: ReadonlySet<string>,
+  { bytes = Number.POSITIVE_INFINITY }: Retention,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  let taken = 0;
+  for (const { runId, holdsRemoved } of marks) {
+    if (open.has(runId) || holdsRemoved) continue;
+    taken += await bytesOfRun(folder, runId);
+    if (taken > bytes) found.push(runId);
+  }
+  return found.reverse();
+}
+
+async function bytesOfRun(folder: string, runId: string): Promise<number> {
+  const files = Object.values(FILES).map((file) => unlessMissing(stat(join(folder, runId, file))));
+  return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+}
+
+/** Whether a run takes so much that the runs of its caller are to be weighed. */
+export async function isLargeRun(folder: string, runId: string): Promise<boolean> {
+  return (await bytesOfRun(folder, runId)) >= LARGE_BYTES;
 }
 
 async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {

@@ -15,7 +15,7 @@ import { namesIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
 import { isLeased, tryLease } from "./locks/lease.ts";
 import { machineLock } from "./locks/project-lock.ts";
-import { adoptRuns, DEFAULT_RETENTION, noteRest, sweeper } from "./retention.ts";
+import { adoptRuns, DEFAULT_RETENTION, isLargeRun, noteRest, sweeper } from "./retention.ts";
 import { FILES, isDamaged, isStarted, readHeader, readSummary } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
@@ -93,7 +93,9 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         await replaceFile(at(runId, FILES.summary), JSON.stringify({ ...given, journalBytes }));
       });
       await usable(folder, () => noteRest(folder, index, runId));
-      if (!isUnfinished(given)) old.sweepCaller(given.caller);
+      if (isUnfinished(given)) return;
+      const isLarge = await usable(folder, () => isLargeRun(folder, runId));
+      old.sweepCaller(given.caller, isLarge);
     },
     summary: (runId) => readSummary(folder, runId),
     ...driversIn(folder, clock),

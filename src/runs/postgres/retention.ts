@@ -28,6 +28,19 @@ const BEYOND = removing(
      order by r.id desc offset $2 limit 1
    )`,
 );
+/** How many bytes a run takes: its call, its journal, and what lies beside that. */
+const BYTES = `octet_length(r.header) + r.bytes + coalesce((
+  select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
+), 0)`;
+/** A caller's runs at rest beyond the bytes of the newest ones. */
+const BEYOND_BYTES = removing(
+  `r.id in (
+     select w.id from (
+       select r.id, sum(${BYTES}) over (order by r.id desc) as so_far
+       from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD}
+     ) w where w.so_far > $2
+   )`,
+);
 /** Plans that nobody has confirmed. */
 const PLANNED = removing(
   `r.open and not r.started and r.id < $1 and not exists (
@@ -72,7 +85,10 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const inSteps = async (statement: string, values: readonly unknown[] = [], atOnce = AT_ONCE): Promise<void> => {
     while (!isClosed && (await database.rows(statement, values)).length === atOnce);
   };
-  const of = (caller: string): Promise<void> => inSteps(BEYOND, [caller, keep.runs - 1]);
+  const of = async (caller: string): Promise<void> => {
+    await inSteps(BEYOND, [caller, keep.runs - 1]);
+    if (keep.bytes !== undefined) await inSteps(BEYOND_BYTES, [caller, keep.bytes]);
+  };
   /** Removes superfluous runs of all callers. */
   const all = async (): Promise<void> => {
     sweptAt = clock.now();
