@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -28,7 +27,7 @@ export async function startHttp(
   while (url === undefined) {
     url = logged().find(({ message }) => message === "serving")?.url;
     if (command.child.exitCode !== null) throw new Error(`the server ended: ${command.stderr()}`);
-    await Promise.race([once(command.child.stderr, "data"), command.exited]);
+    await new Promise((resolve) => setTimeout(resolve, 10));
   }
   return { ...command, url, logged, stateDir: env.TARGETING_MCP_STATE_DIR ?? "" };
 }
