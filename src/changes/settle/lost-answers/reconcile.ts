@@ -8,6 +8,7 @@ import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
+import { ulidTime } from "../../../spec/ulid.ts";
 import type { Step, StepChange } from "../../rows/entries.ts";
 import type { ChangeDriver } from "../change-driver.ts";
 import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
@@ -62,6 +63,7 @@ export async function reconcileCreates(
   const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
   const elsewhere = open.filter(({ ids: candidates }) => !candidates.some((id) => found.has(id) || unread.has(id)));
   await sharpen(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
+  observeOwn(driver, open, found);
   for (const each of open) {
     const { step, reason, ids: candidates } = each;
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
@@ -75,6 +77,22 @@ export async function reconcileCreates(
     else changes.push({ step: step.id, to: "unknown", reason: mayBeTold ? UNREAD : ownerUnclear(candidates) });
   }
   return changes;
+}
+
+/**
+ * What is ours by the newest option before the run was made after its first attempt: its ID tells the clock how far ahead
+ * the service can be, and so of what travelled with it, which only the clock can tell.
+ */
+function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
+  const { serverClock, state, clock } = driver;
+  for (const { step, ids } of open) {
+    const since = state.suspectSince(step.id);
+    for (const id of ids) {
+      const record = found.get(id);
+      if (since === undefined || record === undefined || !isAsSent(step, record)) continue;
+      if (orderOf(driver, { id, step }) === "after") serverClock.observeMade([ulidTime(id)], since, clock.now());
+    }
+  }
 }
 
 /**
