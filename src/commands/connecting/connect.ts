@@ -63,7 +63,11 @@ export interface Shared extends LogParts {
 export function connect(settings: Settings, shared: Shared): Connected {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
-  const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request };
+  const { retention } = backend.runs;
+  retention?.onDoubt((doubt) => log.warn(doubt, {}));
+  // A sandbox has the clock of this machine.
+  const serviceTime = settings.environment.kind === "live" ? retention?.noteService : undefined;
+  const watch = { redact: redactor.bytes, log, now: systemClock.now, request: observer?.request, serviceTime };
   const apis = watched(openApis(settings), watch);
   const services: ToolServices = {
     ...servicesOver(apis, settings, { backend, log, around: observer?.run }),

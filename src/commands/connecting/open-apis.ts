@@ -1,4 +1,5 @@
 import { type Http, openHttp } from "../../api/http.ts";
+import { serverTimeOf } from "../../api/rejections.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Log, LogFields } from "../../server/log.ts";
 import type { Observer } from "../../server/observing/observer.ts";
@@ -37,11 +38,17 @@ interface Watch {
   readonly log: Log;
   readonly now: () => number;
   readonly request?: Observer["request"] | undefined;
+  /** Takes the time that an answer of an API says. */
+  readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
 /** Removes keys from the answers of an API, before they are shown, logged or kept in a file; and logs each request. */
-export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis {
-  const seen = (http: Http | undefined, around?: Observer["request"]): Http | undefined =>
+export function watched(apis: Apis, { redact, log, now, request, serviceTime }: Watch): Apis {
+  const seen = (
+    http: Http | undefined,
+    around?: Observer["request"],
+    timeSaid?: (time: number) => void,
+  ): Http | undefined =>
     http && {
       ...http,
       async send(sent) {
@@ -53,6 +60,8 @@ export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis 
         try {
           const answer = await (around === undefined ? send() : around(sent, send));
           ended({ statusCode: answer.statusCode });
+          const time = timeSaid && serverTimeOf(answer.headers);
+          if (time !== undefined) timeSaid?.(time);
           return { ...answer, body: redact(answer.body) };
         } catch (error) {
           ended({ error });
@@ -62,8 +71,8 @@ export function watched(apis: Apis, { redact, log, now, request }: Watch): Apis 
     };
   return {
     ...apis,
-    management: seen(apis.management, request),
-    events: seen(apis.events, request),
+    management: seen(apis.management, request, serviceTime),
+    events: seen(apis.events, request, serviceTime),
     bench: seen(apis.bench),
     sandbox: seen(apis.sandbox),
   };
