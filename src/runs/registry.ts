@@ -204,6 +204,11 @@ export class Runs {
     await Promise.all(this.#kinds.map((kind) => kind.stopAll()));
   }
 
+  /** Why no run is removed now, although it may be old; undefined where old runs are. */
+  async retentionDoubt(): Promise<string | undefined> {
+    return this.#store.retention?.peek();
+  }
+
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void> {
     return this.#store.tidy();

@@ -244,3 +244,40 @@ describe("claims", () => {
     expect(left.hasRoomFor("p3")).toBe(false);
   });
 });
+
+describe("a process whose clock is wrong", () => {
+  const aheadBy = (ms: number) => ({ ...systemClock, now: () => Date.now() + ms });
+
+  function openedWith(url: string, clock: typeof systemClock) {
+    const backend = postgresBackend({ url, connections: 2, clock, keep: { days: 30, runs: 3 } });
+    opened.push(backend);
+    const told: string[] = [];
+    backend.runs.retention?.onDoubt((doubt) => told.push(doubt));
+    return { runs: backend.runs, told };
+  }
+
+  test("removes nothing while the database says another time, and others go on", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500 });
+    const kept = keeper(store);
+    const old = await kept.run(31 * DAY_MS);
+    const recent = await kept.run(1000, { removed: true });
+    const ahead = openedWith(store.url, aheadBy(40 * DAY_MS));
+    await ahead.runs.tidy();
+    expect(await kept.left()).toEqual([old, recent]);
+    expect(ahead.told).toEqual([expect.stringMatching(/the clock of this machine says .* until they agree/)]);
+    await store.runs.tidy();
+    expect(await kept.left()).toEqual([recent]);
+  });
+
+  test("removes nothing after the clocks of both went ahead, until the next day at least", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500 });
+    const kept = keeper(store);
+    const old = await kept.run(31 * DAY_MS);
+    // As it was seen 40 days ago.
+    const seen = JSON.stringify({ at: Date.now() - 40 * DAY_MS, agreed: true });
+    await statement(store.url, `insert into targeting_mcp.setting values ('clock of retention', '${seen}')`);
+    await store.runs.tidy();
+    expect(await kept.left()).toEqual([old]);
+    expect(await store.runs.retention?.peek()).toContain("no stored run is removed before");
+  });
+});

@@ -66,8 +66,12 @@ export interface Shared extends LogParts {
 export function connect(settings: Settings, shared: Shared): Connected {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
+  const { retention } = backend.runs;
+  retention?.onDoubt((doubt) => log.warn(doubt, {}));
+  // A sandbox has the clock of this machine.
+  const serviceTime = settings.environment.kind === "live" ? retention?.noteService : undefined;
   const { now, monotonic } = systemClock;
-  const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request };
+  const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
   const apis = watched(openApis(settings), watch);
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
     now: systemClock.now,

@@ -1,5 +1,6 @@
 import { type Http, openHttp } from "../../api/http.ts";
 import { keepingToLimits } from "../../api/rate-limit.ts";
+import { serverTimeOf } from "../../api/rejections.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import type { Log, LogFields } from "../../server/log.ts";
 import type { Observer } from "../../server/observing/observer.ts";
@@ -40,14 +41,20 @@ interface Watch {
   readonly now: () => number;
   readonly monotonic: () => number;
   readonly request?: Observer["request"] | undefined;
+  /** Takes the time that an answer of an API says. */
+  readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
 /**
  * Removes keys from the answers of an API, before they are shown, logged or kept in a file; logs each request; and sends
  * none before the time that the service has asked to wait for.
  */
-export function watched(apis: Apis, { redact, log, now, monotonic, request }: Watch): Apis {
-  const seen = (http: Http | undefined, around?: Observer["request"]): Http | undefined =>
+export function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
+  const seen = (
+    http: Http | undefined,
+    around?: Observer["request"],
+    timeSaid?: (time: number) => void,
+  ): Http | undefined =>
     http && {
       ...http,
       async send(sent) {
@@ -59,6 +66,8 @@ export function watched(apis: Apis, { redact, log, now, monotonic, request }: Wa
         try {
           const answer = await (around === undefined ? send() : around(sent, send));
           ended({ statusCode: answer.statusCode });
+          const time = timeSaid && serverTimeOf(answer.headers);
+          if (time !== undefined) timeSaid?.(time);
           return { ...answer, body: redact(answer.body) };
         } catch (error) {
           ended({ error });
@@ -69,8 +78,8 @@ export function watched(apis: Apis, { redact, log, now, monotonic, request }: Wa
   const limited = (http: Http | undefined) => http && keepingToLimits(http, monotonic);
   return {
     ...apis,
-    management: limited(seen(apis.management, request)),
-    events: limited(seen(apis.events, request)),
+    management: limited(seen(apis.management, request, serviceTime)),
+    events: limited(seen(apis.events, request, serviceTime)),
     bench: seen(apis.bench),
     sandbox: seen(apis.sandbox),
   };

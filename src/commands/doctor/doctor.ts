@@ -67,7 +67,9 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, ownCaller(settings))
       : { unfinishedRuns: [] };
-    const all = ofRuns === undefined ? checks : [...checks, ofRuns];
+    const doubt = store.ok ? await connected.services.runs.retentionDoubt() : undefined;
+    const ofClock = doubt === undefined ? [] : [note("clock", doubt, "If the clock is wrong, set it right: nothing is removed until then.")];
+    const all = [...checks, ...ofClock, ...(ofRuns === undefined ? [] : [ofRuns])];
     const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
       ok: !clean.some(({ state }) => state === "problem"),

@@ -3,6 +3,7 @@ import type { ByteSource } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import type { Intent, Lease, Turn } from "../turn.ts";
 import type { keptHeader, keptSummary, Line } from "./kept.ts";
+import type { RetentionWatch } from "./retention-clock.ts";
 
 /** Runs cannot be kept or read: what is wrong, and what to do. */
 export class RunStoreError extends Error {
@@ -149,6 +150,8 @@ export interface RunStore {
   forgetStop(runId: string, asked: readonly string[]): Promise<void>;
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void>;
+  /** The clock by which runs are removed; absent: none are removed by a clock. */
+  readonly retention?: RetentionWatch;
   /**
    * Calls the listener when another process may have changed the run, which is a hint alone, until the given function is
    * called; absent: no process tells.

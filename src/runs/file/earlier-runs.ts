@@ -55,5 +55,14 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
       await main.tidy();
       if ((await ids()).size > 0) await earlier.tidy();
     },
+    ...(main.retention && {
+      retention: {
+        ...main.retention,
+        noteService(time) {
+          main.retention?.noteService(time);
+          earlier.retention?.noteService(time);
+        },
+      },
+    }),
   };
 }

@@ -1,12 +1,16 @@
 import { rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import type { Clock } from "../../platform/clock.ts";
+import { makeFolder, replaceFile } from "../../platform/durable-files.ts";
+import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { isUnfinished } from "../backend/kept.ts";
+import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
 import type { KeptMark } from "./caller-runs.ts";
-import { unlessMissing } from "./files.ts";
+import { readText, unlessMissing } from "./files.ts";
 import { isLeased } from "./locks/lease.ts";
 import { FILES, isStarted, readHeader, readSummary, runsIn } from "./run-folder.ts";
-import { callerFolder, type IndexedRun, type RunIndex } from "./run-index.ts";
+import { callerFolder, INDEX_FOLDER, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
 /**
@@ -34,15 +38,45 @@ interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
+  /** Why nothing may be removed by the clock now; undefined where it may. */
+  readonly doubt: () => Promise<string | undefined>;
+}
+
+/** The file beside the index that holds what is known of the clock. */
+const CLOCK = "clock.json";
+
+/** The clock by which the runs below a folder are removed. */
+export function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
+  const file = join(folder, INDEX_FOLDER, CLOCK);
+  const startedAt = clock.now();
+  return retentionWatch({
+    clock,
+    keepMs: keep.days * DAY_MS,
+    async read() {
+      const text = await readText(file);
+      return text === undefined ? undefined : seenClock.safeParse(parseJson(text)).data;
+    },
+    async store(seen) {
+      await makeFolder(dirname(file));
+      await replaceFile(file, JSON.stringify(seen));
+    },
+    async newest() {
+      const times = [...(await index.all()).values()].flat().map(({ runId }) => ulidTime(runId));
+      const before = times.filter((time) => time < startedAt);
+      return before.length === 0 ? undefined : before.reduce((one, other) => Math.max(one, other));
+    },
+  });
 }
 
 /**
- * Removes finished runs beyond the newest ones of their caller, by number and by bytes, and those that are too old; those that keep what they
- * took away are removed by age alone. Plans that were not confirmed are removed after a day; an unfinished run never
- * does. In the background, since no call waits for it.
+/**
+ * Removes finished runs beyond the newest ones of their caller, by number and by bytes, and those that are too old; those
+ * that keep what they took away are removed by age alone. Plans that were not confirmed are removed after a day; an
+ * unfinished run is never removed. Nothing is removed while there is a doubt about the clock. In the background, since no
+ * call waits for it.
  */
 export function sweeper(of: RunsFolder, keep: Retention) {
-  const { index, now } = of;
+  const { index, now, doubt } = of;
   /** By caller: whether a large run has come to rest. */
   const waiting = new Map<string, boolean>();
   let going = false;
@@ -60,14 +94,17 @@ export function sweeper(of: RunsFolder, keep: Retention) {
     if (isWeighed) for (const runId of await beyondBytes(of, marks, open, keep)) await removeIfUseless(of, runId, name);
   };
   const sweepWaiting = async (): Promise<void> => {
+    const isInDoubt = (await doubt()) !== undefined;
     for (const [caller, isWeighed] of waiting) {
       waiting.delete(caller);
+      if (isInDoubt) continue;
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
   /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
+    if ((await doubt()) !== undefined) return;
     for (const [name, marks] of await index.all()) await sweep(name, marks, { withPlans: true });
     await forgetGone(of);
   };
@@ -97,7 +134,10 @@ function surplus(
   const found: string[] = [];
   const old = ulidAt(now - keep.days * DAY_MS);
   const oldPlan = ulidAt(now - KEEP_PLANNED_MS);
+  // Runs that were made while the clock was ahead would count as the newest, and the others as too many.
+  const newest = ulidAt(now + DAY_MS);
   for (const { runId, holdsRemoved } of marks) {
+    if (runId > newest) continue;
     const isOpen = open.has(runId);
     if (!isOpen && !holdsRemoved) plain += 1;
     const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;

@@ -15,7 +15,7 @@ import { namesIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
 import { isLeased, tryLease } from "./locks/lease.ts";
 import { machineLock } from "./locks/project-lock.ts";
-import { adoptRuns, DEFAULT_RETENTION, isLargeRun, noteRest, sweeper } from "./retention.ts";
+import { adoptRuns, clockOf, DEFAULT_RETENTION, isLargeRun, noteRest, sweeper } from "./retention.ts";
 import { FILES, isDamaged, isStarted, readHeader, readSummary } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
 import { keepPart, partIn } from "./run-parts.ts";
@@ -35,7 +35,8 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
-  const old = sweeper({ folder, index, now }, keep);
+  const retention = clockOf(folder, index, clock, keep);
+  const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
   /** The index knows every run once this process has looked for those without a mark. */
   const known = onceDone(() => adoptRuns(folder, index));
@@ -105,6 +106,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
     },
     tidy: () => withIndex(() => old.sweepAll()),
+    retention,
   };
 }
 

@@ -1,5 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
+import { parseJson } from "../../platform/json.ts";
 import { ulidAt } from "../../spec/ulid.ts";
+import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
 import type { Retention } from "../file/retention.ts";
 import type { Database } from "./database/database.ts";
 
@@ -21,10 +23,13 @@ const removing = (which: string): string =>
 
 /** Runs at rest that are too old. */
 const OLD = removing("not r.open and r.id < $1");
-/** A caller's runs at rest beyond the newest ones; those that hold what was taken away go by age alone. */
+/**
+ * A caller's runs at rest beyond the newest ones; those that hold what was taken away go by age alone. Runs that were
+ * made while a clock was ahead do not count as the newest.
+ */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
-     select r.id from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD}
+     select r.id from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD} and r.id <= $3
      order by r.id desc offset $2 limit 1
    )`,
 );
@@ -76,7 +81,37 @@ const CALLERS = `
 /** What removes the superfluous runs of a database. */
 export type Sweeper = ReturnType<typeof sweeper>;
 
-/** Removes runs that need not be kept any longer, and what belongs to them; in the background, in small steps. */
+/** What is known of the clock, and the time of the database. */
+const CLOCK = "clock of retention";
+const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
+const STORE_CLOCK =
+  "insert into targeting_mcp.setting values ($1, $2) on conflict (name) do update set value = excluded.value";
+const DATABASE_TIME = "select (extract(epoch from clock_timestamp()) * 1000)::float8 as time";
+
+/** The clock by which the runs of a database are removed; that of the database has to agree with it. */
+function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWatch {
+  return retentionWatch({
+    clock,
+    keepMs: keep.days * DAY_MS,
+    async read() {
+      const [found] = await database.rows<{ value: string }>(READ_CLOCK, [CLOCK]);
+      return found && seenClock.safeParse(parseJson(found.value)).data;
+    },
+    async store(seen) {
+      await database.rows(STORE_CLOCK, [CLOCK, JSON.stringify(seen)]);
+    },
+    newest: () => Promise.resolve(undefined),
+    async other() {
+      const [found] = await database.rows<{ time: number }>(DATABASE_TIME);
+      return found?.time ?? clock.now();
+    },
+  });
+}
+
+/**
+ * Removes runs that need not be kept any longer, and what belongs to them; in the background, in small steps. No run is
+ * removed while there is a doubt about the clock.
+ */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -85,16 +120,21 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const inSteps = async (statement: string, values: readonly unknown[] = [], atOnce = AT_ONCE): Promise<void> => {
     while (!isClosed && (await database.rows(statement, values)).length === atOnce);
   };
+  const retention = clockOf(database, keep, clock);
   const of = async (caller: string): Promise<void> => {
-    await inSteps(BEYOND, [caller, keep.runs - 1]);
+    await inSteps(BEYOND, [caller, keep.runs - 1, ulidAt(clock.now() + DAY_MS)]);
     if (keep.bytes !== undefined) await inSteps(BEYOND_BYTES, [caller, keep.bytes]);
+  };
+  const oldRuns = async (): Promise<void> => {
+    if ((await retention.doubt()) !== undefined) return;
+    await inSteps(OLD, [ulidAt(sweptAt - keep.days * DAY_MS)]);
+    await inSteps(PLANNED, [ulidAt(sweptAt - DAY_MS)]);
+    for (const { caller } of await database.rows<{ caller: string }>(CALLERS)) await of(caller);
   };
   /** Removes superfluous runs of all callers. */
   const all = async (): Promise<void> => {
     sweptAt = clock.now();
-    await inSteps(OLD, [ulidAt(sweptAt - keep.days * DAY_MS)]);
-    await inSteps(PLANNED, [ulidAt(sweptAt - DAY_MS)]);
-    for (const { caller } of await database.rows<{ caller: string }>(CALLERS)) await of(caller);
+    await oldRuns();
     await database.rows(
       "delete from targeting_mcp.yes where id in (select id from targeting_mcp.yes order by taken_at desc offset $1)",
       [MOST_YES],
@@ -107,7 +147,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     timer = undefined;
     const callers = [...waiting];
     waiting.clear();
-    for (const caller of callers) await of(caller);
+    if ((await retention.doubt()) === undefined) for (const caller of callers) await of(caller);
     if (clock.now() - sweptAt >= DAY_MS) await all();
   };
   return {
@@ -118,6 +158,7 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,
+    retention,
     close(): void {
       isClosed = true;
       clearTimeout(timer);

@@ -101,6 +101,7 @@ export function storedRuns(
     ...stopWishes(database),
     watchStops: (runId, listener) => of.member.watchStops(runId, listener),
     tidy: () => sweeper.all(),
+    retention: sweeper.retention,
     left,
     watch: (runId, listener) => of.member.watch(runId, listener),
   };

@@ -219,3 +219,53 @@ test("a run whose mark was lost is started all the same, as its journal says, an
   expect((await storeIn(folder).read(runId))?.started).toBe(true);
   expect(await storeIn(folder).start(runId)).toBe(false);
 });
+
+describe("where the clock is wrong", () => {
+  async function madeAt(folder: string, at: number, keep: Retention, removed = true): Promise<string> {
+    const store = storeIn(folder, at, keep);
+    const runId = ulidSource(() => at, Math.random)();
+    await store.create({ ...headerOf(runId), createdAt: at });
+    await store.start(runId);
+    if (removed) await store.keep(runId, "removed", lines("{}\n"));
+    const about = { tool: "delete_targeting", caller: "local", fingerprint: "same", status: "succeeded", counts: {} };
+    await store.summarise(runId, { ...about, startedAt: at, updatedAt: at, open: false });
+    await store.tidy();
+    return runId;
+  }
+
+  test("one start with it 40 days ahead removes nothing, nor does what is done then, nor its being right again", async () => {
+    const folder = await newFolder();
+    const keep = { days: 30, runs: 3 };
+    const runs = [await madeAt(folder, NOW, keep)];
+    const ahead = NOW + 40 * DAY_MS;
+    const told: string[] = [];
+    const store = storeIn(folder, ahead, keep);
+    store.retention?.onDoubt((doubt) => told.push(doubt));
+    await store.tidy();
+    expect(told).toEqual([expect.stringContaining("the clock of this machine went from 2027-01-15 to 2027-02-24")]);
+    for (let made = 0; made < 5; made += 1) runs.push(await madeAt(folder, ahead + made, keep, false));
+    for (let made = 1; made < 6; made += 1) runs.push(await madeAt(folder, NOW + made, keep, false));
+    expect(await runsIn(folder)).toEqual(runs.toSorted().reverse());
+  });
+
+  test("runs of the time ahead do not count as the newest", async () => {
+    const folder = await newFolder();
+    const keep = { days: 30, runs: 3 };
+    const late = NOW + 400 * DAY_MS;
+    const ahead = [await madeAt(folder, late, keep, false), await madeAt(folder, late + 1, keep, false)];
+    await rm(join(folder, "calls", "clock.json"));
+    const right: string[] = [];
+    for (let made = 0; made < 5; made += 1) right.push(await madeAt(folder, NOW + made, keep, false));
+    expect(await runsIn(folder)).toEqual([...ahead.toReversed(), ...right.slice(-3).reverse()]);
+  });
+
+  test("an unconfirmed plan stays, too", async () => {
+    const folder = await newFolder();
+    const plan = newRunId();
+    const store = storeIn(folder);
+    await store.create(headerOf(plan));
+    await store.tidy();
+    await storeIn(folder, NOW + 40 * DAY_MS).tidy();
+    expect(await runsIn(folder)).toEqual([plan]);
+  });
+});
