@@ -68,7 +68,10 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ? await findUnfinished(connected, ownCaller(settings))
       : { unfinishedRuns: [] };
     const doubt = store.ok ? await connected.services.runs.retentionDoubt() : undefined;
-    const ofClock = doubt === undefined ? [] : [note("clock", doubt, "If the clock is wrong, set it right: nothing is removed until then.")];
+    const ofClock =
+      doubt === undefined
+        ? []
+        : [note("clock", doubt, "If the clock is wrong, set it right: nothing is removed until then.")];
     const all = [...checks, ...ofClock, ...(ofRuns === undefined ? [] : [ofRuns])];
     const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
     return {
