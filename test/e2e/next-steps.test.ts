@@ -23,7 +23,7 @@ describe("resume_run is named only where it would do something", () => {
     const declined = await session.client.callTool("delete_options", { ids: [idAt(0)] });
     expect(declined.structuredContent).toMatchObject({
       status: "cancelled",
-      notes: [expect.stringContaining("do not try again unless they ask"), expect.any(String)],
+      notes: [expect.stringContaining("do not try again unless the person asks"), expect.any(String)],
     });
     expect(declined.structuredContent).not.toHaveProperty("nextSteps");
     const { client } = session;

@@ -34,7 +34,9 @@ function distinct(count: number): PlannedEvents {
 /** How many users stand in the files of a folder with their own identifiers. */
 async function uidsIn(folder: string): Promise<number> {
   const files = await readdir(folder, { recursive: true, withFileTypes: true });
-  const texts = files.filter((one) => one.isFile()).map((one) => readFile(join(one.parentPath, one.name), "utf8"));
+  const paths = files.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name));
+  // A file may get its name, or be removed, while the folder is read.
+  const texts = paths.map((path) => readFile(path, "utf8").catch(() => ""));
   return new Set((await Promise.all(texts)).flatMap((text) => text.match(/user-\d+/g) ?? [])).size;
 }
 

@@ -259,7 +259,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const work = async (): Promise<number> => {
         inside += 1;
         expect(inside).toBe(1);
-        await new Promise((resolve) => setImmediate(resolve));
+        await setImmediate();
         inside -= 1;
         return 1;
       };

@@ -105,7 +105,7 @@ describe("retention", () => {
   });
 
   test("by bytes: the newest runs of a caller stay, and those that are open or hold what was taken away", async () => {
-    const store = await storeKeeping({ days: 30, runs: 500, bytes: 900 });
+    const store = await storeKeeping({ days: 30, runs: 500, bytes: 600 });
     const kept = keeper(store);
     const holding = await kept.run(5 * DAY_MS, { removed: true });
     const old = await kept.run(4 * DAY_MS);

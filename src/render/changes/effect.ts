@@ -110,7 +110,7 @@ const MOST_NAMED = 20;
 const MOST_FOR_AGENT = 10;
 /** What the names may cost an agent with their IDs and details, and without, in tokens. */
 const DETAILED_TOKENS = 350;
-const NAMES_TOKENS = 700;
+const NAMES_TOKENS = 450;
 /** How many of each kind are named to an agent where names are very long. */
 const FEWER_NAMED = [6, 4, 2] as const;
 

@@ -27,6 +27,8 @@ import { resultRow } from "./result-rows.ts";
 const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
+/** Room for what is said of a confirmation beside its effect: how it is used, and its token three times. */
+const CONFIRMATION_TOKENS = 300;
 /** Of verdicts, and requests of a plan. */
 const MOST_GROUPS = 10;
 const MOST_GROUPS_BESIDE_PAGE = 3;
@@ -49,7 +51,8 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
   const notes = notesOf(run);
   const said = tokensOf([...nextSteps, ...notes, run.confirmation?.effect ?? "", run.totals?.name ?? ""].join(" "));
-  const budget = { left: REPORT_TOKENS - AROUND_TOKENS - 2 * said };
+  const around = AROUND_TOKENS + (run.confirmation === undefined ? 0 : CONFIRMATION_TOKENS);
+  const budget = { left: REPORT_TOKENS - around - 2 * said };
   const told = { nextSteps, notes, approval: reportedApproval(run), ...sectionsOf(run, budget) };
   return { structured: structuredOf(run, told), text: textOf(run, told), isError: isError(run) };
 }

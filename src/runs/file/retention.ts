@@ -57,6 +57,8 @@ export function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Ret
       return text === undefined ? undefined : seenClock.safeParse(parseJson(text)).data;
     },
     async store(seen) {
+      // Where no run was ever kept nothing is made.
+      if ((await unlessMissing(stat(folder))) === undefined) return;
       await makeFolder(dirname(file));
       await replaceFile(file, JSON.stringify(seen));
     },
@@ -68,7 +70,6 @@ export function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Ret
   });
 }
 
-/**
 /**
  * Removes finished runs beyond the newest ones of their caller, by number and by bytes, and those that are too old; those
  * that keep what they took away are removed by age alone. Plans that were not confirmed are removed after a day; an
