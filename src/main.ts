@@ -14,21 +14,21 @@ interface Command extends HelpedCommand {
   readonly run: (line: CommandLine) => Promise<number>;
 }
 
-const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, where the file does not say it" };
+const TARGETING = { flag: "targeting", meaning: "ID or name of the targeting, if the file has none" };
 const PRUNE = {
   flag: "prune",
   toggle: true,
-  meaning: "deletes options that stood in the base and are gone from the file",
+  meaning: "deletes options of the base that are gone from the file",
 } as const;
 const BY_NAME = {
   flag: "by-name",
   toggle: true,
-  meaning: "goes by names alone: the file of one targeting onto another",
+  meaning: "by names alone: one targeting's file onto another",
 } as const;
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON, for programs" } as const;
-const HOST = { flag: "host", meaning: "the address to listen on" };
-const PORT = { flag: "port", meaning: "the port to listen on; 0 takes a free one" };
-const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything anew" } as const;
+const HOST = { flag: "host", meaning: "address to listen on" };
+const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
+const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
 
 const NO_MIGRATE = {
   flag: "no-migrate",
@@ -51,7 +51,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "http [--host 127.0.0.1] [--port 3000] [--no-migrate]",
     meaning: "serves MCP over Streamable HTTP at /mcp, and /healthz and /readyz",
     options: [
-      { flag: "host", meaning: "the address to listen on; any but this machine's needs a check of who calls" },
+      { flag: "host", meaning: "address to listen on; any but loopback needs authentication" },
       PORT,
       NO_MIGRATE,
     ],

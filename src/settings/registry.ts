@@ -44,7 +44,7 @@ export const SETTINGS = {
     "TARGETING_MCP_SANDBOX_SEED",
     seed,
     undefined,
-    "what the embedded sandbox holds at first: nothing, a small shop, or a file of the control plane's seeds",
+    "what the embedded sandbox holds at first: nothing, a sample shop, or a seed file",
     "`sample` where the sandbox was chosen because nothing is set, else `none`",
   ),
   project: setting(
@@ -92,14 +92,14 @@ export const SETTINGS = {
     "TARGETING_MCP_MAX_CHANGE_PERCENT",
     wholeNumber(0, 100),
     30,
-    "percent of a targeting's options that one plan may change, and that it may delete, from 10 options up",
+    "percent of a targeting's options that one plan may change, or delete, from 10 options up",
   ),
   allowedDirs: setting("TARGETING_MCP_ALLOWED_DIRS", folders, [], "folders that file and saveTo may use", "none"),
   maxLineMb: setting(
     "TARGETING_MCP_MAX_LINE_MB",
     wholeNumber(1, 1024),
     16,
-    "megabytes of the longest line or value of a file or message",
+    "megabytes of the longest line or value of a file",
   ),
   stateDir: setting(
     "TARGETING_MCP_STATE_DIR",
@@ -137,7 +137,7 @@ export const SETTINGS = {
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
-    "days for which finished runs are kept; those that hold what was taken away go by this alone",
+    "days that finished runs are kept; those with removed data go by this alone",
   ),
   keepRuns: setting(
     "TARGETING_MCP_KEEP_RUNS",
@@ -149,11 +149,11 @@ export const SETTINGS = {
     "TARGETING_MCP_CALLER_MB",
     wholeNumber(1, 1_000_000),
     500,
-    "megabytes that the plans, suites and unfinished runs of one caller may take in the store",
+    "megabytes of plans, suites and unfinished runs stored for one caller",
   ),
   store: key(
     "TARGETING_MCP_STORE",
-    "`postgres://` address of a database in place of the state folder, for processes on several machines",
+    "`postgres://` address of a database that several machines share instead of the state folder",
     databaseAddress,
     "none: files in the state folder",
   ),
@@ -185,7 +185,7 @@ export const SETTINGS = {
   sessions: setting("TARGETING_MCP_SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",
-    "seals confirmations and questions; replicas that share no state folder need the same one",
+    "signs confirmations; replicas without a shared state folder need the same one",
     sealKey,
     "made once, in the state folder",
   ),
@@ -231,7 +231,7 @@ export const SETTINGS = {
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
-    "over HTTP: address told by POST of each run that waits for a yes",
+    "over HTTP: gets a POST for each run that waits for approval",
     text,
   ),
   ownKeys: setting(
@@ -261,13 +261,7 @@ export const SETTINGS = {
     64,
     "over HTTP: most requests under way at once, half of them of one caller; one more gets 503",
   ),
-  metrics: setting(
-    "TARGETING_MCP_METRICS",
-    toggle,
-    false,
-    "over HTTP: serves figures for Prometheus at `/metrics`",
-    "off",
-  ),
+  metrics: setting("TARGETING_MCP_METRICS", toggle, false, "over HTTP: Prometheus metrics at `/metrics`", "off"),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",
     oneOf("debug", "info", "warn", "error", "silent"),

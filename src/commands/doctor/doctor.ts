@@ -1,6 +1,6 @@
 import { type Redactor, redactorFor } from "../../render/redact.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
-import { catalogue, listedTools, type Offer } from "../../server/listing.ts";
+import { allTools, listedTools, type Offer } from "../../server/listing.ts";
 import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../../settings/access.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
@@ -8,7 +8,6 @@ import type { Setting } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
-import { TOOLS } from "../../tools/registry.ts";
 import { type Connected, whileConnected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
 import { checkAccess } from "../http/http-access.ts";
@@ -81,7 +80,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       checks: clean,
       store,
       settings: shown,
-      tools: listedTools(catalogue(TOOLS), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
+      tools: listedTools(await allTools(), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
       unfinishedRuns,
     };
   });

@@ -92,7 +92,8 @@ export function sweeper(of: RunsFolder, keep: Retention) {
       // A run that cannot be read or removed must not keep the others from being removed.
       await removeIfUseless(of, runId, name).catch(() => undefined);
     }
-    if (isWeighed) for (const runId of await beyondBytes(of, marks, open, keep)) await removeIfUseless(of, runId, name);
+    if (keep.bytes === undefined || !isWeighed) return;
+    for (const runId of await beyondBytes(of, marks, open, keep.bytes)) await removeIfUseless(of, runId, name);
   };
   const sweepWaiting = async (): Promise<void> => {
     const isInDoubt = (await doubt()) !== undefined;
@@ -153,7 +154,7 @@ async function beyondBytes(
   { folder }: RunsFolder,
   marks: readonly KeptMark[],
   open: ReadonlySet<string>,
-  { bytes = Number.POSITIVE_INFINITY }: Retention,
+  bytes: number,
 ): Promise<readonly string[]> {
   const found: string[] = [];
   let taken = 0;

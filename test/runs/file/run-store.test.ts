@@ -150,8 +150,8 @@ describe("old runs", () => {
   test("that hold what was taken away go by their age alone", async () => {
     const folder = await newFolder();
     const keep = { days: 3, runs: 2 };
-    const held = await finished(folder, { at: NOW - 2 * DAY_MS, removed: true, keep });
     const old = await finished(folder, { at: NOW - 3 * DAY_MS, removed: true, keep });
+    const held = await finished(folder, { at: NOW - 2 * DAY_MS, removed: true, keep });
     for (let made = 0; made < 6; made += 1) await finished(folder, { at: NOW - 1000 + made, caller: "another", keep });
     for (let made = 0; made < 6; made += 1) await finished(folder, { at: NOW - 1000 + made, keep });
     await expect.poll(() => runsIn(folder)).toHaveLength(5);
@@ -163,8 +163,9 @@ describe("old runs", () => {
     const folder = await newFolder();
     const keep = { days: 30, runs: 2 };
     const all: string[] = [];
-    for (let made = 0; made < 4; made += 1) all.push(await finished(folder, { at: NOW - 1000 + made }));
+    // The old one first: the end of each run looks for old ones in the background.
     const old = await finished(folder, { at: NOW - 31 * DAY_MS });
+    for (let made = 0; made < 4; made += 1) all.push(await finished(folder, { at: NOW - 1000 + made }));
     const plan = ulidSource(
       () => NOW - 2 * DAY_MS,
       () => 0.5,
