@@ -42,7 +42,7 @@ const ONE_WORD_IN_CI = { mostWords: 1, wrongUsage: 1 };
 const COMMANDS: Readonly<Record<string, Command>> = {
   stdio: {
     usage: "[stdio [FOLDER...]]",
-    meaning: "serves MCP on standard input and output; the folders count as --allowed-dirs",
+    meaning: "serves MCP on stdin and stdout; folders count as --allowed-dirs",
     options: [],
     mostWords: Number.POSITIVE_INFINITY,
     run: async (line) => (await import("./commands/stdio.ts")).runStdio(line),

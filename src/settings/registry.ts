@@ -231,7 +231,7 @@ export const SETTINGS = {
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "the secret of that client", text),
   approvalWebhook: key(
     "TARGETING_MCP_APPROVAL_WEBHOOK",
-    "over HTTP: gets a POST for each run that waits for approval",
+    "over HTTP: gets a POST per run that waits for approval",
     text,
   ),
   ownKeys: setting(

@@ -62,7 +62,7 @@ function sectionsOf(run: ReportedRun, budget: { left: number }) {
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  const failures = failureRows(run.failures.slice(0, MOST_REASONS), budget);
+  const failures = failureRows(run.failures.slice(0, MOST_REASONS), budget, run.confirmation !== undefined);
   const requests = takeWhileItFits([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
   const judged = takeWhileItFits(verdicts.slice(0, most).map(verdictRow), budget);
   const rows = run.results.map(resultRow);
@@ -187,8 +187,11 @@ const FAILURE_FORMS: readonly FailureForm[] = [
 /** What a failure may take beyond its shortest form, of the room that is left. */
 const DETAILS_SHARE = 0.6;
 
-/** Every failure, each as fully as leaves room for the others: what is cut are examples, and reasons only at the last. */
-function failureRows(failures: readonly ToldFailure[], budget: { left: number }): readonly Row[] {
+/**
+ * Every failure, each as fully as leaves room for the others: what is cut are examples. Reasons are left out only where
+ * they may be (`mayCut`), beside the effect that a person has to see whole.
+ */
+function failureRows(failures: readonly ToldFailure[], budget: { left: number }, mayCut: boolean): readonly Row[] {
   const forms = failures.map((failure) => FAILURE_FORMS.map((form) => failureRow(failure, form)));
   // The fullest of the short forms with which all of them fit.
   const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
@@ -198,8 +201,9 @@ function failureRows(failures: readonly ToldFailure[], budget: { left: number })
     needed -= costOf(short);
     const room = (budget.left - needed) * DETAILS_SHARE;
     const row = rows.slice(0, FAILURE_FORMS.length + least).find((fuller) => costOf(fuller) <= room) ?? short;
+    if (row === undefined || (mayCut && costOf(row) > budget.left)) return [];
     budget.left -= costOf(row);
-    return row ?? [];
+    return row;
   });
 }
 
