@@ -99,7 +99,11 @@ test("over stdio another port of the host gets nothing, and the person decides i
       await attack(page, origin, runId);
       await staysInTab(page, origin, "opened by the server itself, with a link that works once");
       await button(page, "Approve").click();
-      expect((await answer).structuredContent).toMatchObject({ runId, status: "succeeded", asked: "agreed_on_page" });
+      expect((await answer).structuredContent).toMatchObject({
+        runId,
+        status: "succeeded",
+        approval: { decision: "approved", channel: "page" },
+      });
     },
     REFUSED,
   );
@@ -120,7 +124,11 @@ test("so does the page of targeting-mcp page", async () => {
       await attack(page, origin, runId);
       await staysInTab(page, origin, "opened by the server itself, with a link that works once");
       await button(page, "Decline").click();
-      expect((await answer).structuredContent).toMatchObject({ runId, status: "cancelled", asked: "declined_on_page" });
+      expect((await answer).structuredContent).toMatchObject({
+        runId,
+        status: "cancelled",
+        approval: { decision: "declined", channel: "page" },
+      });
     },
     REFUSED,
   );

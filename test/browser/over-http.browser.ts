@@ -70,7 +70,7 @@ test("a run that nobody drives says so, and goes on by itself as soon as a serve
     async (page) => {
       await logIn(page);
       await page.getByText("No server or worker drives this run now.").waitFor();
-      expect(await page.locator("main").innerText()).toMatch(/targeting-mcp worker[\s\S]*0 of 1/);
+      expect(await page.locator("main").innerText()).toMatch(/0 of 1[\s\S]*targeting-mcp worker/);
       expect(await findingsOfAxe(page)).toEqual([]);
       await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
       await page.locator("main").getByText("succeeded", { exact: true }).waitFor();

@@ -219,7 +219,7 @@ test("runs are listed, and one is shown with its counts, failures, downloads and
       "Changed Context IDs 1",
       "Bags +2 −5",
       "Changed settings 1",
-      "Seasonal: false → true",
+      "Seasonal: exposeChildren false → true",
       "Deleted 21",
       "Old −12",
       "and 20 more",
