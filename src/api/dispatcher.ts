@@ -20,7 +20,7 @@ interface Way {
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
 /** Connections that requests travel through. */
-export interface Sender {
+interface Sender {
   dispatch(
     options: Omit<Dispatcher.DispatchOptions, "body"> & { readonly body?: Body },
     handler: Dispatcher.DispatchHandler,

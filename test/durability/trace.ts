@@ -1,7 +1,7 @@
 import { dirname } from "node:path";
 
 /** What was on the disk, and what was not, when bytes left for the service. */
-export interface Sending {
+interface Sending {
   /** The first line of the request. */
   readonly request: string;
   /** Files and folders whose content or name a power failure would have taken away at that moment. */

@@ -35,7 +35,7 @@ const TELL_EVERY = 100;
 const READ_AT_ONCE = 100;
 
 /** The remedy for a run that cannot be resumed. */
-export const SEND_ANEW = "Find out which of its events arrived, and send the others in another call.";
+const SEND_ANEW = "Find out which of its events arrived, and send the others in another call.";
 
 /** Sends the events of a run that are left, and records their outcomes. */
 export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<void> {

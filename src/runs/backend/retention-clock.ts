@@ -52,7 +52,7 @@ export function judgedClock(before: SeenClock | undefined, { now, others, newest
 }
 
 /** Whether a clock has to be stored again: it is read often. */
-export function isToBeStored(before: SeenClock | undefined, seen: SeenClock): boolean {
+function isToBeStored(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
   return now - at > DAY_MS / 24 || now < at || JSON.stringify(rest) !== JSON.stringify(others);

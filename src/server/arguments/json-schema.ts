@@ -4,9 +4,9 @@ import * as z from "zod";
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** The JSON Schema that is advertised for arguments or answers: small, and in a form that strict clients accept. */
-export function advertised(schema: z.ZodObject, io: Direction): JsonSchema {
+export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSchema {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
-  return simplifiedObject(json, io);
+  return simplifiedObject(json);
 }
 
 /** Whether a value is a JSON Schema written as an object. */
@@ -29,24 +29,21 @@ function stepInto(node: unknown, name: string): unknown {
   return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
 }
 
-type Direction = "input" | "output";
-
-function simplified(node: unknown, io: Direction): unknown {
-  if (Array.isArray(node)) return node.map((one) => simplified(one, io));
-  return isSchema(node) ? simplifiedObject(node, io) : node;
+function simplified(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(simplified);
+  return isSchema(node) ? simplifiedObject(node) : node;
 }
 
-function simplifiedObject(node: JsonSchema, io: Direction): JsonSchema {
+function simplifiedObject(node: JsonSchema): JsonSchema {
   const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
   const parts: Record<string, unknown> = {};
   for (const [keyword, value] of kept) {
     // Here the keys are names of fields, not keywords.
     const isNamed = (keyword === "properties" || keyword === "$defs") && isSchema(value);
-    parts[keyword] = isNamed ? mapped(value, io) : simplified(value, io);
+    parts[keyword] = isNamed ? mapped(value) : simplified(value);
   }
-  // Some clients refuse an object of which nothing is said. Of an answer that may as well be any value.
+  // Some clients refuse an object of which nothing is said.
   if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
-    if (io === "output") return {};
     parts.additionalProperties = true;
   }
   if (!Array.isArray(parts.type)) return parts;
@@ -55,8 +52,8 @@ function simplifiedObject(node: JsonSchema, io: Direction): JsonSchema {
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }
 
-function mapped(named: JsonSchema, io: Direction): JsonSchema {
-  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema, io)]));
+function mapped(named: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
 }
 
 /** The bounds of `z.int()`, and what is the default: openness, no properties. */
