@@ -54,7 +54,7 @@ function start(isTold: boolean, readingMs = 0) {
   const end = (): void => {
     driven = false;
   };
-  return { clock, reads, rest, tell: () => tell(), end };
+  return { clock, reads, run, rest, tell: () => tell(), end };
 }
 
 test("a notice makes it read at once, and the next one a quarter of a second later", async () => {
@@ -129,4 +129,18 @@ test("a look that is going on does not count for a caller who came later", async
   expect(began).toHaveLength(2);
   began[1]?.();
   expect(await Promise.all(later)).toEqual([true, true]);
+});
+
+test("it counts as running until what its process wrote last was read", async () => {
+  const { clock, run, rest, end } = start(true, 300);
+  const seen: boolean[] = [];
+  run.watch(() => seen.push(run.isDriven()));
+  await clock.advance(2000);
+  end();
+  await clock.advance(600);
+  expect(run.isDriven()).toBe(true);
+  await clock.advance(400);
+  await rest;
+  expect(run.isDriven()).toBe(false);
+  expect(seen.at(-1)).toBe(false);
 });

@@ -33,44 +33,39 @@ export function followedRun<S extends ReportedState>(
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
-  /** Reads; gives how long that took, in milliseconds. */
-  const readAgain = async (): Promise<number> => {
-    const begin = clock.now();
+  /**
+   * Reads it, so that its state is at least as new as the store at this moment; gives whether a process drives it.
+   * A run counts as driven until what its process wrote last was read: what it says is never older than that it ended.
+   */
+  const look = atOnce(async () => {
+    const goesOn = await isDriven();
     state = (await read()) ?? state;
+    driven = goesOn;
     for (const watcher of watchers) watcher(countsOf(state), 0);
-    return clock.now() - begin;
-  };
+    return goesOn;
+  });
   const follow = async (hint: Hint): Promise<void> => {
     let due = clock.now();
     let soonest = due;
     for (;;) {
-      const look = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
-      await hint.orSleep(hint.isGiven ? Math.min(look, soonest - clock.now()) : look);
-      const goesOn = await isDriven();
-      driven = goesOn;
+      const pause = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
+      await hint.orSleep(hint.isGiven ? Math.min(pause, soonest - clock.now()) : pause);
       const now = clock.now();
-      if (!goesOn || now >= due || (hint.isGiven && now >= soonest)) {
-        hint.isGiven = false;
-        const tookMs = await readAgain();
-        soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
-        due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
-      }
-      if (!goesOn) return;
+      const isDue = now >= due || (hint.isGiven && now >= soonest);
+      if (!isDue && (await isDriven())) continue;
+      hint.isGiven = false;
+      if (!(await look())) return;
+      const tookMs = clock.now() - now;
+      soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
+      due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
     }
   };
   return {
     /** As it was read last. */
     state: () => state,
     isDriven: () => driven,
-    /**
-     * Reads it, so that its state is at least as new as the store at this moment; gives whether a process drives it.
-     * Throws where that fails.
-     */
-    look: atOnce(async () => {
-      driven = await isDriven();
-      await readAgain();
-      return driven;
-    }),
+    /** See above. Throws where that fails. */
+    look,
     /**
      * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
      * the following; the next read of the run throws it.
