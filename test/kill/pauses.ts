@@ -114,8 +114,10 @@ async function pauseOnce(
   try {
     const targetingId = await newTargeting(sandbox.url);
     const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment));
+    for (const server of servers) await untilAnswered(server);
     const mine = first.call(call("First"));
-    await stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
+    const stopped = stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
+    await Promise.race([stopped, mine.then(() => stopped)]);
     await delay(50);
     const before = new Set(watcher.written);
     const pauseMs = random.between(PAUSE_MS.least, PAUSE_MS.most);
@@ -125,7 +127,7 @@ async function pauseOnce(
     await awake;
     const takenOver = (await held()).some((holder) => holder.pid === second.pid) || watcher.written.size > before.size;
     const told = await Promise.all([mine, theirs]);
-    const ids = [...new Set([runId, ...told.flatMap((one) => (one === undefined ? [] : [one.runId]))])];
+    const ids = [...new Set([runId, ...told.map((one) => one.runId)])];
     const wrong: string[] = [];
     for (const id of ids) wrong.push(...(await wrongWith(id, servers, sandbox.url, run === "events")));
     return { late: watcher.late, wrong, takenOver };
@@ -180,10 +182,16 @@ async function takeOver(server: Server, runId: string, place: SharedPlace, awake
     over = true;
   });
   for (;;) {
-    const told = await server.call({ tool: "resume_run", args: { runId } });
-    if (over || (await place.holder(`run ${runId}`))?.pid === server.pid) return told;
+    const told = report.safeParse(await server.ask("resume_run", { runId })).data;
+    // An answer that tells of no run asks for another try: the store was not heard in time, say.
+    if (told !== undefined && (over || (await place.holder(`run ${runId}`))?.pid === server.pid)) return told;
     await delay(200);
   }
+}
+
+/** Waits until a process and its store answer; no call after that depends on how long they take to start. */
+async function untilAnswered(server: Server): Promise<void> {
+  while (unavailable.safeParse(await server.ask("get_run", {})).success) await delay(200);
 }
 
 function groupCall(targetingId: string, who: string, moment: PauseKind["moment"]) {
@@ -237,7 +245,7 @@ function serverAt(url: string, settings: Readonly<Record<string, string>>) {
     TARGETING_MCP_PROJECT: PROJECT,
     ...settings,
     TARGETING_MCP_LOG_LEVEL: "silent",
-    TARGETING_MCP_WAIT_MS: "1000",
+    TARGETING_MCP_WAIT_MS: "5000",
   });
   for (const message of OPENING) server.send(message);
   let calls = 0;
@@ -252,8 +260,8 @@ function serverAt(url: string, settings: Readonly<Record<string, string>>) {
   return {
     pid: server.child.pid ?? 0,
     ask,
-    /** Calls a tool that writes; gives what it answered, where that is a report of a run. */
-    call: async ({ tool, args }: Call) => report.safeParse(await ask(tool, args)).data,
+    /** Calls a tool that writes; gives its report of the run. */
+    call: async ({ tool, args }: Call) => report.parse(await ask(tool, args)),
     end: async () => {
       server.child.kill("SIGCONT");
       server.child.kill("SIGKILL");
