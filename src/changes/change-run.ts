@@ -101,8 +101,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     newState: () => new RunState(),
     mayWait: true,
     // A plan that a person is to decide on waits like any other run.
-    waitsAs: ({ call: { tool } }, { facts: { waits } }) =>
-      tool === "apply_plan" && waits === undefined ? "planned" : "needs_confirmation",
+    waitsAs: ({ call: { tool }, dryRun }, { facts: { waits } }) =>
+      (tool === "apply_plan" || dryRun) && waits === undefined ? "planned" : "needs_confirmation",
     tidies: false,
     readBack,
     initialState: unplannedState,

@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
-import { KindRuns } from "../runs/kind-runs.ts";
+import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { Lease } from "../runs/turn.ts";
@@ -92,10 +92,10 @@ export class Changes {
   }
 
   /** Keeps a run, with the content of its file, without starting it; gives its header. */
-  keep(call: WriteCall, caller: string, bytes?: ByteSource, unplanned?: true): Promise<ChangeHeader> {
+  keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const file = fileOf(call);
     const input = file && bytes && { bytes, digest: file.digest };
-    return this.runs.keep(call, caller, input, unplanned);
+    return this.runs.keep(call, caller, input, marks);
   }
 
   /**
@@ -136,7 +136,7 @@ export class Changes {
     // It may fail before the run waits for it, which then tells why.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unmade, unmade.targetings);
-    const header = earlier ?? (await this.runs.keep(call, unmade.caller, input, true));
+    const header = earlier ?? (await this.runs.keep(call, unmade.caller, input, { unplanned: true }));
     const plan = making.then(async ({ changes, text }) => {
       await this.#replaceInput(header, inOne(text));
       const { planDesired } = await import("./plan/planners.ts");
@@ -160,7 +160,7 @@ export class Changes {
       const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
       plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
     }
-    return this.runs.propose(runId, proposalOf(plan));
+    return this.runs.propose(runId, plan.outline());
   }
 
   /** What a waiting run would take away, where no person was asked to confirm it yet. */
@@ -355,10 +355,4 @@ function undoneBy({ tool, input }: WriteCall): string | undefined {
 
 function wasResumed(): FileError {
   return new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
-}
-
-/** The entries that show the plan of a run that waits: its objects, without the requests. */
-function* proposalOf(plan: Plan): Generator<JournalEntry> {
-  for (const entry of plan.entries())
-    if (entry.t === "objects" || entry.t === "settled" || entry.t === "facts") yield entry;
 }

@@ -18,6 +18,9 @@ export interface RunInput {
   readonly digest: string;
 }
 
+/** What is special about a run that is stored before it starts; the header says what each mark means. */
+export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun">;
+
 /**
  * How long a run that was taken over is not read yet, in milliseconds. Nothing may leave so soon, and reading keeps this
  * process from taking over, and from beginning to wait for, the other runs of the process that ended.
@@ -45,17 +48,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** The same for the same call of the same caller. */
-  fingerprint(call: Call, caller: string): string {
+  /** The same for the same call of the same caller; dry runs have their own, so that no call attaches to one. */
+  fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
+    const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
     return createHash("sha256")
-      .update(JSON.stringify([this.kind.identity?.(call) ?? call, caller, project, environment]))
+      .update(JSON.stringify(dryRun ? [...about, "dryRun"] : about))
       .digest("base64url");
   }
 
   /** Keeps a run, with the content that was given with it, without starting it; gives its header. */
-  async keep(call: Call, caller: string, input?: RunInput, unplanned?: true): Promise<RunHeader<Call>> {
-    const header = { ...this.#headerOf(call, caller), ...(unplanned && { unplanned }) };
+  async keep(call: Call, caller: string, input?: RunInput, marks: RunMarks = {}): Promise<RunHeader<Call>> {
+    const fingerprint = this.fingerprint(call, caller, marks.dryRun);
+    const header = { ...this.#headerOf(call, caller), ...marks, fingerprint };
     const { store } = this.#context;
     await store.create(header);
     if (input !== undefined) await store.keep(header.runId, "input", unchanged(input.bytes, input.digest));

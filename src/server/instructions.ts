@@ -44,7 +44,7 @@ export function instructions({
     first,
     writes
       ? "A tool that writes answers with a run: status, counts, failures grouped by reason, and what changed. " +
-        `${running}${unknown}get_run with includeInput shows what failed items held. dryRun: true only plans.`
+        `${running}${unknown}get_run with includeInput shows what failed items held. dryRun: true only plans; apply_plan applies it.`
       : `Earlier runs can be looked at with get_run. ${running.trim()}`,
     deletes &&
       "Before deleting, or taking away much, the person is asked. Where the answer is needs_confirmation, show its " +

@@ -79,7 +79,7 @@ export function readSettings(input: SettingsInput) {
     /** How long finished runs are kept, and how many of each caller. */
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
     /** What the plans, suites and unfinished runs of one caller may take in the store. */
-    callerBytes: read(SETTINGS.callerMb) * 1_048_576,
+    share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
     /** The database that processes on several machines share; undefined: everything is kept in the state folder. */
     store,
     /** Base64; undefined: one is made in the state folder. */

@@ -127,7 +127,7 @@ describe("keys of callers", () => {
     const { changes } = services;
     if (changes === undefined) throw new Error("there are no runs");
     const call: WriteCall = { tool: "create_targetings", input: { items: [{ name: "Spring" }] } };
-    const header = await changes.keep(call, "someone", undefined, true);
+    const header = await changes.keep(call, "someone", undefined, { unplanned: true });
     let refuse = (_reason: Error): void => {};
     const plan = new Promise<Plan>((_resolve, reject) => {
       refuse = reject;

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -229,13 +229,13 @@ test("a file that changes while a person decides: what was planned is done", asy
   expect(left.structuredContent).toMatchObject({ contexts: [] });
 });
 
-test("a dry run reads the file and leaves nothing behind", async () => {
-  const { client, sandbox, write, stateDir } = await service();
+test("a dry run reads the file, and is no run that lists show", async () => {
+  const { client, sandbox, write } = await service();
   const targetingId = await sandbox.targeting("One");
   await write("options.csv", FILE);
   const planned = await call(client, "bulk_add_options", { targetingId, file: "options.csv", dryRun: true });
   expect(planned).toMatchObject({ status: "planned", counts: { items: 4, pending: 4 } });
-  expect(await readdir(stateDir)).not.toContain("runs");
+  expect(textOf(await client.callTool("get_run", {}))).not.toContain(String(planned.runId));
 });
 
 test("file beside items, unknown columns, and files of no allowed folder are refused with what to do", async () => {

@@ -202,7 +202,7 @@ describe("dryRun", () => {
         plan: [{ operation, items: 1 }],
         counts: { pending: 1 },
       });
-      expect(report.runId, tool).toBeUndefined();
+      expect(report.nextSteps.join(), tool).toContain(`apply_plan with runId ${report.runId}`);
     }
     const event = await session.write("track_event", { uid: "u", eventName: "app_open", dryRun: true });
     expect(event).toMatchObject({ status: "planned", verdicts: [{ predicted: "recorded" }] });

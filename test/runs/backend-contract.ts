@@ -106,7 +106,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
 
     test("over its caller's share is refused as a whole, and those of others are not", async () => {
       const [backend] = await make();
-      const { runs, suites } = withShares(backend, 2000);
+      const { runs, suites } = withShares(backend, { bytes: 2000, dryRuns: 2 });
       const [mine, more, theirs] = [headerOf(), headerOf(), headerOf({ caller: "you" })];
       await runs.create(mine);
       await runs.keep(mine.runId, "input", pieces("x".repeat(1000)));
@@ -124,9 +124,42 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await runs.list("me")).not.toContain(mine.runId);
     });
 
+    test("of a dry run replaces the oldest dry run of its caller, by number and by bytes, and nothing else", async () => {
+      const [backend] = await make();
+      const { runs } = withShares(backend, { bytes: 4000, dryRuns: 2 });
+      const [plan, theirs] = [headerOf(), headerOf({ caller: "you", dryRun: true })];
+      await runs.create(plan);
+      await runs.create(theirs);
+      const dry = Array.from({ length: 3 }, () => headerOf({ dryRun: true }));
+      for (const header of dry) await runs.create(header);
+      const [first, second, third] = dry.map(({ runId }) => runId);
+      expect(await runs.list("me")).toEqual(expect.arrayContaining([plan.runId, second, third]));
+      expect(await runs.list("me")).not.toContain(first);
+      const fourth = headerOf({ dryRun: true });
+      await runs.create(fourth);
+      await runs.keep(fourth.runId, "input", pieces("x".repeat(2500)));
+      const fifth = headerOf({ dryRun: true });
+      await runs.create(fifth);
+      await runs.keep(fifth.runId, "input", pieces("x".repeat(2500)));
+      expect(await runs.list("me")).toEqual(expect.arrayContaining([plan.runId, fifth.runId]));
+      expect(await runs.list("me")).not.toContain(fourth.runId);
+      expect(await runs.list("you")).toContain(theirs.runId);
+    });
+
+    test("of a dry run that is being applied is not removed", async () => {
+      const [backend] = await make();
+      const { runs } = withShares(backend, { bytes: 4000, dryRuns: 1 });
+      const applied = headerOf({ dryRun: true });
+      await runs.create(applied);
+      const lease = await runs.lease(applied.runId);
+      await runs.create(headerOf({ dryRun: true }));
+      expect(await runs.list("me")).toContain(applied.runId);
+      await lease?.release();
+    });
+
     test("larger than a whole share is stopped while it is stored", async () => {
       const [backend] = await make();
-      const { runs } = withShares(backend, 2000);
+      const { runs } = withShares(backend, { bytes: 2000, dryRuns: 2 });
       const header = headerOf();
       await runs.create(header);
       let taken = 0;

@@ -118,6 +118,16 @@ export class Plan {
       told = isRows ? end + section.length : end;
     }
     yield* this.#objects(told, this.objects.length);
+    yield* this.#ending();
+  }
+
+  /** The entries that show the plan of a run that waits: its objects, without the steps. */
+  *outline(): Generator<JournalEntry> {
+    yield* this.#objects(0, this.objects.length);
+    yield* this.#ending();
+  }
+
+  *#ending(): Generator<JournalEntry> {
     yield { t: "settled", settlements: this.settlements };
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }

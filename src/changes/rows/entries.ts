@@ -159,6 +159,8 @@ export interface RunFacts {
   readonly stale?: readonly StaleField[];
   /** Of a plan that waits: the requests that it takes, as far as what was there is known. */
   readonly foreseen?: readonly PlannedRequest[];
+  /** Of a dry run: the digest of all that was shown. */
+  readonly shown?: string;
   /** Names that did not match exactly. */
   readonly takenFor?: readonly TakenName[];
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */

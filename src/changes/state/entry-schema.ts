@@ -154,6 +154,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
           }),
         )
         .exactOptional(),
+      shown: z.string().exactOptional(),
       waits: waits.exactOptional(),
       decided: decided.exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),

@@ -16,13 +16,13 @@ const WAIT_MS = 30_000;
 export async function backendOf({
   stateDir,
   keep,
-  callerBytes,
+  share,
   store,
-}: Pick<Settings, "stateDir" | "keep" | "callerBytes" | "store">): Promise<Backend> {
-  const kept = { ...keep, bytes: callerBytes };
-  if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep: kept }), callerBytes);
+}: Pick<Settings, "stateDir" | "keep" | "share" | "store">): Promise<Backend> {
+  const kept = { ...keep, bytes: share.bytes };
+  if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep: kept }), share);
   const { postgresBackend } = await import("../../runs/postgres/backend.ts");
-  return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), callerBytes);
+  return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
 /**

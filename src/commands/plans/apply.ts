@@ -99,6 +99,12 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   const run = await plannedRun(runId, context);
   const { header } = run;
   if (header.environment !== context.environment) throw otherService();
+  if (header.dryRun) {
+    throw new FileError(
+      "this run is a dry run of a tool; nothing was sent",
+      "apply_plan applies it, called by the agent that made it.",
+    );
+  }
   if (run.status() === "planned") {
     const document = await documentOf(runId, context);
     checkOrigin(document, context);

@@ -10,7 +10,7 @@ import type { ToldFailure } from "../failures/failures.ts";
 /** A run as it is to be told. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** Absent for a dry run, which leaves nothing behind. */
+  /** Absent where nothing is stored: a declined call, a dry run of events, or one while the store is away. */
   readonly runId?: string;
   readonly tool: string;
   readonly status: RunStatus;

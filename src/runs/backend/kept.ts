@@ -26,6 +26,8 @@ export const keptHeader = z.object({
   fingerprint: z.string(),
   /** Its call had answered before it was planned, so that no person was asked to confirm it yet. */
   unplanned: z.literal(true).exactOptional(),
+  /** It was made by a dry run: a plan that `apply_plan` applies, removed after a day, or for a newer dry run. */
+  dryRun: z.literal(true).exactOptional(),
 });
 
 /** The summary of a run as every store keeps it. */

@@ -1,5 +1,5 @@
 import type { Backend } from "./backend.ts";
-import { type CallerScope, RunStoreError } from "./store.ts";
+import { type CallerScope, orUnreadable, type RunHeader, RunStoreError } from "./store.ts";
 
 const MEGABYTE = 1_048_576;
 /** A call whose arguments are smaller is not counted until something else of its run is stored. */
@@ -8,12 +8,34 @@ const SMALL_BYTES = 65_536;
 /** A caller's share of the store is full: nothing was sent, and nothing of the call stays stored. */
 export class ShareFullError extends RunStoreError {}
 
+/** How much is stored for one caller. */
+export interface Share {
+  /** The most bytes of plans, suites and unfinished runs. */
+  readonly bytes: number;
+  /** The most dry runs. */
+  readonly dryRuns: number;
+}
+
 /**
- * The same backend, in which the plans, suites and unfinished runs of one caller take at most `mostBytes` bytes. What
- * would exceed that is removed again, and its call throws a ShareFullError.
+ * The same backend, in which each caller has no more than a share. A new dry run replaces the caller's oldest ones and
+ * nothing else; whatever else would exceed the share is removed again, and its call throws a ShareFullError.
  */
-export function withShares(backend: Backend, mostBytes: number): Backend {
+export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
+  /** The caller's other dry runs that were not started, the oldest first. */
+  const otherDryRuns = async ({ runId, caller, project, environment }: RunHeader): Promise<readonly string[]> => {
+    const ids = (await runs.unfinished({ caller, project, environment })).filter((id) => id !== runId);
+    const stored = await Promise.all(ids.map((id) => orUnreadable(runs.read(id))));
+    return stored.flatMap((run) => (run?.header.dryRun && !run.started ? [run.header.runId] : [])).reverse();
+  };
+  /** Removes a dry run, unless it is being applied: its lease says so. */
+  const removeDryRun = async (runId: string): Promise<void> => {
+    const lease = await runs.lease(runId);
+    if (lease === undefined) return;
+    const isStarted = (await runs.read(runId))?.started ?? true;
+    if (!isStarted) await runs.discard(runId);
+    await lease.release();
+  };
   const checkRoom = async ({ caller, project, environment }: CallerScope, more = 0): Promise<void> => {
     const unfinished = await runs.unfinished({ caller, project, environment });
     const bytes = (await runs.storedBytes(unfinished)) + (await suites.storedBytes(caller));
@@ -33,7 +55,17 @@ export function withShares(backend: Backend, mostBytes: number): Backend {
   };
   const checkRun = async (runId: string): Promise<void> => {
     const stored = await runs.read(runId);
-    if (stored !== undefined) await checkRoom(stored.header);
+    if (stored === undefined) return;
+    const { header } = stored;
+    for (const older of header.dryRun ? await otherDryRuns(header) : []) {
+      try {
+        return await checkRoom(header);
+      } catch (thrown) {
+        if (!(thrown instanceof ShareFullError)) throw thrown;
+        await removeDryRun(older);
+      }
+    }
+    await checkRoom(header);
   };
   /** Stops at more than the whole share, so that one call never fills the disk before it is counted. */
   async function* atMost(pieces: AsyncIterable<string | Uint8Array>): AsyncGenerator<string | Uint8Array> {
@@ -52,7 +84,12 @@ export function withShares(backend: Backend, mostBytes: number): Backend {
       async create(header) {
         await within(header.runId, async () => {
           await runs.create(header);
-          if ((await runs.storedBytes([header.runId])) > SMALL_BYTES) await checkRoom(header);
+          if (header.dryRun) {
+            const others = await otherDryRuns(header);
+            for (const older of others.slice(0, Math.max(0, others.length + 1 - mostDryRuns)))
+              await removeDryRun(older);
+          }
+          if ((await runs.storedBytes([header.runId])) > SMALL_BYTES) await checkRun(header.runId);
         });
       },
       keep(runId, part, pieces) {

@@ -38,7 +38,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
       `Change the targeting ${shown(targeting)} like this: ${shown(change)}.\n` +
       "1. Find it with get_targeting and look at what the change is about with list_options.\n" +
       "2. Make the change with as few calls as possible, each with dryRun: true first, and show me the plan.\n" +
-      "3. When I agree, make the same calls without dryRun, and tell me what failed and why.",
+      "3. When I agree, apply each plan with apply_plan and its runId, and tell me what failed and why.",
   },
   {
     name: "import_options",
@@ -54,7 +54,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
       "1. Read the source. Sub-options belong into the children of their group.\n" +
       "2. Call bulk_add_options once with all of them and dryRun: true, and tell me how many options and requests it " +
       "takes, and which names break the rules.\n" +
-      "3. When I agree, call it without dryRun. Correct what failed and send only that again. What exists already is " +
+      "3. When I agree, apply the plan with apply_plan and its runId. Correct what failed and send only that again. What exists already is " +
       "left alone with onExisting: skip.",
   },
   {

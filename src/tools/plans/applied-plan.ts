@@ -1,4 +1,5 @@
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
+import type { Changes } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
@@ -23,13 +24,13 @@ import { planInTime } from "../writing/planning.ts";
 import { checkApplicable } from "./applicable.ts";
 import { documentOf } from "./kept-plan.ts";
 
-/** A planned run of `plan_targeting` or `undo_run`. Throws a ToolError where the run is none. */
+/** A plan of `plan_targeting` or `undo_run`, or a dry run. Throws a ToolError where the run is none. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
-  if (isChangeRun(run) && run.header.call.tool === "apply_plan") return run;
+  if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
   throw new ToolError(
     "this run is no plan",
-    "plan_targeting and undo_run make plans, and their answers name the runId.",
+    "plan_targeting, undo_run and calls with dryRun make plans, and their answers name the runId.",
   );
 }
 
@@ -41,10 +42,15 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     return dryRun ? alreadyStarted() : reportRun(run, context);
   }
   const { header } = run;
-  checkApplicable(await documentOf(runId, context), context);
   const changes = changesOf(context);
-  const bytes = context.runs.part(runId, "input");
   await context.runs.checkExecutable(run);
+  if (header.dryRun) {
+    const { dryRunToApply } = await import("../writing/dry-runs.ts");
+    const found = await dryRunToApply(run, { isDry: dryRun }, changes, context);
+    return "answer" in found ? found.answer : carryOut(run, found.plan, changes, context);
+  }
+  checkApplicable(await documentOf(runId, context), context);
+  const bytes = context.runs.part(runId, "input");
   const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
   if (isGoing(plan)) {
     if (!dryRun && context.reply === undefined) return goesOn(run, plan, context);
@@ -52,6 +58,17 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
     throw tookTooLong();
   }
   if (dryRun) return lookedAgain(run, await documentOf(runId, context), plan, context);
+  return carryOut(run, plan, changes, context);
+}
+
+/** Starts a planned run with its plan as it is now, after a person's yes where one is needed. */
+async function carryOut(
+  { header }: ChangeRun,
+  plan: Plan,
+  changes: Changes,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  const { runId } = header;
   const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
     plan.askedBy(asked);
     const started =
@@ -60,7 +77,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
         : await changes.startOrFind(header, plan);
     return reportRun(started, context, [], { tellsAsked: true, notes: hints });
   };
-  const given = { call: header.call, bytes };
+  const given = { call: header.call, bytes: context.runs.part(runId, "input") };
   const effect = await effectOf(header, plan, context);
   return decided<ToolAnswer>(
     {

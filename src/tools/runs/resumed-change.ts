@@ -88,6 +88,10 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
       "Make the call again if it is wanted after all.",
     );
   }
+  if (run.header.dryRun) {
+    const { checkNoDryRun } = await import("../writing/dry-runs.ts");
+    checkNoDryRun(run);
+  }
   // A plan that waits was made after its call had answered.
   if (run.status() === "planned") return;
   if (run.header.unplanned && (await changesOf(context).runs.stored(run.header.runId))?.started === false) {

@@ -154,7 +154,9 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
 }
 
 /** What can be done with a run that is a plan; loaded late, since few runs are. */
-async function planSteps({ header, status }: ChangeRun, context: ToolContext): Promise<readonly string[]> {
+async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
+  const { header, status } = run;
+  if (header.dryRun) return (await import("../writing/dry-runs.ts")).dryRunSteps(run, context);
   if (header.call.tool !== "apply_plan" || status() !== "planned") return [];
   const { stepsOfPlan } = await import("../plans/kept-plan.ts");
   return stepsOfPlan(header.runId, context);

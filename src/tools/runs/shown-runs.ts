@@ -55,7 +55,8 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
   const { outcome, includeInput = false } = query;
   const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
-  if (isChangeRun(run) && !isAsked && run.status() === "planned" && outcome === undefined && !includeInput) {
+  const isPlan = isChangeRun(run) && !run.header.dryRun && run.status() === "planned";
+  if (isPlan && !isAsked && outcome === undefined && !includeInput) {
     const { planPageOf, shownPlan } = await import("../plans/kept-plan.ts");
     const { cursor, limit } = query;
     return cursor === undefined ? shownPlan(run, context) : planPageOf(run, { cursor, limit }, context);
@@ -155,7 +156,7 @@ async function listRuns(
   let more = false;
   for await (const run of context.runs.list(context.caller)) {
     const listed = run.status === "needs_confirmation" ? await asItStands(run, context) : run;
-    if (!isWanted(listed)) continue;
+    if (!isWanted(listed) || (isDryRun(listed) && status !== "planned")) continue;
     more = runs.length === limit;
     if (more) break;
     runs.push(listedRow(listed, names));
@@ -181,8 +182,13 @@ async function asItStands(listed: ListedRun, context: ToolContext): Promise<List
 export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
-  for await (const run of context.runs.list(context.caller)) runs.push(listedRow(run, names));
+  for await (const run of context.runs.list(context.caller)) if (!isDryRun(run)) runs.push(listedRow(run, names));
   return runs;
+}
+
+/** Whether a listed run is a dry run that was not applied: lists show those only where planned runs are asked for. */
+export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
+  return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }
 
 function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {

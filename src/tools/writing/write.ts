@@ -21,7 +21,7 @@ import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts"
 import { readQuestion } from "./confirmation/question-token.ts";
 import { undecided } from "./confirmation/undecided.ts";
 import { tooManyDeletes } from "./delete-limit.ts";
-import { dryRun as dryRunOf, type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
+import { type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
 import { planInTime } from "./planning.ts";
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
@@ -39,7 +39,7 @@ export const runOutput = () =>
 
 /** The argument that every tool that writes takes. */
 export const dryRunArgument = () => ({
-  dryRun: z.boolean().optional().describe("Only plan: say which requests would go out, send none"),
+  dryRun: z.boolean().optional().describe("Only plan: show what would happen, send nothing"),
 });
 
 /** How a write is carried out; `bytes` is the content of the call's file, where it has one. */
@@ -58,7 +58,11 @@ export async function write(
   if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
-  if (dryRun) return dryRunOf({ call, bytes }, changes, context);
+  if (dryRun) {
+    // Loaded late: most calls are not dry.
+    const { dryRun: planOnly } = await import("./dry-runs.ts");
+    return planOnly({ call, bytes }, changes, context);
+  }
   const answer = await runOrQuestion({ call, bytes }, changes, context);
   return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
 }
@@ -138,7 +142,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     planning.stop();
     throw tookTooLong();
   }
-  const header = await changes.keep(call, caller, bytes, true);
+  const header = await changes.keep(call, caller, bytes, { unplanned: true });
   const mayStart = (plan: Plan): boolean => {
     const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
     if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_in_client", context) };

@@ -133,7 +133,8 @@ function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clo
     async release() {
       clearInterval(beat);
       if (losing.signal.aborted) return;
-      await replaceFile(file, { ...mine, released: true, unsettled: clock.monotonic() < settledAt });
+      // There is nothing to give back of a run that was removed.
+      await unlessMissing(replaceFile(file, { ...mine, released: true, unsettled: clock.monotonic() < settledAt }));
     },
   };
 }

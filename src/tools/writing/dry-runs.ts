@@ -1,0 +1,185 @@
+import { isApiError } from "../../api/errors.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { Changes } from "../../changes/changes.ts";
+import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
+import type { Plan } from "../../changes/plan/plan.ts";
+import { planDigest } from "../../changes/plan/plan-digest.ts";
+import { isGoing } from "../../changes/planning.ts";
+import { RunState } from "../../changes/state/change-state.ts";
+import { changedEffect, effectOfCall, effectText } from "../../render/changes/effect.ts";
+import { renderReport } from "../../render/changes/report.ts";
+import { requestFailure } from "../../render/failures/request-failures.ts";
+import { many } from "../../render/failures/words.ts";
+import { StoreUnavailableError } from "../../runs/backend/store.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
+import { TookTooLong, withinWait } from "../within-wait.ts";
+import { type Given, toldUnstarted, tookTooLong } from "./planned.ts";
+import { planInTime } from "./planning.ts";
+
+/** A plan that is shown: what would be sent, and what would fail of it. */
+interface Shown {
+  /** Its settlements hold what was predicted, too. */
+  readonly plan: Plan;
+  /** Takes the predictions back: the service itself says what fails when the plan is applied. */
+  readonly withoutPredictions: () => Plan;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Says what a call would do and what would fail, and sends no write. The plan is stored for a day as a run of its caller,
+ * which `apply_plan` applies; while the store is away it is only shown.
+ */
+export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
+  const shown = await planToShow(given, changes, context);
+  const { plan, notes } = shown;
+  const { call, bytes } = given;
+  try {
+    const { runId } = await changes.keep(call, context.caller, bytes, { dryRun: true });
+    await propose(runId, plan, changes, context);
+    return answerOf(given, plan, { runId, notes }, context);
+  } catch (thrown) {
+    if (!(thrown instanceof StoreUnavailableError)) throw thrown;
+    return answerOf(
+      given,
+      plan,
+      { notes: [...notes, `the plan was not stored, so apply_plan cannot apply it: ${thrown.message}`] },
+      context,
+    );
+  }
+}
+
+/** A dry run that `apply_plan` applies: its plan as it is now, or the answer where it cannot be applied as it was shown. */
+export async function dryRunToApply(
+  { header, state }: ChangeRun,
+  { isDry }: { readonly isDry: boolean },
+  changes: Changes,
+  context: ToolContext,
+): Promise<{ readonly plan: Plan } | { readonly answer: ToolAnswer }> {
+  const { runId, call } = header;
+  const given = { call, bytes: context.runs.part(runId, "input") };
+  const shown = await planToShow(given, changes, context);
+  const { plan, notes } = shown;
+  const isSame = state.facts.shown === planDigest(plan);
+  if (isSame && !isDry) return { plan: shown.withoutPredictions() };
+  if (isSame)
+    return { answer: answerOf(given, plan, { runId, notes: [...notes, "it still does what was shown"] }, context) };
+  if (notes.length > 0) {
+    const unchecked = "whether this still does what was shown could not be checked, so nothing was sent";
+    return { answer: answerOf(given, plan, { runId, notes: [unchecked, ...notes] }, context) };
+  }
+  const changed = changesSince(state, plan);
+  await propose(runId, plan, changes, context);
+  const note = `what this would do has changed since it was shown, so nothing was sent: ${changed}. The run holds the new plan`;
+  return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
+}
+
+/** A stored dry run as it was shown. */
+export function dryRunSteps(
+  { header, status }: ChangeRun,
+  { readOnly }: Pick<ToolContext, "readOnly">,
+): readonly string[] {
+  return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
+}
+
+/** Throws a ToolError where a planned run is a dry run: it was not started, so nothing can be resumed. */
+export function checkNoDryRun({ header, status }: ChangeRun): void {
+  if (!header.dryRun || status() !== "planned") return;
+  throw new ToolError(
+    "this run is a dry run that was not applied, so there is nothing to resume",
+    `apply_plan {"runId":"${header.runId}"} applies it.`,
+  );
+}
+
+async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown> {
+  const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
+  if (isGoing(plan)) {
+    plan.stop();
+    throw tookTooLong();
+  }
+  const known = plan.settlements.length;
+  const withoutPredictions = (): Plan => {
+    plan.settlements.length = known;
+    return plan;
+  };
+  try {
+    const predicted = await withinWait(context, context.signal, (signal) => changes.foresee(plan, signal));
+    plan.settlements.push(...predicted);
+    return { plan, withoutPredictions, notes: [] };
+  } catch (thrown) {
+    if (!(isApiError(thrown) || thrown instanceof TookTooLong)) throw thrown;
+    const why = isApiError(thrown) ? requestFailure(thrown).message : thrown.message;
+    return {
+      plan,
+      withoutPredictions,
+      notes: [`present names and limits were not checked against what is there: ${why}`],
+    };
+  }
+}
+
+/** Stores what a dry run showed, with the digest that applying it is compared with. */
+async function propose(
+  runId: string,
+  plan: Plan,
+  changes: Changes,
+  { clock }: Pick<ToolContext, "clock">,
+): Promise<void> {
+  const stored = await changes.runs.stored(runId);
+  if (stored === undefined) throw new ToolError("the dry run is gone", "Make the call with dryRun again.");
+  const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects).sentence;
+  const requests = weighed(plan.steps, plannedRequests(plan.steps));
+  plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };
+  plan.madeAt = clock.now();
+  await changes.propose(stored.header, plan);
+}
+
+function answerOf(
+  { call }: Given,
+  plan: Plan,
+  { runId, notes }: { readonly runId?: string; readonly notes: readonly string[] },
+  context: ToolContext,
+): ToolAnswer {
+  const asks =
+    plan.losses.length > 0
+      ? [`when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects))}`]
+      : [];
+  return renderReport({
+    ...toldUnstarted(call, new RunState(plan), context),
+    ...(runId !== undefined && { runId, nextSteps: [applyStep(runId)] }),
+    status: "planned",
+    plan: weighed(plan.steps, plannedRequests(plan.steps)),
+    notes: [...notes, ...asks],
+  });
+}
+
+function applyStep(runId: string): string {
+  return `apply_plan with runId ${runId} applies exactly this, within a day`;
+}
+
+/** How a plan differs from what was shown, in numbers; the answer lists what fails now. */
+function changesSince(before: RunState, plan: Plan): string {
+  const now = new RunState(plan);
+  const items = Math.max(before.objects.length, now.objects.length);
+  let failing = 0;
+  let working = 0;
+  let other = 0;
+  for (let object = 0; object < items; object += 1) {
+    const [was, is] = [before.standing(object), now.standing(object)];
+    if (was !== "failed" && is === "failed") failing += 1;
+    else if (was === "failed" && is !== "failed") working += 1;
+    else if (JSON.stringify(before.reason(object)) !== JSON.stringify(now.reason(object))) other += 1;
+  }
+  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects);
+  const parts = [
+    ...(before.objects.length === now.objects.length
+      ? []
+      : [`${before.objects.length} items were planned and ${now.objects.length} are now`]),
+    ...(failing > 0 ? [`${many(failing, "more item")} would fail`] : []),
+    ...(working > 0 ? [`${many(working, "item")} that would have failed would be applied`] : []),
+    ...(other > 0 ? [`${many(other, "item")} would fail for another reason`] : []),
+    ...(lost !== undefined && before.facts.effect !== undefined && before.facts.effect !== lost.sentence
+      ? [changedEffect(before.facts.effect, lost)]
+      : []),
+  ];
+  return parts.length === 0 ? "the requests are others" : parts.join("; ");
+}
