@@ -53,6 +53,7 @@ const LAYERS = [
   "events",
   "saves",
   "changes",
+  "model",
   "plans",
   "reading",
   "api",

@@ -50,7 +50,10 @@ export async function readTargeting(
       const contexts = isEmpty ? [] : await unlessMissing(contextIdsOf(api, record, source, within, withoutRead));
       read += 1;
       onProgress?.(read, count);
-      return contexts && serviceOption(record, parent, contexts);
+      if (contexts === undefined) return undefined;
+      const option = serviceOption(record, parent, contexts);
+      // Groups whose Context IDs were not read are not empty for that.
+      return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
     unreadAhead: MANY_UNREAD,
     signal,

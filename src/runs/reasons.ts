@@ -15,6 +15,7 @@ export const OWN_CODES = {
   ITEM_TOO_LARGE: "the item does not fit into a request by itself",
   EMPTY_GROUP: "the option group would have neither sub-options nor Context IDs",
   PLAN_STALE: "it has changed since it was planned, so that it matters",
+  NO_FREE_PLACE: "the changes need a free place for a moment, and the limit leaves none",
   PLAN_STALE_ELSEWHERE: "something else has changed since it was planned",
   NEEDS_FAILED: "something that this object needs was not made",
   NO_ANSWER: "no answer came within the retry budget",

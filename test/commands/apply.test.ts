@@ -130,9 +130,9 @@ test("a plan that no longer fits tells each object and sends nothing, and neithe
 test.each(["SIGKILL", "SIGINT"] as const)("a run that %s cut short goes on with apply RUN", async (signal) => {
   const there = await edited();
   const { settings, file, hold, run, count, at, shoes } = there;
-  const release = await hold("addOptions");
+  const release = await hold("updateOptions");
   const cut = startCommand(["apply", file, "--yes"], settings);
-  await expect.poll(() => count("addOptions")).toBe(1);
+  await expect.poll(() => count("updateOptions")).toBe(1);
   cut.child.kill(signal);
   await release();
   await cut.exited;

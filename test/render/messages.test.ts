@@ -128,6 +128,7 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "ITEM_TOO_LARGE" },
   { code: "EMPTY_GROUP" },
   { code: "PLAN_STALE", detail: { field: "contexts", planned: 12, service: 14 } },
+  { code: "NO_FREE_PLACE", detail: { limit: 100_000, there: 100_000 } },
   { code: "PLAN_STALE_ELSEWHERE" },
   { code: "UNDONE" },
   { code: "NEEDS_FAILED", detail: { needs: 0 } },

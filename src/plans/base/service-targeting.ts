@@ -12,6 +12,8 @@ export interface ServiceOption {
   readonly exposeChildren?: boolean | undefined;
   /** Its own Context IDs, in no order that means anything. */
   readonly contexts: readonly string[];
+  /** How many Context IDs it holds, where they were not read. */
+  readonly contextCount?: number | undefined;
   /** `digestOfContexts` of them. */
   readonly digest: string;
 }

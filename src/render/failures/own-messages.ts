@@ -161,6 +161,12 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `it has changed since it was planned, so nothing was sent: ${staleWords(detail)}`,
     remedy: "Call plan_targeting or undo_run again: the plan then shows what is there now.",
   }),
+  NO_FREE_PLACE: ({ limit, there }) => ({
+    message:
+      `the changes swap places, which needs a free option for a moment: a targeting holds at most ${number(limit)} ` +
+      `options, and this one has ${number(there)}. Nothing was sent`,
+    remedy: "Delete an option that is no longer needed first, or make the changes in two steps.",
+  }),
   PLAN_STALE_ELSEWHERE: () => ({
     message: "something else of the plan has changed since, so nothing was sent",
     remedy: "Call plan_targeting or undo_run again.",

@@ -14,13 +14,15 @@ interface OptionNow {
   readonly parent: string | null;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts: readonly string[];
+  /** How many Context IDs it holds, where not all of them were read. */
+  readonly contextCount?: number | undefined;
 }
 
 /** An option as it was when the change was planned. */
 type SeenOption = Pick<OptionNow, "name" | "parent" | "type">;
 
 /** An option to create. A group stands before the options that go into it. */
-export interface DesiredCreation extends Omit<OptionNow, "parent"> {
+export interface DesiredCreation extends Omit<OptionNow, "parent" | "contextCount"> {
   readonly kind: "create";
   readonly line: number;
   readonly parent: DesiredPlace;

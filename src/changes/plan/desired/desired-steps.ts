@@ -1,65 +1,78 @@
+import { createHash } from "node:crypto";
+import { planRequests } from "../../../model/plan-requests.ts";
+import {
+  type CreateItem,
+  type DeleteItem,
+  type Item,
+  type KnownOption,
+  type Ref,
+  TargetingModel,
+  type UpdateItem,
+} from "../../../model/targeting-model.ts";
+import { type Change, type Placeholders, Work } from "../../../model/work.ts";
+import { ownReason } from "../../../runs/reasons.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import type { OptionChanges } from "../../../spec/records.ts";
+import { MEASURES, REQUEST_LIMITS } from "../../pack/request-limits.ts";
+import type { Binding, Step, Weight } from "../../rows/entries.ts";
 import { parts } from "../checks.ts";
 import { contextParts } from "../contexts/context-parts.ts";
 import { type NewOption, planOption } from "../creating/options.ts";
 import type { Plan } from "../plan.ts";
-import type {
-  DesiredChanges,
-  DesiredCreation,
-  DesiredDeletion,
-  DesiredPlace,
-  DesiredUpdate,
-} from "./desired-changes.ts";
-import { emptyingOf, push } from "./emptying.ts";
-import {
-  type Freeing,
-  freeingOf,
-  isInTree,
-  type OpenItems,
-  openItems,
-  type Placed,
-  renamesInOrder,
-} from "./freeing.ts";
-import { addRing, addUpdate, type Bound, type Making } from "./updates.ts";
+import type { DesiredChanges, DesiredItem, DesiredPlace } from "./desired-changes.ts";
 
-/** Adds the steps of the items that are open, each after the steps that it needs. */
-export function addSteps(
-  plan: Plan,
-  changes: DesiredChanges,
-  place: { readonly own: number; readonly first: number },
-): void {
-  const open = openItems(changes);
-  const freeing = freeingOf(changes, open);
-  const early = earlyDeletions(changes, open, freeing);
-  const emptying = emptyingOf(changes, open, freeing, early);
-  const isAnyDone = changes.alreadyDone.size > 0;
-  const names = isAnyDone ? new Map([...changes.there].map(([id, { name }]) => [name, id])) : new Map();
-  const maps = { freed: new Map(), done: new Map(), moved: new Map(), spared: new Map(), last: new Map() };
-  const leaving = leavingFirst(open, early);
-  const renames = renamesInOrder(open.updates);
-  const making: Making = {
-    given: new Map(),
-    renames,
-    names,
-    plan,
-    changes,
-    open,
-    freeing,
-    emptying,
-    leaving,
-    ...place,
-    ...maps,
-  };
+/** Where the objects of a targeting are: its own, and that of its first item. */
+interface ObjectPlace {
+  readonly own: number;
+  readonly first: number;
+}
+
+/** What the steps of a desired state are made from. */
+interface Making extends ObjectPlace {
+  readonly plan: Plan;
+  readonly changes: DesiredChanges;
+  /** By option: the item that is about it. */
+  readonly itemOf: ReadonlyMap<Ref, number>;
+  readonly placeholders: Placeholders;
+  /** The steps that the next request waits for. */
+  last: readonly number[];
+}
+
+/**
+ * Adds the steps of the items that are open, request after request: those of one wait for those of the one before. Where
+ * nothing can go on, since a swap needs a free place and the limit leaves none, all items fail before anything is sent.
+ */
+export function addSteps(plan: Plan, changes: DesiredChanges, place: ObjectPlace): void {
+  const { items, alreadyDone } = changes;
+  const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
+  const refOf = ({ at, item }: { readonly at: number; readonly item: DesiredItem }): Ref =>
+    item.kind === "create" ? newRef(at) : item._id;
+  const itemOf = new Map(open.map((one) => [refOf(one), one.at]));
+  const wanted = new Map(open.map((one) => [refOf(one), changeOf(refOf(one), one.item, changes)]));
+  const making: Making = { plan, changes, ...place, itemOf, placeholders: placeholdersOf(changes), last: [] };
   addTargeting(making);
-  addSpares(making, early);
-  for (const update of leaving.values()) addMove(making, update);
-  addDeletions(making, (at) => early.has(at));
-  for (const update of renames.ordered) addEarly(making, update);
-  addCreations(making);
-  addUpdates(making);
-  removeSpares(making);
-  addDeletions(making, (at) => !early.has(at));
+  const { model, others } = modelOf(changes, wanted);
+  const room = LIMITS.targetingOptions.value - others;
+  const work = new Work(model, wanted, { placeholders: making.placeholders, room });
+  const { requests, isWhole } = planRequests(work);
+  if (!isWhole) {
+    const reason = ownReason("NO_FREE_PLACE", { limit: LIMITS.targetingOptions.value, there: changes.there.size });
+    for (const { at } of open) plan.fail(place.first + at, reason);
+    return;
+  }
+  // The model is at its end by now, and the steps are about how it was along the way.
+  const before = modelOf(changes, wanted).model;
+  for (const request of requests) {
+    addRequest(making, request, before);
+    for (const item of request) before.apply(item);
+  }
+}
+
+/** What the refs of options begin with that the run creates; the position of their item follows. */
+const NEW = "new:";
+
+function newRef(at: number): Ref {
+  return `${NEW}${at}`;
 }
 
 function addTargeting({ plan, own, changes: { targeting } }: Making): void {
@@ -68,215 +81,221 @@ function addTargeting({ plan, own, changes: { targeting } }: Making): void {
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/**
- * The deletions that something else needs, those of a group and its sub-options together: all of them where the targeting
- * would be too large meanwhile.
- */
-function earlyDeletions(
-  { there }: DesiredChanges,
-  { creations, updates, deletions }: OpenItems,
-  freeing: Freeing,
-): ReadonlySet<number> {
-  if (there.size + creations.length > LIMITS.targetingOptions.value) return new Set(deletions.map(({ at }) => at));
-  const needed = new Set([...creations, ...updates].flatMap(({ at }) => freeing.needsOf(at)));
-  const trees = new Set(deletions.flatMap(({ at, item }) => (needed.has(at) ? treeOf(item) : [])));
-  return new Set(deletions.flatMap(({ at, item }) => (treeOf(item).some((id) => trees.has(id)) ? [at] : [])));
+/** Names and Context IDs for a while: the same each time that the plan is made. */
+function placeholdersOf({ targeting }: DesiredChanges): Placeholders {
+  const known = new Map<string, string>();
+  const lettersFor = (ref: Ref): string => {
+    const about = `${targeting._id} ${ref}`;
+    const letters = known.get(about) ?? createHash("sha256").update(about).digest("hex").slice(0, 26);
+    known.set(about, letters);
+    return letters;
+  };
+  return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/** The group that an option is or is in, besides itself. */
-function treeOf({ _id, seen: { parent } }: DesiredDeletion): readonly string[] {
-  return parent === null ? [_id] : [_id, parent];
-}
-
-/**
- * The options, by item, that leave a group which is deleted before everything else, for a place that is there already.
- * Deleted with them inside, the group would make them top-level options. Those for a new group follow: that may need the
- * name of the deleted one.
- */
-function leavingFirst({ updates, deletions }: OpenItems, early: ReadonlySet<number>): Making["leaving"] {
-  const gone = new Set(deletions.flatMap(({ at, item }) => (early.has(at) ? item._id : [])));
-  const leaving = updates.filter(({ item: { parent, seen } }) => {
-    const isOpen = parent === null || (parent !== undefined && "_id" in parent);
-    return isOpen && seen.parent !== null && gone.has(seen.parent);
-  });
-  return new Map(leaving.map((update) => [update.at, update]));
-}
-
-/** Moves an option; what else it changes follows. */
-function addMove(making: Making, { at, item: { _id, parent, seen } }: Placed<DesiredUpdate>): void {
-  const spare = making.spared.get(seen.parent ?? "");
-  const after = spare === undefined ? [] : [spare];
-  addUpdate(making, at, _id, parent === null ? { parent } : {}, { after, group: groupOf(parent, making) });
-}
-
-/** Adds deletions; that of a group waits for the options that leave it, and is not sent where one of them cannot. */
-function addDeletions(making: Making, isMeant: (at: number) => boolean): void {
-  const { plan, open, first, freed, spared, moved, done, emptying } = making;
-  const leavers = new Map<string, number[]>();
-  for (const { at, item } of open.updates) {
-    const step = moved.get(at);
-    if (step !== undefined && item.seen.parent !== null) push(leavers, item.seen.parent, step);
+/** What an item wants of its option. */
+function changeOf(ref: Ref, item: DesiredItem, changes: DesiredChanges): Change {
+  if (item.kind === "delete") return { kind: "delete", ref };
+  if (item.kind === "create") {
+    const { name, type, contexts, exposeChildren = false } = item;
+    const parent = refAt(item.parent, changes);
+    return { kind: "create", ref, name, group: type === "collection", parent, expose: exposeChildren, contexts };
   }
-  for (const { at, item } of groupsBeforeTheirLast(open.deletions.filter((one) => isMeant(one.at)))) {
-    const group = item.seen.parent ?? "";
-    const spare = spared.get(group);
-    const fillers = emptying.fillersOf(group).flatMap((filler) => done.get(filler) ?? []);
-    const after = [...(leavers.get(item._id) ?? []), ...(spare === undefined ? [] : [spare]), ...fillers];
-    const given = { objects: [first + at], ...(after.length > 0 && { after }) };
-    const step = plan.add(plan.make.deleteOption({ id: item._id }, isInTree(item), given));
-    freed.set(at, step.id);
-  }
+  const { name, exposeChildren: expose, contexts: { add, remove } = { add: [], remove: [] } } = item;
+  const parent = item.parent === undefined ? undefined : refAt(item.parent, changes);
+  return {
+    ...{ kind: "update", ref, add, remove },
+    ...(name !== undefined && { name }),
+    ...(parent !== undefined && { parent }),
+    ...(expose !== undefined && { expose }),
+  };
+}
+
+/** The group that an option goes into; null for the top level. */
+function refAt(place: DesiredPlace, { alreadyDone, items, there }: DesiredChanges): Ref | null {
+  if (place === null) return null;
+  if ("_id" in place) return place._id;
+  if (!alreadyDone.has(place.item)) return newRef(place.item);
+  const made = items[place.item];
+  const name = made?.kind === "create" ? made.name : undefined;
+  return [...there].find(([, option]) => option.name === name)?.[0] ?? newRef(place.item);
 }
 
 /**
- * A group comes before the last of its sub-options, so that no request leaves it empty (management-api 7.4 case 6), and
- * after the others, so that these do not become top-level options in between.
+ * The options that the changes have to do with: those that change, those whose names are wanted, all groups, and what
+ * is in the groups that something enters or leaves. `others` are how many more there are. Where it is not known what is
+ * there, it is as the plan saw it, and groups count as filled.
  */
-function groupsBeforeTheirLast(deletions: readonly Placed<DesiredDeletion>[]): readonly Placed<DesiredDeletion>[] {
-  const groups = new Map<string, Placed<DesiredDeletion>[]>();
-  for (const { item } of deletions) if (item.seen.type === "collection") groups.set(item._id, []);
-  for (const one of deletions) groups.get(one.item.seen.parent ?? "")?.push(one);
-  return deletions.flatMap((one) => {
-    const inside = groups.get(one.item._id);
-    if (inside !== undefined) return [...inside.slice(0, -1), one, ...inside.slice(-1)];
-    return groups.has(one.item.seen.parent ?? "") ? [] : [one];
-  });
-}
-
-function addSpares(making: Making, early: ReadonlySet<number>): void {
-  const gone = new Set(making.open.deletions.flatMap(({ at, item }) => (early.has(at) ? item._id : [])));
-  // One that is deleted first needs a Context ID only where options leave it before.
-  for (const { item } of making.leaving.values()) gone.delete(item.seen.parent ?? "");
-  for (const { group, contextId, about } of making.emptying.spared) {
-    if (typeof group !== "string" || gone.has(group)) continue;
-    addUpdate(making, about, group, { contexts: { add: [contextId] } });
-    const step = making.last.get(group);
-    if (step !== undefined) making.spared.set(group, step);
+function modelOf({ there, items }: DesiredChanges, wanted: ReadonlyMap<Ref, Change>) {
+  const names = new Set<string>();
+  const groups = new Set<Ref>();
+  for (const change of wanted.values()) {
+    const now = there.get(change.ref);
+    if (now !== undefined && now.parent !== null) groups.add(now.parent);
+    if (now?.type === "collection") groups.add(change.ref);
+    if (change.kind === "delete") continue;
+    if (change.name !== undefined) names.add(change.name);
+    if (change.parent !== undefined && change.parent !== null) groups.add(change.parent);
   }
-}
-
-function removeSpares(making: Making): void {
-  const { plan, first, done, last } = making;
-  for (const { group, contextId, about, until } of making.emptying.spared) {
-    if (until.length === 0) continue;
-    const own = typeof group === "string" ? last.get(group) : undefined;
-    const after = [...until.flatMap((at) => done.get(at) ?? []), ...(own === undefined ? [] : [own])];
-    const option = typeof group === "string" ? { id: group } : { object: first + group };
-    const fields = { objects: [first + about], after: [...new Set(after)] };
-    plan.add(plan.make.updateOption(option, { contexts: { remove: [contextId] } }, fields));
+  const model = new TargetingModel();
+  let others = 0;
+  for (const [ref, { name, parent, type, exposeChildren = false, contexts, contextCount }] of there) {
+    const group = type === "collection";
+    const isInside = parent !== null && groups.has(parent);
+    if (!(group || isInside || wanted.has(ref) || names.has(name))) {
+      others += 1;
+      continue;
+    }
+    const held = group || wanted.has(ref) ? new Set(contexts) : NO_CONTEXTS;
+    const unread = Math.max(0, (contextCount ?? contexts.length) - contexts.length);
+    model.put(ref, { name, group, parent, expose: exposeChildren, contexts: held, others: unread });
   }
+  for (const item of items) {
+    if (item.kind === "create" || !wanted.has(item._id) || model.options.has(item._id)) continue;
+    const { name, parent, type } = item.seen;
+    const removed = item.kind === "change" ? (item.contexts?.remove ?? []) : [];
+    const fields = { group: type === "collection", parent, expose: false, contexts: new Set(removed), others: 1 };
+    model.put(item._id, { name, ...fields });
+    if (parent !== null) groups.add(parent);
+  }
+  for (const ref of groups) {
+    if (model.options.has(ref) || ref.startsWith(NEW)) continue;
+    model.put(ref, { name: ref, group: true, parent: null, expose: false, contexts: NO_CONTEXTS, others: 1 });
+  }
+  return { model, others };
 }
 
-/** What an option gives up before others take it: its name, and Context IDs that another group gets. */
-function addEarly(making: Making, { at, item }: Placed<DesiredUpdate>): void {
-  const { freeing, freed, changes, done } = making;
-  const held = new Set(changes.there.get(item._id)?.contexts);
-  const remove = [...freeing.movingFrom(at)].filter((id) => held.has(id));
-  const isNameFirst = freeing.freesName(at) && item.name !== undefined;
-  const after = isNameFirst ? neededSteps(at, making) : [];
-  addUpdate(
-    making,
-    at,
-    item._id,
-    { ...(isNameFirst && { name: item.name }), ...(remove.length > 0 && { contexts: { remove } }) },
-    { after },
-  );
-  const step = done.get(at);
-  if (step !== undefined) freed.set(at, step);
+const NO_CONTEXTS: ReadonlySet<string> = new Set();
+
+/** Adds the steps of one request. Where it is too large for one, its parts follow each other. */
+function addRequest(making: Making, request: readonly Item[], before: TargetingModel): void {
+  const { plan } = making;
+  let { last: after } = making;
+  let filled: Weight | undefined;
+  const waitedFor: number[] = [];
+  for (const item of request) {
+    if (item.op === "create") {
+      waitedFor.splice(0, 1, addCreation(making, item, after));
+      continue;
+    }
+    const step = item.op === "delete" ? deletion(making, item, after) : update(making, item, { before, after });
+    const sum = filled === undefined ? step.weight : sumOf(filled, step.weight);
+    const isFull = MEASURES.some((measure) => sum[measure] > REQUEST_LIMITS[step.operation][measure]);
+    filled = isFull ? step.weight : sum;
+    // Names and deletions follow the order of the items, so that a full request ends before the next item.
+    if (isFull && waitedFor[0] !== undefined) after = [waitedFor[0]];
+    plan.add(isFull ? { ...step, after } : step);
+    waitedFor.splice(0, 1, step.id);
+    if (item.op === "update") waitedFor.push(...addContextParts(making, item, step.id, before));
+  }
+  making.last = [...new Set([...waitedFor, plan.steps.length - 1])];
 }
 
-function addCreations(making: Making): void {
-  const { plan, open, own, first, changes, emptying } = making;
+function sumOf(one: Weight, other: Weight): Weight {
+  return {
+    items: one.items + other.items,
+    options: one.options + other.options,
+    groupItems: one.groupItems + other.groupItems,
+    contextIds: one.contextIds + other.contextIds,
+    bytes: one.bytes + other.bytes,
+  };
+}
+
+/** Adds the steps that create an option; gives the first of them. */
+function addCreation(making: Making, item: CreateItem, after: readonly number[]): number {
+  const { plan, own, changes } = making;
   const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
-  const groupOfNew = ({ item: { parent } }: Placed<DesiredCreation>): number | undefined =>
-    parent !== null && "item" in parent && !changes.alreadyDone.has(parent.item) ? parent.item : undefined;
-  const inside = new Map<number, Placed<DesiredCreation>[]>();
-  for (const one of open.creations) {
-    const group = groupOfNew(one);
-    if (group !== undefined) push(inside, group, one);
-  }
-  const spares = new Map(emptying.spared.map(({ group, contextId }) => [group, contextId]));
-  for (const creation of open.creations) {
-    if (groupOfNew(creation) !== undefined) continue;
-    const children = inside.get(creation.at) ?? [];
-    const spare = spares.get(creation.at);
-    const option = newOption(creation, first);
-    const contexts = spare === undefined ? option.contexts : [spare];
-    const whole = { ...option, contexts, children: children.map((child) => newOption(child, first)) };
-    const after = [creation, ...children].flatMap(({ at }) => neededSteps(at, making));
-    const parent = groupOf(creation.item.parent, making);
-    const step = planOption(plan, whole, { targeting, ...(parent && { parent }), after: [...new Set(after)] });
-    making.done.set(creation.at, step);
-  }
+  const parent = item.parent === null ? undefined : boundTo(making, item.parent);
+  const option = newOption(making, item, item.group);
+  const children = item.children.map((child) => newOption(making, child, false));
+  return planOption(plan, { ...option, children }, { targeting, ...(parent && { parent }), after });
 }
 
-function newOption({ at, item }: Placed<DesiredCreation>, first: number): NewOption {
-  const { name, type, contexts, exposeChildren } = item;
-  return { object: first + at, name, contexts, isGroup: type === "collection", exposeChildren, children: [] };
+function newOption(
+  { changes, first }: Making,
+  { ref, name, contexts }: Pick<CreateItem, "ref" | "name" | "contexts">,
+  isGroup: boolean,
+): NewOption {
+  const at = positionOf(ref);
+  const item = changes.items[at];
+  const exposeChildren = item?.kind === "create" ? item.exposeChildren : undefined;
+  return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
 }
 
-/** The group that an option goes into; undefined at the top level. */
-function groupOf(place: DesiredPlace | undefined, { changes, first, names }: Making): Bound | undefined {
-  if (place === undefined || place === null) return undefined;
-  if ("_id" in place) return { id: place._id };
-  if (!changes.alreadyDone.has(place.item)) return { object: first + place.item };
-  const group = changes.items[place.item];
-  const id = group?.kind === "create" ? names.get(group.name) : undefined;
-  return id === undefined ? undefined : { id };
+/** The position of the item that creates an option. */
+function positionOf(ref: Ref): number {
+  return Number(ref.slice(NEW.length));
 }
 
-function neededSteps(at: number, { freeing, freed }: Making): readonly number[] {
-  return freeing.needsOf(at).flatMap((needed) => freed.get(needed) ?? []);
+/** An option by its ID, or by the object that the run makes. */
+function boundTo({ first }: Making, ref: Ref): Omit<Binding, "field"> {
+  return ref.startsWith(NEW) ? { object: first + positionOf(ref) } : { id: ref };
 }
 
-/** The rest of each change; a group that loses all its Context IDs follows the options that move into it. */
-function addUpdates(making: Making): void {
-  const { ordered, rings } = making.renames;
-  const inRings = new Set(rings.flatMap((ring) => ring.map(({ at }) => at)));
-  const lateNames = new Set<string>();
-  const { arrivalsBefore, creationsBefore } = making.emptying;
-  const isLate = ({ at, item: { _id, name, seen } }: Placed<DesiredUpdate>): boolean => {
-    const waits = arrivalsBefore(_id).length + creationsBefore(at).length > 0;
-    const isOfLate = name !== undefined && !inRings.has(at) && lateNames.has(name);
-    if ((waits || isOfLate) && name !== undefined && !inRings.has(at)) lateNames.add(seen.name);
-    return waits || isOfLate;
-  };
-  const late = ordered.filter(isLate);
-  const isLateToo = new Set(late);
-  for (const update of ordered) if (!isLateToo.has(update)) addRest(making, update, inRings.has(update.at));
-  for (const update of late) addRest(making, update, inRings.has(update.at));
-  for (const ring of rings) addRing(making, ring);
+function deletion(making: Making, { ref }: DeleteItem, after: readonly number[]): Step {
+  const { plan, changes, itemOf, first } = making;
+  const at = itemOf.get(ref) ?? 0;
+  const item = changes.items[at];
+  const isInTree = item?.kind === "delete" && (item.seen.type === "collection" || item.seen.parent !== null);
+  return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-function addRest(making: Making, { at, item }: Placed<DesiredUpdate>, isInRing: boolean): void {
-  const { freeing, changes, emptying, done, moved, spared, leaving } = making;
-  const { _id, name, exposeChildren, contexts, seen } = item;
-  const parent = leaving.has(at) ? undefined : item.parent;
-  const moving = freeing.movingFrom(at);
-  const held = new Set(changes.there.get(_id)?.contexts);
-  const add = (contexts?.add ?? []).filter((id) => !held.has(id));
-  const remove = (contexts?.remove ?? []).filter((id) => held.has(id) && !moving.has(id));
-  const all = [...add, ...remove];
-  const isWhole = parts(all).length === 1;
-  const lists = { ...(add.length > 0 && { add }), ...(remove.length > 0 && { remove }) };
-  // A group that would be empty without it has its spare Context ID first.
-  const left = parent === undefined ? undefined : spared.get(seen.parent ?? "");
-  const after = [
-    ...neededSteps(at, making),
-    ...emptying.arrivalsBefore(_id).flatMap((one) => moved.get(one) ?? []),
-    ...emptying.creationsBefore(at).flatMap((one) => done.get(one) ?? []),
-    ...(left === undefined ? [] : [left]),
-  ];
-  const rest: OptionChanges = {
+/** The step of an update; of more Context IDs than a request takes it has the first ones. */
+function update(
+  making: Making,
+  item: UpdateItem,
+  { before, after }: { readonly before: TargetingModel; readonly after: readonly number[] },
+): Step {
+  const { plan, placeholders } = making;
+  const { ref, name, parent, expose } = item;
+  const [contexts] = contextsOf(item, before.options.get(ref));
+  const fields: OptionChanges = {
+    ...(name !== undefined && { name }),
     ...(parent === null && { parent }),
-    ...(exposeChildren !== undefined && { exposeChildren }),
-    ...(isWhole && all.length > 0 && { contexts: lists }),
+    ...(expose !== undefined && { exposeChildren: expose }),
+    ...(contexts !== undefined && { contexts }),
   };
-  const named: OptionChanges = name === undefined || freeing.freesName(at) ? {} : { name };
-  const group = groupOf(parent, making);
-  addUpdate(making, at, _id, isInRing ? rest : { ...named, ...rest }, { after, group });
-  if (isWhole) return;
-  const growth = { ids: Math.max(0, LIMITS.optionContextIds.value - held.size), bytes: Number.POSITIVE_INFINITY };
-  for (const part of contextParts({ add, remove }, { growth }))
-    addUpdate(making, at, _id, { contexts: part }, { after });
+  const formerName = name === placeholders.nameOf(ref) ? before.options.get(ref)?.name : undefined;
+  const given = {
+    objects: [objectOf(making, item, before)],
+    ...waiting(after),
+    ...(formerName !== undefined && { prepares: true as const, formerName }),
+  };
+  const group = parent === undefined || parent === null ? undefined : boundTo(making, parent);
+  return plan.make.updateOption(boundTo(making, ref), fields, given, group);
+}
+
+/** Adds the further parts of a long change of Context IDs, each after the one before; gives the last of them. */
+function addContextParts(making: Making, item: UpdateItem, first: number, before: TargetingModel): readonly number[] {
+  const { plan } = making;
+  let last = first;
+  for (const contexts of contextsOf(item, before.options.get(item.ref)).slice(1)) {
+    const given = { objects: [objectOf(making, item, before)], after: [last] };
+    last = plan.add(plan.make.updateOption(boundTo(making, item.ref), { contexts }, given)).id;
+  }
+  return last === first ? [] : [last];
+}
+
+/** The Context IDs that an update adds and removes, in parts that each fit into one request. */
+function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined) {
+  const all = [...add, ...remove];
+  if (all.length === 0) return [];
+  if (parts(all).length === 1) return [{ ...(add.length > 0 && { add }), ...(remove.length > 0 && { remove }) }];
+  const room = LIMITS.optionContextIds.value - (known?.contexts.size ?? 0);
+  return contextParts({ add, remove }, { growth: { ids: Math.max(0, room), bytes: Number.POSITIVE_INFINITY } });
+}
+
+/** The object in whose outcome an update counts: that of its item, or of one for which a group gets a placeholder. */
+function objectOf({ itemOf, changes, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
+  const own = itemOf.get(ref);
+  if (own !== undefined) return first + own;
+  const leaving = [...before.inside(ref)].flatMap((child) => itemOf.get(child) ?? []);
+  const entering = changes.items.findIndex(
+    (item) => item.kind !== "delete" && item.parent !== undefined && refAt(item.parent, changes) === ref,
+  );
+  return first + (leaving[0] ?? Math.max(0, entering));
+}
+
+function waiting(after: readonly number[]): { readonly after?: readonly number[] } {
+  return after.length > 0 ? { after } : {};
 }

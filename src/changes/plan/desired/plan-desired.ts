@@ -6,7 +6,6 @@ import type { PlannedRequest } from "../../rows/entries.ts";
 import { Plan } from "../plan.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
 import { addSteps } from "./desired-steps.ts";
-import { push } from "./emptying.ts";
 
 /** How many of the things that have changed since are kept for the report. */
 const MOST_STALE = 20;
@@ -157,7 +156,12 @@ function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }:
 /** The sub-options of each group. */
 function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, string[]> {
   const inside = new Map<string, string[]>();
-  for (const [id, { parent }] of there) if (parent !== null) push(inside, parent, id);
+  for (const [id, { parent }] of there) {
+    if (parent === null) continue;
+    const ids = inside.get(parent);
+    if (ids === undefined) inside.set(parent, [id]);
+    else ids.push(id);
+  }
   return inside;
 }
 

@@ -1,0 +1,216 @@
+/** The `_id` of an option; of one that is not made yet, a name that the change which makes it gives it. */
+export type Ref = string;
+
+/** An option or group as it is known. */
+export interface KnownOption {
+  readonly name: string;
+  readonly group: boolean;
+  readonly parent: Ref | null;
+  readonly expose: boolean;
+  /** Its own Context IDs, as far as they are known. */
+  readonly contexts: ReadonlySet<string>;
+  /** How many it holds beside these; no change is about them. */
+  readonly others: number;
+}
+
+/** A sub-option that is created inside its group. */
+interface NewSubOption {
+  readonly ref: Ref;
+  readonly name: string;
+  readonly contexts: readonly string[];
+}
+
+/** One item of one request that creates options. */
+export interface CreateItem extends NewSubOption {
+  readonly op: "create";
+  readonly group: boolean;
+  readonly parent: Ref | null;
+  readonly expose: boolean;
+  readonly children: readonly NewSubOption[];
+}
+
+/** One item of one request that changes options; fields that stay are absent. */
+export interface UpdateItem {
+  readonly op: "update";
+  readonly ref: Ref;
+  readonly name?: string;
+  readonly parent?: Ref | null;
+  readonly expose?: boolean;
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
+
+/** One item of one request that deletes options. */
+export interface DeleteItem {
+  readonly op: "delete";
+  readonly ref: Ref;
+}
+
+export type Item = CreateItem | UpdateItem | DeleteItem;
+
+/** What is known of the options of a targeting, and what the service makes of an item that it accepts. */
+export class TargetingModel {
+  readonly options = new Map<Ref, KnownOption>();
+  /** By name: the option that has it. */
+  readonly holders = new Map<string, Ref>();
+  /** By own Context ID of a group: that group, since no two groups share one (management-api 7.2). */
+  readonly owners = new Map<string, Ref>();
+  readonly #inside = new Map<Ref, Set<Ref>>();
+
+  /** A model of its own with the same options. */
+  copy(): TargetingModel {
+    const copy = new TargetingModel();
+    for (const [ref, option] of this.options) copy.put(ref, option);
+    return copy;
+  }
+
+  /** Adds an option, or replaces what is known of it. */
+  put(ref: Ref, option: KnownOption): void {
+    this.#forget(ref);
+    this.options.set(ref, option);
+    this.holders.set(option.name, ref);
+    if (option.group) for (const id of option.contexts) this.owners.set(id, ref);
+    if (option.parent === null) return;
+    const inside = this.#inside.get(option.parent);
+    if (inside === undefined) this.#inside.set(option.parent, new Set([ref]));
+    else inside.add(ref);
+  }
+
+  /** The sub-options of a group. */
+  inside(group: Ref): ReadonlySet<Ref> {
+    return this.#inside.get(group) ?? NONE;
+  }
+
+  /** Does what the service does for an item that it accepts. The sub-options of a deleted group come to the top level. */
+  apply(item: Item): void {
+    if (item.op === "create") {
+      const { ref, name, group, parent, expose, contexts, children } = item;
+      this.put(ref, { name, group, parent, expose, contexts: new Set(contexts), others: 0 });
+      for (const child of children) {
+        const fields = { group: false, parent: ref, expose: false, contexts: new Set(child.contexts), others: 0 };
+        this.put(child.ref, { name: child.name, ...fields });
+      }
+      return;
+    }
+    const option = this.options.get(item.ref);
+    if (option === undefined) return;
+    if (item.op === "delete") {
+      for (const child of [...this.inside(item.ref)]) {
+        const known = this.options.get(child);
+        if (known !== undefined) this.put(child, { ...known, parent: null });
+      }
+      this.#forget(item.ref);
+      return;
+    }
+    const { name = option.name, parent = option.parent, expose = option.expose, add, remove } = item;
+    const contexts = add.length + remove.length === 0 ? option.contexts : changed(option.contexts, add, remove);
+    this.put(item.ref, { ...option, name, parent, expose, contexts });
+  }
+
+  #forget(ref: Ref): void {
+    const option = this.options.get(ref);
+    if (option === undefined) return;
+    this.options.delete(ref);
+    if (this.holders.get(option.name) === ref) this.holders.delete(option.name);
+    if (option.parent !== null) this.#inside.get(option.parent)?.delete(ref);
+    if (!option.group) return;
+    for (const id of option.contexts) if (this.owners.get(id) === ref) this.owners.delete(id);
+  }
+}
+
+const NONE: ReadonlySet<Ref> = new Set();
+
+function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: readonly string[]): Set<string> {
+  const now = new Set(contexts);
+  for (const id of add) now.add(id);
+  for (const id of remove) now.delete(id);
+  return now;
+}
+
+/**
+ * One request on top of the model. The service runs its items in any order (management-api 4.1), so that each rule has
+ * to hold in the order that helps least: what is taken must be free before the request, and what leaves a group counts
+ * before anything arrives. Names alone follow the order of the items.
+ */
+export class Batch {
+  readonly items: Item[] = [];
+  readonly #model: TargetingModel;
+  readonly #room: number;
+  readonly #names = new Map<string, Ref | undefined>();
+  readonly #taken = new Set<string>();
+  readonly #leaving = new Map<Ref, number>();
+  readonly #ownAfter = new Map<Ref, number>();
+  #adding = 0;
+
+  /** `room`: how many options the model may hold. */
+  constructor(model: TargetingModel, room: number) {
+    this.#model = model;
+    this.#room = room;
+  }
+
+  /** The option that has a name once the items so far are done. */
+  holderOf(name: string): Ref | undefined {
+    return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
+  }
+
+  /** Whether a group may get an own Context ID: no other group has it before the request, nor gets it in it. */
+  mayOwn(id: string, group: Ref): boolean {
+    const owner = this.#model.owners.get(id);
+    return (owner === undefined || owner === group) && !this.#taken.has(id);
+  }
+
+  /** Whether a group is never empty when one more sub-option leaves it (management-api 7.4, case 6). */
+  mayLeave(group: Ref): boolean {
+    return this.#staying(group) > 1 || (this.#own(group) > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
+  }
+
+  /** Whether a group may have this number of own Context IDs after its item (management-api 7.4, case 7). */
+  mayHold(group: Ref, own: number): boolean {
+    return own > 0 || this.#staying(group) > 0;
+  }
+
+  hasRoomFor(options: number): boolean {
+    return this.#model.options.size + this.#adding + options <= this.#room;
+  }
+
+  take(item: Item): void {
+    this.items.push(item);
+    const option = this.#model.options.get(item.ref);
+    if (item.op === "create") {
+      for (const { name, ref } of [item, ...item.children]) this.#names.set(name, ref);
+      if (item.group) for (const id of item.contexts) this.#taken.add(id);
+      this.#adding += 1 + item.children.length;
+      return;
+    }
+    if (option === undefined) return;
+    if (item.op === "delete") {
+      if (option.parent !== null) this.#leave(option.parent);
+      return;
+    }
+    if (item.name !== undefined) {
+      this.#names.set(option.name, undefined);
+      this.#names.set(item.name, item.ref);
+    }
+    if (item.parent !== undefined && option.parent !== null) this.#leave(option.parent);
+    if (!option.group) return;
+    for (const id of item.add) this.#taken.add(id);
+    this.#ownAfter.set(item.ref, ownCount(option) + item.add.length - item.remove.length);
+  }
+
+  #staying(group: Ref): number {
+    return this.#model.inside(group).size - (this.#leaving.get(group) ?? 0);
+  }
+
+  #own(group: Ref): number {
+    return ownCount(this.#model.options.get(group));
+  }
+
+  #leave(group: Ref): void {
+    this.#leaving.set(group, (this.#leaving.get(group) ?? 0) + 1);
+  }
+}
+
+/** How many own Context IDs an option holds. */
+export function ownCount(option: KnownOption | undefined): number {
+  return option === undefined ? 0 : option.contexts.size + option.others;
+}

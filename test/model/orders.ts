@@ -1,0 +1,58 @@
+import { planRequests } from "../../src/model/plan-requests.ts";
+import { TargetingModel } from "../../src/model/targeting-model.ts";
+import { Work } from "../../src/model/work.ts";
+import { type Case, type Random, randomCase, randomOf, type Tree, tightCase } from "./cases.ts";
+import { StrictService, textOf } from "./strict-service.ts";
+
+/** What cases came to. */
+export interface Tried {
+  readonly cases: number;
+  readonly requests: number;
+  /** A line for each case that was refused, stuck or wrong. */
+  readonly wrong: readonly string[];
+}
+
+const KINDS: Readonly<Record<"random" | "tight", (random: Random) => Case>> = { random: randomCase, tight: tightCase };
+/** In a third of the cases a request takes no more items than this. */
+const FEW_ITEMS = [1, 2, 3, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as const;
+
+/** Plans so many cases of a kind, from a seed on, and carries them out on the strict service. */
+export function tryOrders(kind: keyof typeof KINDS, seed: number, count: number): Tried {
+  const wrong: string[] = [];
+  let [cases, requests] = [0, 0];
+  for (let at = 0; at < count; at += 1) {
+    const random = randomOf(seed + at);
+    const given = KINDS[kind](random);
+    if (given.changes.length === 0) continue;
+    cases += 1;
+    try {
+      requests += tryCase(given, random, random.pick(...FEW_ITEMS));
+    } catch (thrown) {
+      wrong.push(`${kind} ${seed + at}: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+    }
+  }
+  return { cases, requests, wrong };
+}
+
+/** Carries a case out, each request cut so that none has more than `most` items; gives the number of requests. */
+export function tryCase({ before, after, changes }: Case, random: Random, most: number, room = 1000): number {
+  const work = new Work(modelOf(before), new Map(changes.map((change) => [change.ref, change])), {
+    placeholders: { nameOf: (ref) => `tmp ${ref}`, contextIdOf: (group) => `tmp-${group}` },
+    room,
+  });
+  const { requests, isWhole } = planRequests(work);
+  if (!isWhole) throw new Error(`it is stuck after ${requests.length} requests`);
+  const service = new StrictService(before, random);
+  for (const request of requests) {
+    for (let from = 0; from < request.length; from += most) service.apply(request.slice(from, from + most));
+  }
+  if (textOf(service.tree) !== textOf(after))
+    throw new Error(`it came to\n${textOf(service.tree)}\nnot\n${textOf(after)}`);
+  return requests.length;
+}
+
+export function modelOf(tree: Tree): TargetingModel {
+  const model = new TargetingModel();
+  for (const [ref, one] of tree) model.put(ref, { ...one, contexts: new Set(one.contexts), others: 0 });
+  return model;
+}
