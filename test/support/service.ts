@@ -1,6 +1,6 @@
-import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { type SandboxOptions, startSandbox } from "../../src/sandbox/index.ts";
+import { atEnd } from "./ends.ts";
 import { hold } from "./hold.ts";
 
 const journal = z.object({
@@ -12,7 +12,7 @@ const journal = z.object({
 /** Starts a sandbox that stands for the live service, with its control plane; it ends with the test. */
 export async function startService(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
-  onTestFinished(() => sandbox.close());
+  atEnd(() => sandbox.close());
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
     return (await fetch(`${sandbox.url}/_sandbox${path}`, init)).json();
