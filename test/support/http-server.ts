@@ -2,6 +2,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { expect } from "vitest";
 import * as z from "zod";
 import { type Answer, type ToolResult, toolResult } from "./clients.ts";
 import { atEnd } from "./ends.ts";
@@ -29,7 +30,23 @@ export async function startHttp(
     if (command.child.exitCode !== null) throw new Error(`the server ended: ${command.stderr()}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  return { ...command, url, logged, stateDir: env.TARGETING_MCP_STATE_DIR ?? "" };
+  const health = url.replace("/mcp", "/healthz");
+  return {
+    ...command,
+    url,
+    logged,
+    /** Asks it to stop, and waits until it takes no more requests. */
+    async stop() {
+      command.child.kill("SIGTERM");
+      const takesRequests = () =>
+        fetch(health).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+      await expect.poll(takesRequests).toBe(false);
+    },
+    stateDir: env.TARGETING_MCP_STATE_DIR ?? "",
+  };
 }
 
 interface Connect {

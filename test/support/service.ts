@@ -9,6 +9,8 @@ const journal = z.object({
   ),
 });
 
+const seeded = z.object({ targetings: z.array(z.string()) });
+
 /** Starts a sandbox that stands for the live service, with its control plane; it ends with the test. */
 export async function startService(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
@@ -29,6 +31,11 @@ export async function startService(options: SandboxOptions = {}) {
       TARGETING_MCP_MODE: "live",
     },
     control,
+    /** Makes a targeting; gives its ID. */
+    async targeting(name: string): Promise<string> {
+      const { targetings } = seeded.parse(await control("POST", "/seed", { targetings: [{ name }] }));
+      return targetings[0] ?? "";
+    },
     /** How many requests of an operation have come in. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
     /** Keeps requests of an operation, from the nth on, until the function that it gives is called. */
