@@ -23,8 +23,11 @@ async function call(client: HttpClient, name: string, args: Record<string, unkno
   return report.parse((await client.callTool(name, args)).structuredContent);
 }
 
+let targetings = 0;
+
 async function newTargeting(client: HttpClient): Promise<string> {
-  const { results } = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
+  targetings += 1;
+  const { results } = await call(client, "create_targetings", { items: [{ name: `Spring ${targetings}` }] });
   return results[0]?._id ?? "";
 }
 
