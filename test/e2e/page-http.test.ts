@@ -204,7 +204,7 @@ describe("where another approver is required", () => {
           return { action: "accept", content: { confirm: true } };
         },
       });
-      const made = await host.call("create_targetings", { items: [{ name: `Sports fans (${era})` }] });
+      const made = await host.call("create_targetings", { items: [{ name: `Sports fans ${era}` }] });
       const ids = [targetings.parse(made.structuredContent).results[0]?._id ?? ""];
       const answer = host.call("delete_targeting", { ids });
       const boss = await loggedIn(server.origin, "boss");
@@ -221,7 +221,7 @@ describe("where another approver is required", () => {
       expect(report._meta?.["targeting-mcp/decision"]).toBeUndefined();
       // Where nobody else could approve, it is refused, and no token is given.
       writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
-      const more = await host.call("create_targetings", { items: [{ name: `Travel fans (${era})` }] });
+      const more = await host.call("create_targetings", { items: [{ name: `Travel fans ${era}` }] });
       const others = [targetings.parse(more.structuredContent).results[0]?._id ?? ""];
       const refused = await host.call("delete_targeting", { ids: others });
       expect(JSON.stringify(refused)).toContain("Nobody can approve");
