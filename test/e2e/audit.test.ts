@@ -27,10 +27,10 @@ async function auditOf(stateDir: string, runId: string) {
 
 test("a deletion that is approved after its call has answered leaves its outcome", async () => {
   const entries = [{ name: "agent" }, { name: "boss", approves: true }] as const;
-  const server = await startApproved(entries, { env: { TARGETING_MCP_WAIT_MS: "2500" } });
+  const server = await startApproved(entries, { env: { TARGETING_MCP_WAIT_MS: "500" } });
   const agent = await clientOf(server.url, "agent");
-  const made = checkedReport(await agent.callTool("create_targetings", { items: [{ name: "Sports fans" }] }));
-  const asked = checkedReport(await agent.callTool("delete_targeting", { ids: [made.results[0]?._id ?? ""] }));
+  const targetingId = await server.sandbox.targeting("Sports fans");
+  const asked = checkedReport(await agent.callTool("delete_targeting", { ids: [targetingId] }));
   expect(["needs_confirmation", "running"]).toContain(asked.status);
   const runId = asked.runId ?? "";
   const boss = await loggedIn(server.origin, "boss");
@@ -51,37 +51,37 @@ test("a run whose client has gone leaves its outcome, once", async () => {
   const other = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url });
   const made = checkedReport(await other.callTool("create_targetings", { items: [{ name: "Spring" }] }));
   const args = { targetingId: made.results[0]?._id ?? "", items: optionItems(12_000) };
-  await service.slow("addOptions", 3000);
+  const release = await service.hold("addOptions");
   const client = new Client({ name: "gone", version: "1" }, { versionNegotiation: { mode: "auto" } });
   const gone = new AbortController();
   await client.connect(new StreamableHTTPClientTransport(new URL(server.url)));
   const calling = client.callTool({ name: "bulk_add_options", arguments: args }, { signal: gone.signal });
-  await expect.poll(() => service.count("addOptions"), { timeout: 20_000 }).toBe(1);
+  await expect.poll(() => service.count("addOptions")).toBe(1);
   gone.abort();
   await expect(calling).rejects.toThrow();
   const listed = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string(), tool: z.string() })) });
   const { runs } = listed.parse((await other.callTool("get_run", { tool: "bulk_add_options" })).structuredContent);
   const runId = runs[0]?.runId ?? "";
+  await release();
   const outcomes = async () => (await auditOf(server.stateDir, runId)).map(({ outcome }) => outcome);
-  await expect.poll(outcomes, { timeout: 20_000 }).toEqual(["cancelled"]);
+  await expect.poll(outcomes).toEqual(["cancelled"]);
 });
 
 test("a run that one server began and another one ends has one line, of the one that ends it", async () => {
   const service = await startService();
-  const first = await startHttp({ ...service.live, TARGETING_MCP_WAIT_MS: "3000" });
+  const first = await startHttp({ ...service.live, TARGETING_MCP_WAIT_MS: "500" });
   const client = await HTTP_CLIENTS["2026 client, modern"]({ url: first.url });
-  const made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Spring" }] }));
-  await service.slow("addOptions", 15_000);
-  const args = { targetingId: made.results[0]?._id ?? "", items: optionItems(10) };
+  const release = await service.hold("addOptions");
+  const args = { targetingId: await service.targeting("Spring"), items: optionItems(10) };
   const { runId = "", status } = checkedReport(await client.callTool("bulk_add_options", args));
   expect(status).toBe("running");
   await expect.poll(() => auditOf(first.stateDir, runId)).toHaveLength(1);
   first.child.kill("SIGKILL");
   await first.exited;
-  await service.control("DELETE", "/faults");
+  await release();
   const second = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir });
   const other = await HTTP_CLIENTS["2026 client, modern"]({ url: second.url });
   expect(checkedReport(await other.callTool("cancel_run", { runId }))).toMatchObject({ status: "cancelled" });
   const outcomes = async () => (await auditOf(first.stateDir, runId)).map(({ outcome }) => outcome);
   await expect.poll(outcomes).toEqual(["running", "cancelled"]);
-}, 60_000);
+});

@@ -86,11 +86,12 @@ async function interruptedDeletion(ageMs: number) {
   const { service, server, client, targetingId } = await start({ TARGETING_MCP_CONFIRM: "off" });
   const group = { name: "Group", contexts: ["g"], children: optionItems(300) };
   await call(client, "bulk_add_options", { targetingId, items: [group] });
-  await service.slow("deleteOptions", 3000);
+  const release = await service.hold("deleteOptions");
   const names = optionItems(300).map(({ name }) => name);
   const deleting = call(client, "delete_options", { targetingId, names });
   await expect.poll(() => service.count("deleteOptions")).toBe(1);
-  server.child.kill("SIGTERM");
+  await server.stop();
+  await release();
   const { status, runId } = await deleting;
   expect(status).toBe("interrupted");
   await server.exited;
@@ -178,10 +179,11 @@ test("resume_run of Context IDs that a person agreed to take away asks anew afte
   const items = children.map(({ name }) => ({ name, remove: gone }));
   const asked = await call(client, "update_contexts", { targetingId, items });
   expect(asked.status).toBe("needs_confirmation");
-  await service.slow("updateOptions", 3000);
+  const release = await service.hold("updateOptions");
   const taking = call(client, "update_contexts", { confirmation: asked.confirmation.token });
   await expect.poll(() => service.count("updateOptions")).toBe(1);
-  server.child.kill("SIGTERM");
+  await server.stop();
+  await release();
   const { status, runId } = await taking;
   expect(status).toBe("interrupted");
   await server.exited;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { HTTP_CLIENTS, type HttpClient, post, startHttp } from "../support/http-server.ts";
 import { startCommand } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
@@ -22,8 +23,11 @@ async function call(client: HttpClient, name: string, args: Record<string, unkno
   return report.parse((await client.callTool(name, args)).structuredContent);
 }
 
+let targetings = 0;
+
 async function newTargeting(client: HttpClient): Promise<string> {
-  const { results } = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
+  targetings += 1;
+  const { results } = await call(client, "create_targetings", { items: [{ name: `Spring ${targetings}` }] });
   return results[0]?._id ?? "";
 }
 
@@ -39,29 +43,36 @@ function statusOf(url: string, headers: Record<string, string>, method = "GET"):
   });
 }
 
+/** A server and its service, for all clients of the file. */
+const shared = perFile(async (more: Readonly<Record<string, string>>) => {
+  const service = await startService();
+  return { service, url: (await startHttp({ ...service.live, ...more })).url };
+});
+
 describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
   test("lists and calls tools, and hears of progress before the answer", async () => {
-    const service = await startService();
-    const { url } = await startHttp(service.live);
+    const { url, service } = await shared(ASKING);
     const client = await connect({ url });
     expect(await client.toolNames()).toEqual(expect.arrayContaining(["get_targeting", "track_event"]));
     const targetingId = await newTargeting(client);
+    const sent = await service.count("addOptions");
     const release = await service.hold("addOptions", { nth: 2 });
     const heard: number[] = [];
     const calling = client.callTool("bulk_add_options", { targetingId, items: optionItems(6000) }, (done) =>
       heard.push(done),
     );
     await expect.poll(() => heard).toContain(5000);
+    expect(await service.count("addOptions")).toBe(sent + 2);
     await release();
     const result = await calling;
     expect(report.parse(result.structuredContent).status).toBe("succeeded");
   });
 
   test("a client that cannot be asked gets a token, which is good once, here, and unchanged", async () => {
-    const service = await startService();
-    const { url } = await startHttp({ ...service.live, ...ASKING });
+    const { url, service } = await shared(ASKING);
     const client = await connect({ url });
     const targetingId = await newTargeting(client);
+    const deletions = await service.count("deleteTargetings");
     const planned = await call(client, "delete_targeting", { ids: [targetingId] });
     expect(planned.status).toBe("needs_confirmation");
     const { token } = planned.confirmation;
@@ -72,12 +83,12 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
       const refused = await client.callTool("delete_targeting", { confirmation: bad });
       expect(textOf(refused)).toContain("not a token that this server gave");
     }
-    expect(await service.count("deleteTargetings")).toBe(0);
+    expect(await service.count("deleteTargetings")).toBe(deletions);
     const done = await call(client, "delete_targeting", { confirmation: token });
     expect(done.status).toBe("succeeded");
     const again = await call(client, "delete_targeting", { confirmation: token });
     expect(again).toMatchObject({ status: "succeeded", runId: done.runId });
-    expect(await service.count("deleteTargetings")).toBe(1);
+    expect(await service.count("deleteTargetings")).toBe(deletions + 1);
   });
 });
 
@@ -99,12 +110,11 @@ describe("a person is asked", () => {
   const yes = () => ({ action: "accept" as const, content: { confirm: true } });
 
   test.each([
-    ["2026 client, modern", {}],
+    ["2026 client, modern", ASKING],
     ["2026 client, legacy", { TARGETING_MCP_SESSIONS: "on" }],
     ["2025 client", { TARGETING_MCP_SESSIONS: "on" }],
   ] as const)("%s %j", async (name, more) => {
-    const service = await startService();
-    const { url } = await startHttp({ ...service.live, ...more });
+    const { url } = await shared(more);
     const asked: string[] = [];
     const answer = (message: string) => {
       asked.push(message);
@@ -272,7 +282,7 @@ describe("stopping", () => {
     const release = await service.hold("addOptions");
     const adding = call(client, "bulk_add_options", { targetingId, items: optionItems(12_000) });
     await expect.poll(() => service.count("addOptions")).toBe(1);
-    first.child.kill("SIGTERM");
+    await first.stop();
     await release();
     const { status, runId } = await adding;
     expect(status).toBe("interrupted");

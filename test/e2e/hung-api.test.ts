@@ -4,35 +4,55 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, type TestClient, textOf, toolResult } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { checkedReport } from "../support/writing.ts";
 
 const answer = z.looseObject({ error: z.looseObject({ message: z.string(), remedy: z.string() }) });
 
-/** A service with a targeting of two options, and servers in front of it that share one state folder. */
+/** A service, and a folder for the files and the state of all servers in front of it. */
+const begun = perFile(async () => ({
+  sandbox: await startTestSandbox(),
+  folders: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
+}));
+
+/** What servers in front of the service are told. */
+async function environment(more: Readonly<Record<string, string>>) {
+  const { sandbox, folders } = await begun();
+  return {
+    TARGETING_API_URL: sandbox.url,
+    TARGETING_API_KEY: "sandbox-key",
+    TARGETING_MCP_MODE: "live",
+    TARGETING_MCP_STATE_DIR: join(folders, "state"),
+    TARGETING_MCP_ALLOWED_DIRS: folders,
+    TARGETING_MCP_LOG_LEVEL: "error",
+    ...more,
+  };
+}
+
+async function connect(more: Readonly<Record<string, string>>): Promise<TestClient> {
+  return CLIENTS["2025 client"]({ args: [COMMAND], env: cleanEnvironment(await environment(more)) });
+}
+
+/** A client of a server that all tests share which ask for the same settings. */
+const shared = perFile(connect);
+
+let made = 0;
+
+/** A targeting of two options, and a folder for what is saved. */
 async function service() {
-  const sandbox = await startTestSandbox();
-  const targetingId = await sandbox.targeting("News");
-  const ids = await sandbox.options(targetingId, [{ name: "One", contexts: ["a"] }, { name: "Two" }]);
-  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { sandbox, folders } = await begun();
+  const folder = await mkdtemp(join(folders, "saved-"));
   const faults = async (...some: object[]): Promise<void> => {
     await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
     await fetch(`${sandbox.url}/_sandbox/faults`, { method: "POST", body: JSON.stringify({ faults: some }) });
   };
-  const env = (more: Record<string, string>) => ({
-    TARGETING_API_URL: sandbox.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
-    TARGETING_MCP_STATE_DIR: stateDir,
-    TARGETING_MCP_ALLOWED_DIRS: folder,
-    TARGETING_MCP_LOG_LEVEL: "error",
-    ...more,
-  });
-  const connect = (more: Record<string, string>): Promise<TestClient> =>
-    CLIENTS["2025 client"]({ args: [COMMAND], env: cleanEnvironment(env(more)) });
-  return { sandbox, targetingId, ids, folder, faults, connect, env };
+  await faults();
+  made += 1;
+  const targetingId = await sandbox.targeting(`News ${made}`);
+  const ids = await sandbox.options(targetingId, [{ name: "One", contexts: ["a"] }, { name: "Two" }]);
+  return { sandbox, targetingId, ids, folder, faults };
 }
 
 const saving = z.looseObject({ status: z.literal("running"), runId: z.string() });
@@ -54,8 +74,8 @@ async function ended(client: TestClient, runId: string | undefined) {
 
 describe("an API that hangs", () => {
   test("every read answers within the wait, in our own words", async () => {
-    const { targetingId, ids, faults, connect } = await service();
-    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    const { targetingId, ids, faults } = await service();
+    const client = await shared({ TARGETING_MCP_WAIT_MS: "1000" });
     await faults(HUNG);
     const [optionId] = ids;
     const reads: [string, Record<string, unknown>][] = [
@@ -64,19 +84,19 @@ describe("an API that hangs", () => {
       ["list_options", { targetingId, search: "On" }],
       ["get_option", { optionId }],
     ];
-    for (const [tool, args] of reads) {
-      const given = await client.callTool(tool, args);
+    const answers = await Promise.all(reads.map(([tool, args]) => client.callTool(tool, args)));
+    for (const given of answers) {
       const { error } = answer.parse(given.structuredContent);
       expect(given.isError).toBe(true);
-      expect(error.message).toMatch(/service had not answered after 1,200 ms/);
+      expect(error.message).toMatch(/service had not answered after 1,000 ms/);
       expect(error.remedy).toMatch(/TARGETING_MCP_WAIT_MS/);
       expect(textOf(given)).toContain(error.message);
     }
   });
 
   test("saving a list goes on behind the answer, and the file and its base appear together", async () => {
-    const { targetingId, folder, faults, connect } = await service();
-    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    const { targetingId, folder, faults } = await service();
+    const client = await shared({ TARGETING_MCP_WAIT_MS: "1000" });
     await faults(HUNG);
     const first = await client.callTool("list_options", { targetingId, saveTo: join(folder, "all.csv") });
     const { runId } = saving.parse(first.structuredContent);
@@ -92,13 +112,13 @@ describe("an API that hangs", () => {
       counts: { options: 2, contextIds: 1 },
     });
     expect((await readdir(folder)).sort()).toEqual(["all.base.ndjson", "all.csv"]);
-    const { structuredContent } = await client.callTool("get_run", { tool: "list_options" });
+    const { structuredContent } = await client.callTool("get_run", { tool: "list_options", targetingId });
     expect(structuredContent).toMatchObject({ runs: [{ runId, tool: "list_options", status: "succeeded" }] });
   });
 
   test("saving one option goes on behind the answer, too", async () => {
-    const { targetingId, ids, folder, faults, connect } = await service();
-    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    const { targetingId, ids, folder, faults } = await service();
+    const client = await shared({ TARGETING_MCP_WAIT_MS: "1000" });
     await faults(HUNG);
     const args = { optionId: ids[0], targetingId, saveTo: join(folder, "one.csv") };
     const first = await client.callTool("get_option", args);
@@ -124,40 +144,36 @@ describe("an API that hangs", () => {
   test.each([
     ["a list", "list_options", "all.yaml", ["all.base.ndjson", "all.yaml"]],
     ["one option", "get_option", "one.ndjson", ["one.ndjson"]],
-  ] as const)(
-    "saving %s that a crash cut off is done anew by resume_run",
-    async (_, tool, file, files) => {
-      const { targetingId, ids, folder, faults, connect, env } = await service();
-      await faults(HUNG);
-      const killed = startCommand([], env({ TARGETING_MCP_WAIT_MS: "1200" }));
-      const read = tool === "get_option" ? { optionId: ids[0] } : { targetingId };
-      const saves = toolCall("save", tool, { ...read, saveTo: join(folder, file) });
-      for (const message of [...OPENING, saves]) killed.send(message);
-      const going = z.looseObject({ result: z.looseObject({}) }).parse(await killed.answer("save"));
-      const { runId } = saving.parse(toolResult.parse(going.result).structuredContent);
-      killed.child.kill("SIGKILL");
-      await killed.exited;
-      await faults();
-      const client = await connect({});
-      const resumed = await client.callTool("resume_run", { runId });
-      expect(resumed.structuredContent).toMatchObject({ runId, tool, status: "succeeded", counts: { contextIds: 1 } });
-      expect((await readdir(folder)).sort()).toEqual(files);
-    },
-    120_000,
-  );
+  ] as const)("saving %s that a crash cut off is done anew by resume_run", async (_, tool, file, files) => {
+    const { targetingId, ids, folder, faults } = await service();
+    await faults(HUNG);
+    const killed = startCommand([], await environment({ TARGETING_MCP_WAIT_MS: "1000" }));
+    const read = tool === "get_option" ? { optionId: ids[0] } : { targetingId };
+    const saves = toolCall("save", tool, { ...read, saveTo: join(folder, file) });
+    for (const message of [...OPENING, saves]) killed.send(message);
+    const going = z.looseObject({ result: z.looseObject({}) }).parse(await killed.answer("save"));
+    const { runId } = saving.parse(toolResult.parse(going.result).structuredContent);
+    killed.child.kill("SIGKILL");
+    await killed.exited;
+    await faults();
+    const client = await shared({});
+    const resumed = await client.callTool("resume_run", { runId });
+    expect(resumed.structuredContent).toMatchObject({ runId, tool, status: "succeeded", counts: { contextIds: 1 } });
+    expect((await readdir(folder)).sort()).toEqual(files);
+  });
 
   test("a write that may change only some targetings answers within the wait, too", async () => {
-    const { targetingId, ids, faults, connect } = await service();
-    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200", TARGETING_MCP_ALLOWED_TARGETINGS: targetingId });
+    const { targetingId, ids, faults } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "1000", TARGETING_MCP_ALLOWED_TARGETINGS: targetingId });
     await faults(HUNG);
     const given = await client.callTool("update_options", { items: [{ _id: ids[0], name: "New name" }] });
     const { error } = answer.parse(given.structuredContent);
-    expect(error.message).toMatch(/had not answered after 1,200 ms.*nothing was changed/);
+    expect(error.message).toMatch(/had not answered after 1,000 ms.*nothing was changed/);
   });
 
   test("a search that a read cuts short gives what it found, and a cursor", async () => {
-    const { sandbox, faults, connect } = await service();
-    const client = await connect({ TARGETING_MCP_WAIT_MS: "1200" });
+    const { sandbox, faults } = await service();
+    const client = await shared({ TARGETING_MCP_WAIT_MS: "1000" });
     const targetingId = await sandbox.targeting("Sports");
     const empty = Array.from({ length: 10 }, (_, number) => ({ name: `Empty ${number}` }));
     await sandbox.options(targetingId, [...empty, { name: "Full", contexts: ["b"] }]);
@@ -175,8 +191,8 @@ describe("an API that hangs", () => {
   });
 
   test("one read that hangs is tried again, and the change is made", async () => {
-    const { targetingId, faults, connect } = await service();
-    const client = await connect({ TARGETING_MCP_WAIT_MS: "6000" });
+    const { targetingId, faults } = await service();
+    const client = await connect({ TARGETING_MCP_WAIT_MS: "3000" });
     await faults({ kind: "timeout", on: "listOptions", times: 1 });
     const args = { targetingId, items: [{ name: "One", add: ["c"] }] };
     const { runId } = checkedReport(await client.callTool("update_contexts", args));
@@ -190,8 +206,8 @@ describe("an API that hangs", () => {
 describe("a change that cannot be planned", () => {
   const BRIEF = {
     TARGETING_MCP_WAIT_MS: "600",
-    TARGETING_MCP_RETRY_BUDGET_MS: "1500",
-    TARGETING_MCP_REQUEST_TIMEOUT_MS: "700",
+    TARGETING_MCP_RETRY_BUDGET_MS: "700",
+    TARGETING_MCP_REQUEST_TIMEOUT_MS: "650",
   };
 
   test.each([
@@ -208,10 +224,8 @@ describe("a change that cannot be planned", () => {
     ],
     ["that may need a yes", "delete_options", { names: ["One", "Two"] }, 2],
   ] as const)("%s says so, in its journal too, and is taken up again", async (_case, tool, given, items) => {
-    const { targetingId, faults, connect } = await service();
-    const client = await connect({ ...BRIEF, TARGETING_MCP_CONFIRM: "off" });
-    const asking = await connect(BRIEF);
-    const via = tool === "delete_options" ? asking : client;
+    const { targetingId, faults } = await service();
+    const via = await connect({ ...BRIEF, TARGETING_MCP_CONFIRM: tool === "delete_options" ? "ask" : "off" });
     await faults(HUNG);
     const going = checkedReport(await via.callTool(tool, { targetingId, ...given }));
     expect(going).toMatchObject({ status: "running", counts: { items, pending: items } });
@@ -221,9 +235,9 @@ describe("a change that cannot be planned", () => {
     expect(report.failures[0]?.message).toMatch(/nothing was changed: the service gave no usable answer/);
     expect(text).toContain("nothing was changed");
     expect(text).toContain("resume_run");
-    await Promise.all([client.close(), asking.close()]);
+    await via.close();
     // Another process knows it only by what was kept.
-    const other = await connect({ TARGETING_MCP_CONFIRM: "off" });
+    const other = await shared({ TARGETING_MCP_CONFIRM: "off" });
     expect((await ended(other, going.runId)).report).toMatchObject({
       status: "interrupted",
       failures: report.failures,
@@ -234,8 +248,12 @@ describe("a change that cannot be planned", () => {
   });
 
   test("for a targeting that is not there has failed, and tells which", async () => {
-    const { faults, connect } = await service();
-    const client = await connect({ ...BRIEF, TARGETING_MCP_RETRY_BUDGET_MS: "20000" });
+    const { faults } = await service();
+    const client = await connect({
+      ...BRIEF,
+      TARGETING_MCP_RETRY_BUDGET_MS: "20000",
+      TARGETING_MCP_REQUEST_TIMEOUT_MS: "300",
+    });
     await faults({ ...HUNG, on: "listOptions", times: 2 });
     const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
     const going = checkedReport(await client.callTool("update_contexts", missing));
@@ -245,15 +263,15 @@ describe("a change that cannot be planned", () => {
   });
 
   test("that a crash cuts short still counts what was given, and is taken up again", async () => {
-    const { targetingId, faults, connect, env } = await service();
+    const { targetingId, faults } = await service();
     await faults(HUNG);
-    const server = startCommand([], env({ TARGETING_MCP_WAIT_MS: "300" }));
+    const server = startCommand([], await environment({ TARGETING_MCP_WAIT_MS: "300" }));
     for (const message of OPENING) server.send(message);
     const args = { targetingId, items: [{ name: "Three", children: [{ name: "Four" }] }], onExisting: "skip" };
     server.send(toolCall(1, "bulk_add_options", args));
     const going = z.looseObject({ result: z.looseObject({}) }).parse(await server.answer(1));
     const { runId } = checkedReport(toolResult.parse(going.result));
-    const other = await connect({});
+    const other = await shared({});
     const look = async () => checkedReport(await other.callTool("get_run", { runId }));
     expect(await look()).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
     server.child.kill("SIGKILL");

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { perFile } from "../support/ends.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
@@ -26,38 +27,49 @@ const answer = z.looseObject({
 });
 const seeded = z.object({ targetings: z.array(z.string()), options: z.array(z.string()) });
 
-/** A service that can be slow, and servers on one state folder whose calls answer soon. */
+/** A service, and a folder for its files and the state of all its servers. */
+const begun = perFile(async () => ({
+  service: await startService(),
+  folder: mkdtempSync(join(tmpdir(), "long-plans-")),
+}));
+
+/** Starts a server whose calls answer soon. */
+async function startServer(more: Readonly<Record<string, string>> = {}) {
+  const { service, folder } = await begun();
+  const server = startCommand([], {
+    ...service.live,
+    TARGETING_MCP_STATE_DIR: join(folder, "state"),
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+    TARGETING_MCP_WAIT_MS: "300",
+    ...more,
+  });
+  for (const message of OPENING) server.send(message);
+  let id = 0;
+  const call = async (name: string, args: Readonly<Record<string, unknown>>) => {
+    id += 1;
+    server.send(toolCall(id, name, args));
+    const { result } = answer.parse(await server.answer(id));
+    const text = result.content.map((part) => part.text).join("\n");
+    return { ...result.structuredContent, text, isError: result.isError === true };
+  };
+  return { ...server, call };
+}
+type Server = Awaited<ReturnType<typeof startServer>>;
+
+/** A server that all tests share which ask for these settings. */
+const shared = perFile(startServer);
+
+/** A targeting of a service that can be slow, and its desired state in a file. */
 async function slowlyPlanned() {
-  const service = await startService();
+  const { service, folder } = await begun();
   const seed = async (body: object) => seeded.parse(await service.control("POST", "/seed", body));
   const [targetingId = ""] = (await seed({ targetings: [{ name: "Spring" }] })).targetings;
   const names = Array.from({ length: 3 }, (_, at) => `Option ${at}`);
   const { options } = await seed({ options: names.map((name) => ({ targeting: targetingId, name, contexts: ["a"] })) });
-  const folder = mkdtempSync(join(tmpdir(), "long-plans-"));
-  const file = join(folder, "spring.json");
+  const file = join(folder, `${targetingId}.json`);
   const rows = options.map((_id, at) => ({ _id, name: `Option ${at}`, contexts: at === 0 ? ["a", "b"] : ["a"] }));
   const state = { version: 1, targeting: { _id: targetingId, name: "Spring" }, options: rows };
   writeFileSync(file, JSON.stringify(state));
-  const start = (more: Readonly<Record<string, string>> = {}) => {
-    const server = startCommand([], {
-      ...service.live,
-      TARGETING_MCP_STATE_DIR: join(folder, "state"),
-      TARGETING_MCP_ALLOWED_DIRS: folder,
-      TARGETING_MCP_WAIT_MS: "300",
-      ...more,
-    });
-    for (const message of OPENING) server.send(message);
-    let id = 0;
-    const call = async (name: string, args: Readonly<Record<string, unknown>>) => {
-      id += 1;
-      server.send(toolCall(id, name, args));
-      const { result } = answer.parse(await server.answer(id));
-      const text = result.content.map((part) => part.text).join("\n");
-      return { ...result.structuredContent, text, isError: result.isError === true };
-    };
-    return { ...server, call };
-  };
-  type Server = ReturnType<typeof start>;
   const releases: (() => Promise<void>)[] = [];
   /** Has the service keep lists of options until it is fast again. */
   const slow = async () => {
@@ -74,23 +86,25 @@ async function slowlyPlanned() {
       if (told.status !== "running") return told;
     }
   };
-  const writes = async () => (await service.count("updateOptions")) + (await service.count("addOptions"));
+  const allWrites = async () => (await service.count("updateOptions")) + (await service.count("addOptions"));
+  const before = await allWrites();
+  const writes = async () => (await allWrites()) - before;
   const fast = async () => {
     await release();
     await service.control("DELETE", "/faults");
   };
-  return { ...service, targetingId, options, folder, file, start, ended, writes, slow, fast };
+  return { ...service, targetingId, options, folder, file, ended, writes, slow, fast };
 }
 
 test("a plan that takes long answers with its run, which get_run shows once it is there; apply_plan then carries it out", async () => {
-  const { start, slow, fast, ended, file, writes } = await slowlyPlanned();
-  const server = start();
+  const { slow, fast, ended, file, writes } = await slowlyPlanned();
+  const server = await shared();
   await slow();
   const going = await server.call("plan_targeting", { file });
   expect(going).toMatchObject({ status: "running", tool: "plan_targeting", counts: { items: 1, pending: 1 } });
   const again = await server.call("plan_targeting", { file });
   expect(again).toMatchObject({ status: "running", runId: going.runId });
-  const listed = await server.call("get_run", {});
+  const listed = await server.call("get_run", { status: "running" });
   expect(listed).toMatchObject({ runs: [{ runId: going.runId, tool: "plan_targeting", status: "running" }] });
   const early = await server.call("apply_plan", { runId: going.runId });
   expect(early.isError).toBe(true);
@@ -112,18 +126,18 @@ test("a plan that takes long answers with its run, which get_run shows once it i
 });
 
 test("a plan that takes long and has nothing to do is one that was made", async () => {
-  const { start, slow, ended, file } = await slowlyPlanned();
+  const { slow, ended, file } = await slowlyPlanned();
   writeFileSync(file, readFileSync(file, "utf8").replace('["a","b"]', '["a"]'));
-  const server = start();
+  const server = await shared();
   await slow();
   const { runId } = await server.call("plan_targeting", { file });
   expect(await ended(server, runId)).toMatchObject({ status: "planned", counts: { items: 0 } });
-  expect(await ended(start(), runId)).toMatchObject({ status: "planned", counts: { items: 0 } });
+  expect(await ended(await shared(PATIENT), runId)).toMatchObject({ status: "planned", counts: { items: 0 } });
 });
 
 test("a plan that is being made can be cancelled, and is not made any more", async () => {
-  const { start, slow, ended, file, writes } = await slowlyPlanned();
-  const server = start();
+  const { slow, ended, file, writes } = await slowlyPlanned();
+  const server = await shared();
   await slow();
   const { runId } = await server.call("plan_targeting", { file });
   await server.call("cancel_run", { runId });
@@ -136,8 +150,8 @@ test("a plan that is being made can be cancelled, and is not made any more", asy
 });
 
 test("a plan that could not be made says why, and that the call is to be made again", async () => {
-  const { start, slow, ended, targetingId, control, file } = await slowlyPlanned();
-  const server = start();
+  const { slow, fast, ended, targetingId, control, file } = await slowlyPlanned();
+  const server = await shared();
   await slow();
   const { runId } = await server.call("plan_targeting", { file });
   await control("POST", "/faults", { faults: [{ kind: "status", status: 403, on: "getOption", times: 20 }] });
@@ -147,38 +161,41 @@ test("a plan that could not be made says why, and that the call is to be made ag
   expect(failed.failures[0]).toMatchObject({ ref: targetingId, errorCode: "NOT_PLANNED" });
   expect(failed.text).toContain("Make the call again");
   expect(failed.text).not.toContain("resume_run");
+  await fast();
   // The reason is in the journal: another process tells the same.
-  expect((await start().call("get_run", { runId })).failures[0]?.message).toBe(failed.failures[0]?.message);
+  expect((await (await shared(PATIENT)).call("get_run", { runId })).failures[0]?.message).toBe(
+    failed.failures[0]?.message,
+  );
 });
 
 test("kill -9 while a plan is made: it is interrupted, resume_run makes it, and nothing was sent", async () => {
-  const { start, slow, fast, ended, file, writes } = await slowlyPlanned();
-  const first = start();
+  const { slow, fast, ended, file, writes } = await slowlyPlanned();
+  const first = await startServer();
   await slow();
   const { runId } = await first.call("plan_targeting", { file });
   first.child.kill("SIGKILL");
   await first.exited;
   await fast();
-  const second = start(PATIENT);
+  const second = await shared(PATIENT);
   expect(await second.call("get_run", { runId })).toMatchObject({ status: "interrupted", tool: "plan_targeting" });
   const resumed = await second.call("resume_run", { runId });
   expect(resumed).toMatchObject({ runId, status: "planned", changes: { contexts: { count: 1 } } });
   expect(await second.call("get_run", { runId })).toMatchObject({ status: "planned", tool: "plan_targeting" });
   expect(await writes()).toBe(0);
-  expect(await ended(start(), runId)).toMatchObject({ status: "planned" });
+  expect(await ended(await shared(PATIENT), runId)).toMatchObject({ status: "planned" });
   expect(await second.call("apply_plan", { runId })).toMatchObject({ runId, status: "succeeded" });
   const anew = await second.call("plan_targeting", { file });
   expect(anew).toMatchObject({ status: "planned", counts: { items: 0 } });
 });
 
 test("kill -9 while a plan is made, and the same call again, which may take long as well", async () => {
-  const { start, slow, ended, file, writes } = await slowlyPlanned();
-  const first = start();
+  const { slow, ended, file, writes } = await slowlyPlanned();
+  const first = await startServer();
   await slow();
   const { runId } = await first.call("plan_targeting", { file });
   first.child.kill("SIGKILL");
   await first.exited;
-  const second = start();
+  const second = await shared();
   const again = await second.call("plan_targeting", { file });
   expect(again.runId).not.toBe(runId);
   expect(await ended(second, again.runId)).toMatchObject({ status: "planned" });
@@ -190,11 +207,11 @@ test("kill -9 while a plan is made, and the same call again, which may take long
 });
 
 test("a way back that takes long goes on as well, and applies", async () => {
-  const { start, slow, fast, ended, file } = await slowlyPlanned();
-  const patient = start(PATIENT);
+  const { slow, fast, ended, file } = await slowlyPlanned();
+  const patient = await shared(PATIENT);
   const { runId } = await patient.call("plan_targeting", { file });
   expect(await patient.call("apply_plan", { runId })).toMatchObject({ status: "succeeded" });
-  const server = start();
+  const server = await shared();
   await slow();
   const going = await server.call("undo_run", { runId });
   expect(going).toMatchObject({ status: "running", tool: "undo_run" });
@@ -205,13 +222,13 @@ test("a way back that takes long goes on as well, and applies", async () => {
 });
 
 test("apply_plan that has to look again for long goes on in the background, and asks where it takes away", async () => {
-  const { start, slow, ended, file, writes } = await slowlyPlanned();
-  const patient = start(PATIENT);
+  const { slow, ended, file, writes } = await slowlyPlanned();
+  const patient = await shared(PATIENT);
   const { runId } = await patient.call("plan_targeting", { file });
   writeFileSync(file, readFileSync(file, "utf8").replace(/\["a"\]\}\]/, "[]}]"));
   const emptying = await patient.call("plan_targeting", { file });
   expect(emptying).toMatchObject({ status: "planned", changes: { contexts: { count: 2 } } });
-  const server = start();
+  const server = await shared();
   await slow();
   const asking = await server.call("apply_plan", { runId: emptying.runId });
   expect(asking).toMatchObject({ status: "running", runId: emptying.runId });
@@ -239,12 +256,12 @@ test.each([
 ])(
   "a plan made %s whose looking again fails at a read is interrupted, and resume_run goes on with it",
   async (_, wait) => {
-    const { start, slow, fast, ended, control, file, writes } = await slowlyPlanned();
-    const planning = start(wait);
+    const { slow, fast, ended, control, file, writes } = await slowlyPlanned();
+    const planning = await shared(wait);
     if (wait !== PATIENT) await slow();
     const { runId } = await planning.call("plan_targeting", { file });
     expect(await ended(planning, runId)).toMatchObject({ status: "planned" });
-    const server = start({ TARGETING_MCP_RETRY_BUDGET_MS: "1500" });
+    const server = await shared({ TARGETING_MCP_RETRY_BUDGET_MS: "300" });
     await slow();
     const going = await server.call("apply_plan", { runId });
     expect(going).toMatchObject({ status: "running", runId });
@@ -255,7 +272,7 @@ test.each([
     expect(failed.text).not.toContain("Make the call again");
     expect(await writes()).toBe(0);
     await fast();
-    const other = start(PATIENT);
+    const other = await shared(PATIENT);
     expect(await other.call("get_run", { runId })).toMatchObject({ status: "interrupted", runId });
     expect(await other.call("resume_run", { runId })).toMatchObject({ status: "succeeded", runId });
     expect(await writes()).toBe(1);
@@ -263,16 +280,16 @@ test.each([
 );
 
 test("resume_run of a plan that takes something away, and was interrupted before it began, asks for what it takes", async () => {
-  const { start, slow, fast, ended, control, file, writes } = await slowlyPlanned();
+  const { slow, fast, ended, control, file, writes } = await slowlyPlanned();
   writeFileSync(file, readFileSync(file, "utf8").replace(/\["a"\]\}\]/, "[]}]"));
-  const { runId } = await start(PATIENT).call("plan_targeting", { file });
+  const { runId } = await (await shared(PATIENT)).call("plan_targeting", { file });
   await slow();
-  const server = start({ TARGETING_MCP_RETRY_BUDGET_MS: "1500" });
+  const server = await shared({ TARGETING_MCP_RETRY_BUDGET_MS: "300" });
   expect(await server.call("apply_plan", { runId })).toMatchObject({ status: "running", runId });
   await control("POST", "/faults", { faults: [{ kind: "status", status: 503, on: "getOption", times: 100 }] });
   expect(await ended(server, runId)).toMatchObject({ status: "interrupted", runId });
   await fast();
-  const other = start(PATIENT);
+  const other = await shared(PATIENT);
   const asking = await other.call("resume_run", { runId });
   expect(asking).toMatchObject({ status: "needs_confirmation", runId });
   expect(asking.text).toContain("takes 1 Context ID away");

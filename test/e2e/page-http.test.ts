@@ -4,6 +4,7 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type ToolResult, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { clientOf, loggedIn, postLogin, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
@@ -20,25 +21,43 @@ interface Calls {
   callTool(name: string, args: Record<string, unknown>): Promise<ToolResult>;
 }
 
+type DropFirst<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Rest] ? Rest : never;
+
 const targetings = z.looseObject({ results: z.array(z.looseObject({ _id: z.string().optional() })) });
+
+const shared = perFile(() => startApproved([AGENT, BOSS]));
+
+/** A server that tests share, with this access file. */
+async function startShared(...access: DropFirst<Parameters<typeof writeAccess>>) {
+  const server = await shared();
+  writeAccess(server.accessFile, ...access);
+  return server;
+}
+
+let made = 0;
 
 /** A new targeting, and the call that deletes it. */
 async function deletion(client: Calls) {
-  const made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Sports fans" }] }));
-  const targetingId = made.results[0]?._id ?? "";
+  made += 1;
+  const report = checkedReport(
+    await client.callTool("create_targetings", { items: [{ name: `Sports fans ${made}` }] }),
+  );
+  const targetingId = report.results[0]?._id ?? "";
   return { targetingId, ask: () => client.callTool("delete_targeting", { ids: [targetingId] }) };
 }
 
-async function decisions(stateDir: string): Promise<readonly Record<string, unknown>[]> {
+async function decisions(stateDir: string, runId: string): Promise<readonly Record<string, unknown>[]> {
   const lines = (await readFile(join(stateDir, "audit.ndjson"), "utf8")).trim().split("\n");
-  return lines.map((line): Record<string, unknown> => JSON.parse(line)).filter((line) => "decision" in line);
+  return lines
+    .map((line): Record<string, unknown> => JSON.parse(line))
+    .filter((line) => "decision" in line && line.runId === runId);
 }
 
 describe("an approver over HTTP", () => {
   test.for(Object.keys(HTTP_CLIENTS) as (keyof typeof HTTP_CLIENTS)[])(
     "approves what a %s asks for",
     async (connect) => {
-      const server = await startApproved([AGENT, BOSS]);
+      const server = await startShared([AGENT, BOSS]);
       const { ask } = await deletion(await clientOf(server.url, "agent", connect));
       const answer = ask();
       const boss = await loggedIn(server.origin, "boss");
@@ -55,7 +74,7 @@ describe("an approver over HTTP", () => {
       await expect.poll(() => boss.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
       expect((await boss.press(run.runId, "approve")).status).toBe(409);
       const text = expect.any(String);
-      expect(await decisions(server.stateDir)).toEqual([
+      expect(await decisions(server.stateDir, run.runId)).toEqual([
         {
           at: text,
           runId: run.runId,
@@ -70,7 +89,7 @@ describe("an approver over HTTP", () => {
   );
 
   test("declines, and of two people one decides", async () => {
-    const server = await startApproved([AGENT, BOSS, CHIEF]);
+    const server = await startShared([AGENT, BOSS, CHIEF]);
     const { ask } = await deletion(await clientOf(server.url, "agent"));
     const answer = ask();
     const people = await Promise.all([loggedIn(server.origin, "boss"), loggedIn(server.origin, "chief")]);
@@ -81,31 +100,34 @@ describe("an approver over HTTP", () => {
       status: "cancelled",
       approval: { decision: "declined", channel: "page" },
     });
-    expect((await decisions(server.stateDir)).map(({ decision }) => decision)).toEqual(["declined"]);
+    expect((await decisions(server.stateDir, run?.runId ?? "")).map(({ decision }) => decision)).toEqual(["declined"]);
   });
 
   test("is waited for by get_run, and a plan that went stale cannot be approved", async () => {
-    const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1500" } });
+    const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1000" } });
     const client = await clientOf(server.url, "agent");
     const { ask, targetingId } = await deletion(client);
+    // What a deletion needs is loaded with the first one.
+    await client.callTool("delete_targeting", { ids: [targetingId], dryRun: true });
     const report = checkedReport(await ask());
     expect(report).toMatchObject({ status: "needs_confirmation" });
     expect(report.confirmation?.token).toBeUndefined();
     expect(report.nextSteps.join()).toContain(`the page at ${server.origin}/`);
     const boss = await loggedIn(server.origin, "boss");
     const { runId } = await boss.waiting();
-    const later = client.callTool("get_run", { runId, waitMs: 1400 });
     await client.callTool("bulk_add_options", { targetingId, items: [{ name: "New", contexts: ["n"] }] });
     expect((await boss.press(runId, "approve")).status).toBe(409);
-    expect(textOf(await later)).toContain("changed since it was planned");
+    const later = await client.callTool("get_run", { runId, waitMs: 1 });
+    expect(textOf(later)).toContain("changed since it was planned");
     const again = checkedReport(await ask());
     await expect.poll(() => boss.runs().some((run) => run.runId === again.runId)).toBe(true);
-    const rest = client.callTool("get_run", { runId: again.runId, waitMs: 1400 });
+    const rest = () => client.callTool("get_run", { runId: again.runId, waitMs: 900 });
+    const waiting = rest();
     expect((await boss.press(again.runId ?? "", "approve")).status).toBe(200);
-    expect(checkedReport(await rest)).toMatchObject({
-      status: "succeeded",
-      approval: { decision: "approved", channel: "page" },
-    });
+    await waiting;
+    await expect
+      .poll(async () => checkedReport(await rest()))
+      .toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });
   });
 
   test("decides about their project alone, and * about all, also of callers' own keys", async () => {
@@ -162,13 +184,18 @@ describe("an approver over HTTP", () => {
 });
 
 describe("where another approver is required", () => {
+  const trusting = perFile(() =>
+    startApproved([BOTH, BOSS], {
+      more: { requireOtherApprover: true },
+      env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_TRUST_VIEWS: "on", TARGETING_MCP_SESSIONS: "on" },
+    }),
+  );
+
   test.for(["auto", "legacy"] as const)(
     "a client that asks its own person and shows views decides nothing (%s)",
     async (era) => {
-      const server = await startApproved([BOTH, BOSS], {
-        more: { requireOtherApprover: true },
-        env: { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_TRUST_VIEWS: "on", TARGETING_MCP_SESSIONS: "on" },
-      });
+      const server = await trusting();
+      writeAccess(server.accessFile, [BOTH, BOSS], { requireOtherApprover: true });
       const questions: string[] = [];
       const requestInit = { headers: { authorization: `Bearer ${TOKENS.both}` } };
       const host = await connected(new StreamableHTTPClientTransport(new URL(server.url), { requestInit }), era, {
@@ -177,7 +204,7 @@ describe("where another approver is required", () => {
           return { action: "accept", content: { confirm: true } };
         },
       });
-      const made = await host.call("create_targetings", { items: [{ name: "Sports fans" }] });
+      const made = await host.call("create_targetings", { items: [{ name: `Sports fans ${era}` }] });
       const ids = [targetings.parse(made.structuredContent).results[0]?._id ?? ""];
       const answer = host.call("delete_targeting", { ids });
       const boss = await loggedIn(server.origin, "boss");
@@ -194,7 +221,7 @@ describe("where another approver is required", () => {
       expect(report._meta?.["targeting-mcp/decision"]).toBeUndefined();
       // Where nobody else could approve, it is refused, and no token is given.
       writeAccess(server.accessFile, [BOTH], { requireOtherApprover: true });
-      const more = await host.call("create_targetings", { items: [{ name: "Travel fans" }] });
+      const more = await host.call("create_targetings", { items: [{ name: `Travel fans ${era}` }] });
       const others = [targetings.parse(more.structuredContent).results[0]?._id ?? ""];
       const refused = await host.call("delete_targeting", { ids: others });
       expect(JSON.stringify(refused)).toContain("Nobody can approve");
@@ -206,7 +233,7 @@ describe("where another approver is required", () => {
 
 describe("the page over HTTP lets in", () => {
   test("approvers alone, who call no tool unless they say so", async () => {
-    const server = await startApproved([AGENT, BOSS, BOTH]);
+    const server = await startShared([AGENT, BOSS, BOTH]);
     const { origin, url } = server;
     expect((await postLogin(origin, TOKENS.agent)).status).toBe(403);
     expect((await postLogin(origin, "guessed-token-0123456789")).status).toBe(401);
@@ -232,7 +259,7 @@ describe("the page over HTTP lets in", () => {
   });
 
   test("with the token of a session, until the entry leaves the access file", async () => {
-    const server = await startApproved([AGENT, BOSS]);
+    const server = await startShared([AGENT, BOSS]);
     const { origin, accessFile } = server;
     const boss = await loggedIn(origin, "boss");
     const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -250,7 +277,7 @@ describe("the page over HTTP lets in", () => {
   });
 
   test("until they log out, in this session alone", async () => {
-    const { origin } = await startApproved([AGENT, BOSS]);
+    const { origin } = await startShared([AGENT, BOSS]);
     const [here, there] = [await loggedIn(origin, "boss"), await loggedIn(origin, "boss")];
     const logOut = (headers: Readonly<Record<string, string>>) =>
       fetch(`${origin}/page/logout`, {
@@ -333,6 +360,6 @@ test("without callers who say who they are the page opens in the browser of this
   const { runId } = await person.waiting();
   expect((await person.press(runId, "approve")).status).toBe(200);
   expect(checkedReport(await answer).approval).toMatchObject({ decision: "approved", channel: "page" });
-  const [line] = await decisions(server.stateDir);
+  const [line] = await decisions(server.stateDir, runId);
   expect(line).toMatchObject({ where: "page", caller: "local" });
 });

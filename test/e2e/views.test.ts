@@ -1,10 +1,13 @@
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import type { Answer } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { browserOfTest } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import {
   decisionMeta,
+  type Given,
   madeTargeting,
   SHOWS_VIEWS,
   TOKENS,
@@ -24,9 +27,30 @@ const SHOWN = [
   "undo_run",
   "get_run",
 ];
-const HOSTS = Object.entries(VIEW_HOSTS);
+type HostName = keyof typeof VIEW_HOSTS;
+const HOSTS = Object.keys(VIEW_HOSTS).filter((name): name is HostName => Object.hasOwn(VIEW_HOSTS, name));
+
+/** One host of each transport and era, for what is decided alike over all of them. */
+const EITHER: readonly HostName[] = ["stdio, 2026 era", "HTTP sessions, 2025 era"];
 /** What clients declare that show no views. */
 const WITHOUT = { nothing: {}, "other types": { "io.modelcontextprotocol/ui": { mimeTypes: ["text/html"] } } };
+
+let answering: Answer | undefined;
+const kept = perFile((name: HostName, asks: boolean, env: Given["env"] = {}) =>
+  VIEW_HOSTS[name]({
+    env: { TARGETING_MCP_LOG_LEVEL: "debug", ...env },
+    ...(asks && { answer: (message: string) => answering?.(message) ?? { action: "cancel" } }),
+  }),
+);
+
+/** A host that all tests share which ask for the same settings; who answers is the test's own. */
+async function shared(name: HostName, { env, answer }: Pick<Given, "env" | "answer"> = {}): Promise<ViewHost> {
+  answering = answer;
+  // Over HTTP, clients of any kind have one server.
+  if (answer === undefined || name.startsWith("stdio")) return kept(name, answer !== undefined, env);
+  const host = await kept(name, false, env);
+  return { ...host, ...(await host.other({ answer })) };
+}
 
 function decisionOf(answer: ViewResult) {
   return decisionMeta.parse(answer._meta?.["targeting-mcp/decision"]);
@@ -47,7 +71,9 @@ async function rested(host: ViewHost, runId: string) {
   return (await host.call("get_run", { runId })).structuredContent;
 }
 
-describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
+describe.each(HOSTS)("a host that shows views over %s", (name) => {
+  const start = (given?: Parameters<typeof shared>[1]) => shared(name, given);
+
   test("is listed the view and the tool that it calls, and reads the view, which is small and loads nothing", async () => {
     const host = await start();
     const tools = await host.tools();
@@ -144,7 +170,7 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
   });
 
   test("the secret is in the _meta of one answer, and nowhere else", async () => {
-    const host = await start({ env: { TARGETING_MCP_LOG_LEVEL: "debug" } });
+    const host = await start();
     const { runId, secret } = await asked(host);
     await host.call("get_run", { runId });
     await host.call("get_run", {});
@@ -175,22 +201,6 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
     );
     await host.call("decide_run", { runId, decision: "approve", secret });
     expect(await rested(host, runId)).toMatchObject({
-      status: "succeeded",
-      approval: { decision: "approved", channel: "view" },
-    });
-  });
-
-  test("strict counts it only where the hosts' views are trusted", async () => {
-    const strict = { TARGETING_MCP_CONFIRM: "strict", TARGETING_MCP_PAGE: "off" };
-    const host = await start({ env: strict });
-    const targetingId = await madeTargeting(host);
-    const refused = await host.call("delete_targeting", { ids: [targetingId] });
-    expect(refused.isError).toBe(true);
-    expect(JSON.stringify(refused._meta ?? {})).not.toContain("secret");
-    const trusting = await start({ env: { ...strict, TARGETING_MCP_TRUST_VIEWS: "on" } });
-    const { runId, secret } = await asked(trusting);
-    await trusting.call("decide_run", { runId, decision: "approve", secret });
-    expect(await rested(trusting, runId)).toMatchObject({
       status: "succeeded",
       approval: { decision: "approved", channel: "view" },
     });
@@ -237,6 +247,26 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
     expect(answer.structuredContent).toHaveProperty("confirmation.token");
     expect(JSON.stringify(answer._meta ?? {})).not.toContain("targeting-mcp/");
   });
+});
+
+describe.each(EITHER)("over %s", (name) => {
+  const start = (given?: Parameters<typeof shared>[1]) => shared(name, given);
+
+  test("strict counts it only where the hosts' views are trusted", async () => {
+    const strict = { TARGETING_MCP_CONFIRM: "strict", TARGETING_MCP_PAGE: "off" };
+    const host = await start({ env: strict });
+    const targetingId = await madeTargeting(host);
+    const refused = await host.call("delete_targeting", { ids: [targetingId] });
+    expect(refused.isError).toBe(true);
+    expect(JSON.stringify(refused._meta ?? {})).not.toContain("secret");
+    const trusting = await start({ env: { ...strict, TARGETING_MCP_TRUST_VIEWS: "on" } });
+    const { runId, secret } = await asked(trusting);
+    await trusting.call("decide_run", { runId, decision: "approve", secret });
+    expect(await rested(trusting, runId)).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "view" },
+    });
+  });
 
   test("read-only lists no deciding", async () => {
     const host = await start({ env: { TARGETING_MCP_READ_ONLY: "on" } });
@@ -245,10 +275,10 @@ describe.each(HOSTS)("a host that shows views over %s", (_, start) => {
   });
 });
 
-test.each(HOSTS.filter(([name]) => name.startsWith("HTTP")))(
+test.each(HOSTS.filter((name) => name.startsWith("HTTP")))(
   "another caller's secret decides nothing over %s",
-  async (_, start) => {
-    const alice = await start();
+  async (name) => {
+    const alice = await shared(name);
     const { runId, secret, isThere } = await asked(alice);
     const bob = await alice.other({ token: TOKENS.bob });
     expect((await bob.call("decide_run", { runId, decision: "approve", secret })).isError).toBe(true);

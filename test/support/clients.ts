@@ -3,8 +3,8 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldStdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import { onTestFinished } from "vitest";
 import * as z from "zod";
+import { atEnd } from "./ends.ts";
 
 /** What the person answers to a question of the server. */
 type Said = { action: "accept" | "decline" | "cancel"; content?: { [field: string]: string | boolean } };
@@ -44,12 +44,7 @@ interface Spawn {
   readonly env: Record<string, string>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
-  /** Takes what closes the client; absent: the client ends with the test. */
-  readonly ends?: Ends;
 }
-
-/** Takes what ends something, to call it later. */
-export type Ends = (end: () => Promise<void>) => void;
 
 const INFO = { name: "test-client", version: "1.0.0" };
 
@@ -64,10 +59,7 @@ export const CLIENTS = {
   "2025 client": oldClient,
 } as const;
 
-async function newClient(
-  { args, env, answer, ends = onTestFinished }: Spawn,
-  mode: "auto" | "legacy",
-): Promise<TestClient> {
+async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"): Promise<TestClient> {
   const client = new Client(INFO, {
     versionNegotiation: { mode },
     capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
@@ -82,7 +74,7 @@ async function newClient(
       stderr: "ignore",
     }),
   );
-  ends(() => client.close());
+  atEnd(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
     callTool: async (name, input, onProgress) =>
@@ -98,7 +90,7 @@ async function newClient(
   };
 }
 
-async function oldClient({ args, env, answer, ends = onTestFinished }: Spawn): Promise<TestClient> {
+async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
   const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
   if (answer !== undefined)
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message, formIn(params)));
@@ -110,7 +102,7 @@ async function oldClient({ args, env, answer, ends = onTestFinished }: Spawn): P
       stderr: "ignore",
     }),
   );
-  ends(() => client.close());
+  atEnd(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
     callTool: async (name, input, onProgress) =>

@@ -2,9 +2,10 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
-import { onTestFinished } from "vitest";
+import { expect } from "vitest";
 import * as z from "zod";
 import { type Answer, type ToolResult, toolResult } from "./clients.ts";
+import { atEnd } from "./ends.ts";
 import { COMMAND, cleanEnvironment, startNode } from "./server-process.ts";
 
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
@@ -29,7 +30,23 @@ export async function startHttp(
     if (command.child.exitCode !== null) throw new Error(`the server ended: ${command.stderr()}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  return { ...command, url, logged, stateDir: env.TARGETING_MCP_STATE_DIR ?? "" };
+  const health = url.replace("/mcp", "/healthz");
+  return {
+    ...command,
+    url,
+    logged,
+    /** Asks it to stop, and waits until it takes no more requests. */
+    async stop() {
+      command.child.kill("SIGTERM");
+      const takesRequests = () =>
+        fetch(health).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+      await expect.poll(takesRequests).toBe(false);
+    },
+    stateDir: env.TARGETING_MCP_STATE_DIR ?? "",
+  };
 }
 
 interface Connect {
@@ -61,7 +78,7 @@ async function newClient({ url, headers, answer }: Connect, mode: "auto" | "lega
   });
   if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
   await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: headers ?? {} } }));
-  onTestFinished(() => client.close());
+  atEnd(() => client.close());
   return {
     toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
     callTool: async (name, input, onprogress) =>
@@ -80,7 +97,7 @@ async function oldClient({ url, headers, answer }: Connect): Promise<HttpClient>
   if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message));
   const transport = new OldTransport(new URL(url), { requestInit: { headers: headers ?? {} } });
   await client.connect(transport);
-  onTestFinished(() => client.close());
+  atEnd(() => client.close());
   return {
     toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
     callTool: async (name, input, onprogress) =>

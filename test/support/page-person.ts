@@ -1,8 +1,9 @@
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import * as z from "zod";
+import { atEnd } from "./ends.ts";
 
 const PROGRAM = join(import.meta.dirname, "fake-browser.mjs");
 
@@ -84,7 +85,7 @@ export async function personWith(origin: string, answer: Response) {
   const session = await sessionOf(answer);
   const headers = { "x-page-token": session } as const;
   const leaving = new AbortController();
-  onTestFinished(() => leaving.abort());
+  atEnd(() => leaving.abort());
   const seen: z.output<typeof messages> = [];
   const stream = await fetch(`${origin}/page/stream`, { headers, signal: leaving.signal });
   expect(stream.status).toBe(200);

@@ -1,16 +1,15 @@
-import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import type { Ends } from "./clients.ts";
+import { atEnd } from "./ends.ts";
 
 const bulkAnswer = z.object({
   results: z.array(z.object({ success: z.literal(true), data: z.object({ _id: z.string() }) })),
 });
 
-/** Starts a sandbox, and writes to it over HTTP. It ends with the test, unless `ends` is given. */
-export async function startTestSandbox(ends: Ends = onTestFinished) {
+/** Starts a sandbox, and writes to it over HTTP. It ends with the test. */
+export async function startTestSandbox() {
   const sandbox = await startSandbox();
-  ends(() => sandbox.close());
+  atEnd(() => sandbox.close());
   const create = async (path: string, items: readonly unknown[]): Promise<readonly string[]> => {
     const response = await fetch(`${sandbox.url}${path}`, {
       method: "POST",

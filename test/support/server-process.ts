@@ -3,8 +3,8 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { onTestFinished } from "vitest";
 import * as z from "zod";
+import { atEnd } from "./ends.ts";
 
 /** The built command. */
 export const COMMAND = join(import.meta.dirname, "..", "..", "dist", "main.js");
@@ -46,7 +46,7 @@ export function startProgram(
   cwd = process.cwd(),
 ) {
   const child = spawn(program, [...args], { env: cleanEnvironment(environment), cwd });
-  onTestFinished(() => {
+  atEnd(() => {
     child.kill("SIGKILL");
   });
   const lines: string[] = [];

@@ -1,6 +1,6 @@
-import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { type SandboxOptions, startSandbox } from "../../src/sandbox/index.ts";
+import { atEnd } from "./ends.ts";
 import { hold } from "./hold.ts";
 
 const journal = z.object({
@@ -9,10 +9,12 @@ const journal = z.object({
   ),
 });
 
+const seeded = z.object({ targetings: z.array(z.string()) });
+
 /** Starts a sandbox that stands for the live service, with its control plane; it ends with the test. */
 export async function startService(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
-  onTestFinished(() => sandbox.close());
+  atEnd(() => sandbox.close());
   const control = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
     return (await fetch(`${sandbox.url}/_sandbox${path}`, init)).json();
@@ -29,6 +31,11 @@ export async function startService(options: SandboxOptions = {}) {
       TARGETING_MCP_MODE: "live",
     },
     control,
+    /** Makes a targeting; gives its ID. */
+    async targeting(name: string): Promise<string> {
+      const { targetings } = seeded.parse(await control("POST", "/seed", { targetings: [{ name }] }));
+      return targetings[0] ?? "";
+    },
     /** How many requests of an operation have come in. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,
     /** Keeps requests of an operation, from the nth on, until the function that it gives is called. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
-import { onTestFinished } from "vitest";
+import { atEnd } from "./ends.ts";
 
 /** A certificate with its key, for a TLS server. */
 export interface Certificate {
@@ -53,7 +53,7 @@ export async function startStub(
     });
   };
   const server = certificate === undefined ? createServer(answerTo) : createSecureServer({ ...certificate }, answerTo);
-  onTestFinished(() => {
+  atEnd(() => {
     server.closeAllConnections();
     server.close();
   });
@@ -69,7 +69,7 @@ export async function startRaw(onSocket: (socket: Socket) => void): Promise<stri
     socket.on("error", () => socket.destroy());
     onSocket(socket);
   });
-  onTestFinished(() => {
+  atEnd(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { onTestFinished } from "vitest";
+import { atEnd } from "./ends.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
 /** Makes the pipes of a process look like a terminal in raw mode, on every platform. */
@@ -13,7 +13,7 @@ export const CTRL_C = "\u0003";
 export function startInTerminal(args: readonly string[], environment: Readonly<Record<string, string>>) {
   const env = cleanEnvironment({ TERM: "dumb", ...environment });
   const child = spawn(process.execPath, ["--import", AS_TERMINAL, COMMAND, ...args], { env });
-  onTestFinished(() => {
+  atEnd(() => {
     child.kill("SIGKILL");
   });
   let text = "";

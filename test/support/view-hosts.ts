@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { hasCode } from "../../src/platform/file-error.ts";
 import type { Answer } from "./clients.ts";
+import { atEnd } from "./ends.ts";
 import { startHttp } from "./http-server.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
@@ -50,7 +50,7 @@ export async function connected(transport: Transport, era: Era, { extensions = S
   );
   if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
   await client.connect(transport);
-  onTestFinished(() => client.close());
+  atEnd(() => client.close());
   const told: unknown[] = [];
   const { onmessage } = transport;
   transport.onmessage = (message, extra) => {

@@ -1,7 +1,8 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import * as z from "zod";
-import { type Answer, CLIENTS, type Ends, type TestClient, type ToolResult, textOf } from "./clients.ts";
+import { type Answer, CLIENTS, type TestClient, type ToolResult, textOf } from "./clients.ts";
+import { perFile } from "./ends.ts";
 import { startTestSandbox } from "./sandbox.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
 
@@ -170,13 +171,10 @@ interface SessionOptions {
   readonly live?: boolean;
 }
 
-/**
- * A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test,
- * unless `ends` is given.
- */
-export async function startSession(given: SessionOptions = {}, ends?: Ends) {
+/** A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test. */
+export async function startSession(given: SessionOptions = {}) {
   const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
-  const sandbox = await startTestSandbox(ends);
+  const sandbox = await startTestSandbox();
   const address = live
     ? {
         TARGETING_API_URL: sandbox.url,
@@ -186,53 +184,41 @@ export async function startSession(given: SessionOptions = {}, ends?: Ends) {
       }
     : { TARGETING_MCP_SANDBOX_URL: sandbox.url };
   const environment = cleanEnvironment({ ...address, ...env });
-  const client = await connect({ args: [COMMAND], env: environment, ...(answer && { answer }), ...(ends && { ends }) });
+  const client = await connect({ args: [COMMAND], env: environment, ...(answer && { answer }) });
   return { sandbox, client, environment, ...overSandbox(sandbox.url, client) };
 }
 
 /**
- * Sessions that all tests of a file share which ask for the same ones: starting a server is most of a short test. The
- * sandbox is empty for each test; what the server remembers of runs and names stays. They end with the file, in which
- * this is called once.
+ * Sessions that all tests of a file share which ask for the same ones. The sandbox is empty for each test; what the
+ * server remembers of runs and names stays. They end with the file, in which this is called once.
  */
 export function warmSessions(): (
   given?: SessionOptions & { /** A session of its own. */ readonly fresh?: true },
 ) => ReturnType<typeof startSession> {
-  const kept = new Map<string, { readonly session: ReturnType<typeof startSession>; answer: Answer | undefined }>();
-  const ends: (() => Promise<void>)[] = [];
-  afterAll(async () => {
-    for (const end of ends.toReversed()) await end();
-  });
+  let answering: Answer | undefined;
+  const answerNow: Answer = (message, form) => {
+    if (answering === undefined) throw new Error("nobody answers");
+    return answering(message, form);
+  };
+  const kept = perFile(async (era: keyof typeof CLIENTS, asks: boolean, more: Pick<SessionOptions, "env" | "live">) =>
+    startSession({ ...more, connect: CLIENTS[era], ...(asks && { answer: answerNow }) }),
+  );
   return async ({ fresh, ...given } = {}) => {
     if (fresh) return startSession(given);
     const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
-    const key = JSON.stringify([Object.values(CLIENTS).indexOf(connect), answer !== undefined, env, live]);
-    const before = kept.get(key);
-    if (before !== undefined) {
-      before.answer = answer;
-      const session = await before.session;
-      await session.control("/reset", {});
-      return { ...session, ...overSandbox(session.sandbox.url, session.client) };
-    }
-    const entry: { session: ReturnType<typeof startSession>; answer: Answer | undefined } = {
-      session: startSession(
-        {
-          ...given,
-          connect,
-          ...(answer && {
-            answer: (message: string) => {
-              if (entry.answer === undefined) throw new Error("nobody answers");
-              return entry.answer(message);
-            },
-          }),
-        },
-        (end) => ends.push(end),
-      ),
-      answer,
-    };
-    kept.set(key, entry);
-    return entry.session;
+    answering = answer;
+    const session = await kept(eraOf(connect), answer !== undefined, { env, live });
+    await session.control("/reset", {});
+    return { ...session, ...overSandbox(session.sandbox.url, session.client) };
   };
+}
+
+/** The name in `CLIENTS` of how a client connects. */
+function eraOf(connect: Connect): keyof typeof CLIENTS {
+  const eras = ["2026 client, modern", "2026 client, legacy", "2025 client"] as const;
+  const era = eras.find((one) => CLIENTS[one] === connect);
+  if (era === undefined) throw new Error("no such client");
+  return era;
 }
 
 function overSandbox(url: string, client: TestClient) {
