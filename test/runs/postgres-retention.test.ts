@@ -118,6 +118,18 @@ describe("retention", () => {
     expect(await kept.rowsOf(old)).toEqual({ entry: 0, part: 0, piece: 0 });
   });
 
+  test("by bytes: runs that were made while a clock was ahead take nothing from the newest, and stay", async () => {
+    const store = await storeKeeping({ days: 30, runs: 500, bytes: 600 });
+    const kept = keeper(store);
+    const ahead = [await kept.run(-400 * DAY_MS), await kept.run(-401 * DAY_MS)];
+    const old = await kept.run(4 * DAY_MS);
+    const newer = await kept.run(2 * DAY_MS);
+    const newest = await kept.run(DAY_MS);
+    await store.runs.tidy();
+    expect(await kept.left()).toEqual([newer, newest, ...ahead].toSorted());
+    expect(await kept.rowsOf(old)).toEqual({ entry: 0, part: 0, piece: 0 });
+  });
+
   test("Context IDs that were kept long ago go, those kept since stay", async () => {
     const store = await storeKeeping({ days: 30, runs: 500 });
     const ages = [...Array.from({ length: 1200 }, () => 31), 29];

@@ -144,13 +144,16 @@ async function refused(
 
 /**
  * With `addContexts` an existing option gets the Context IDs in any case, so that it does not matter who created it.
+ * Until then it does: the update is in doubt like the create that it replaces, so that a run that stops in between does
+ * not report as not applied what it may have made.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
   // An option that is left as it is would stay in doubt: this run may have created it.
-  return then?.steps === undefined ? undefined : then;
+  if (then?.steps === undefined) return undefined;
+  return { ...then, changes: [...then.changes, ...then.steps.map(({ id }) => ({ step: id, to: "suspect" }) as const)] };
 }
 
 function doneChange(step: Step, { data = {} }: BulkResult): StepChange {

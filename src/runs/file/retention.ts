@@ -88,12 +88,15 @@ export function sweeper(of: RunsFolder, keep: Retention) {
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
     const open = new Set(await index.open());
-    for (const runId of surplus(marks, open, { keep, now: now(), withPlans })) {
-      // A run that cannot be read or removed must not keep the others from being removed.
-      await removeIfUseless(of, runId, name).catch(() => undefined);
+    // Runs that were made while the clock was ahead would count as the newest, and the others as too many.
+    const newest = ulidAt(now() + DAY_MS);
+    const byNow = marks.filter(({ runId }) => runId <= newest);
+    const found = new Set(surplus(byNow, open, { keep, now: now(), withPlans }));
+    if (keep.bytes !== undefined && isWeighed) {
+      for (const runId of await beyondBytes(of, byNow, open, keep.bytes)) found.add(runId);
     }
-    if (keep.bytes === undefined || !isWeighed) return;
-    for (const runId of await beyondBytes(of, marks, open, keep.bytes)) await removeIfUseless(of, runId, name);
+    // A run that cannot be read or removed must not keep the others from being removed.
+    for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
   };
   const sweepWaiting = async (): Promise<void> => {
     const isInDoubt = (await doubt()) !== undefined;
@@ -136,10 +139,7 @@ function surplus(
   const found: string[] = [];
   const old = ulidAt(now - keep.days * DAY_MS);
   const oldPlan = ulidAt(now - KEEP_PLANNED_MS);
-  // Runs that were made while the clock was ahead would count as the newest, and the others as too many.
-  const newest = ulidAt(now + DAY_MS);
   for (const { runId, holdsRemoved } of marks) {
-    if (runId > newest) continue;
     const isOpen = open.has(runId);
     if (!isOpen && !holdsRemoved) plain += 1;
     const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;
@@ -160,7 +160,8 @@ async function beyondBytes(
   let taken = 0;
   for (const { runId, holdsRemoved } of marks) {
     if (open.has(runId) || holdsRemoved) continue;
-    taken += await bytesOfRun(folder, runId);
+    // What cannot be weighed takes no bytes from the others.
+    taken += await bytesOfRun(folder, runId).catch(() => 0);
     if (taken > bytes) found.push(runId);
   }
   return found.reverse();

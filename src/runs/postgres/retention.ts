@@ -37,12 +37,12 @@ const BEYOND = removing(
 const BYTES = `octet_length(r.header) + r.bytes + coalesce((
   select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
 ), 0)`;
-/** A caller's runs at rest beyond the bytes of the newest ones. */
+/** A caller's runs at rest beyond the bytes of the newest ones, but for those that were made while a clock was ahead. */
 const BEYOND_BYTES = removing(
   `r.id in (
      select w.id from (
        select r.id, sum(${BYTES}) over (order by r.id desc) as so_far
-       from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD}
+       from targeting_mcp.run r where r.caller = $1 and not r.open and not ${HELD} and r.id <= $3
      ) w where w.so_far > $2
    )`,
 );
@@ -122,8 +122,9 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
   };
   const retention = clockOf(database, keep, clock);
   const of = async (caller: string): Promise<void> => {
-    await inSteps(BEYOND, [caller, keep.runs - 1, ulidAt(clock.now() + DAY_MS)]);
-    if (keep.bytes !== undefined) await inSteps(BEYOND_BYTES, [caller, keep.bytes]);
+    const newest = ulidAt(clock.now() + DAY_MS);
+    await inSteps(BEYOND, [caller, keep.runs - 1, newest]);
+    if (keep.bytes !== undefined) await inSteps(BEYOND_BYTES, [caller, keep.bytes, newest]);
   };
   const oldRuns = async (): Promise<void> => {
     if ((await retention.doubt()) !== undefined) return;

@@ -76,7 +76,7 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
     if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
     const answered = new Promise<void>((resolve) => whenOver(outgoing, resolve));
-    const held = await large.enter(read.length, waitMs, answered);
+    const held = await large.enter(caller, read.length, waitMs, answered);
     if (held === undefined) return httpError(...UNREAD.noRoom);
     const body = parsed(read, toolsWithLists);
     return body instanceof Response ? body : { ...body, held };

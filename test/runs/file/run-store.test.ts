@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -221,19 +221,31 @@ test("a run whose mark was lost is started all the same, as its journal says, an
   expect(await storeIn(folder).start(runId)).toBe(false);
 });
 
-describe("where the clock is wrong", () => {
-  async function madeAt(folder: string, at: number, keep: Retention, removed = true): Promise<string> {
-    const store = storeIn(folder, at, keep);
-    const runId = ulidSource(() => at, Math.random)();
-    await store.create({ ...headerOf(runId), createdAt: at });
-    await store.start(runId);
-    if (removed) await store.keep(runId, "removed", lines("{}\n"));
-    const about = { tool: "delete_targeting", caller: "local", fingerprint: "same", status: "succeeded", counts: {} };
-    await store.summarise(runId, { ...about, startedAt: at, updatedAt: at, open: false });
-    await store.tidy();
-    return runId;
-  }
+async function madeAt(folder: string, at: number, keep: Retention, removed = true): Promise<string> {
+  const store = storeIn(folder, at, keep);
+  const runId = ulidSource(() => at, Math.random)();
+  await store.create({ ...headerOf(runId), createdAt: at });
+  await store.start(runId);
+  if (removed) await store.keep(runId, "removed", lines("{}\n"));
+  const about = { tool: "delete_targeting", caller: "local", fingerprint: "same", status: "succeeded", counts: {} };
+  await store.summarise(runId, { ...about, startedAt: at, updatedAt: at, open: false });
+  await store.tidy();
+  return runId;
+}
 
+test("a run that cannot be read keeps no other from being removed, whatever bytes are kept", async () => {
+  const folder = await newFolder();
+  const room = { days: 30, runs: 500 };
+  const runs: string[] = [];
+  for (let made = 0; made < 3; made += 1) runs.push(await madeAt(folder, NOW + made, room, false));
+  const [unreadable = "", , newest] = runs;
+  await rm(join(folder, unreadable, "summary.json"));
+  await symlink("summary.json", join(folder, unreadable, "summary.json"));
+  await storeIn(folder, NOW + 3, { ...room, bytes: 0 }).tidy();
+  expect(await runsIn(folder)).not.toContain(newest);
+});
+
+describe("where the clock is wrong", () => {
   test("one start with it 40 days ahead removes nothing, nor does what is done then, nor its being right again", async () => {
     const folder = await newFolder();
     const keep = { days: 30, runs: 3 };
@@ -258,6 +270,23 @@ describe("where the clock is wrong", () => {
     const right: string[] = [];
     for (let made = 0; made < 5; made += 1) right.push(await madeAt(folder, NOW + made, keep, false));
     expect(await runsIn(folder)).toEqual([...ahead.toReversed(), ...right.slice(-3).reverse()]);
+  });
+
+  test("nor do they take the bytes of the newest, and none of them is removed", async () => {
+    const folder = await newFolder();
+    const late = NOW + 400 * DAY_MS;
+    const room = { days: 30, runs: 500 };
+    const ahead = [await madeAt(folder, late, room, false), await madeAt(folder, late + 1, room, false)];
+    await rm(join(folder, "calls", "clock.json"));
+    const right: string[] = [];
+    for (let made = 0; made < 3; made += 1) right.push(await madeAt(folder, NOW + made, room, false));
+    const bytesOf = async (runId: string) => {
+      const files = (await readdir(join(folder, runId))).map((file) => stat(join(folder, runId, file)));
+      return (await Promise.all(files)).reduce((sum, { size }) => sum + size, 0);
+    };
+    const bytes = (await bytesOf(right[1] ?? "")) + (await bytesOf(right[2] ?? ""));
+    await storeIn(folder, NOW + 3, { ...room, bytes }).tidy();
+    expect(await runsIn(folder)).toEqual([...ahead.toReversed(), right[2], right[1]]);
   });
 
   test("an unconfirmed plan stays, too", async () => {
