@@ -277,7 +277,7 @@ describe("the page over HTTP lets in", () => {
   });
 
   test("until they log out, in this session alone", async () => {
-    const { origin } = await startShared([AGENT, BOSS]);
+    const { origin, stateDir } = await startShared([AGENT, BOSS]);
     const [here, there] = [await loggedIn(origin, "boss"), await loggedIn(origin, "boss")];
     const logOut = (headers: Readonly<Record<string, string>>) =>
       fetch(`${origin}/page/logout`, {
@@ -292,6 +292,11 @@ describe("the page over HTTP lets in", () => {
     expect((await read(here.headers)).status).toBe(401);
     expect((await read(there.headers)).status).toBe(404);
     expect((await logOut({})).status).toBe(401);
+    // Another process with the same key knows it, too, as does this one once it is started again.
+    const next = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_STATE_DIR: stateDir } });
+    const readNext = (headers: Readonly<Record<string, string>>) => fetch(`${next.origin}/page/runs/none`, { headers });
+    expect((await readNext(here.headers)).status).toBe(401);
+    expect((await readNext(there.headers)).status).toBe(404);
   });
 
   test("nobody where the page is off", async () => {

@@ -392,6 +392,17 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await others.claim("yes")).toBe(false);
     });
 
+    test("a session that was ended is known as that to all, until its time is over", async () => {
+      const [{ endedSessions }, { endedSessions: others }] = await make();
+      expect(await others.has("session-1")).toBe(false);
+      await endedSessions.add("session-1", Date.now() + 3_600_000);
+      await endedSessions.add("session-2", Date.now() - 1);
+      await endedSessions.add("session-3", Date.now() + 3_600_000);
+      expect(await others.has("session-1")).toBe(true);
+      expect(await others.has("session-2")).toBe(false);
+      expect(await others.has("../seal")).toBe(false);
+    });
+
     test("the key is long, and the same for all", async () => {
       const [backend, other] = await make();
       const keys = await Promise.all([backend.sealKey(), other.sealKey(), backend.sealKey()]);

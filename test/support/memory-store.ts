@@ -27,6 +27,7 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
   const key = randomBytes(32);
   const names = new Map<string, TargetingMemory>();
   const contents = new Map<string, ContentsStore>();
+  const ended = new Map<string, number>();
   return {
     runs: memoryRunStore(clock),
     lock: processLock(clock),
@@ -42,6 +43,10 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
       return known;
     },
     audit: async () => {},
+    endedSessions: {
+      add: async (id, until) => void ended.set(id, until),
+      has: async (id) => (ended.get(id) ?? 0) > clock.now(),
+    },
     sealKey: async () => key,
     close: async () => {},
   };

@@ -112,6 +112,7 @@ async function serverOf(
     ...{ settings, access: accessOfNow, all, asksWho: asks, stopping, environment: input.environment },
     address: () => new URL("/", address).href,
     key: () => seals("page"),
+    endedSessions: backend.endedSessions,
   });
   const shared = { calls, observer, seal: questionSeal(await seals("question")), skills: await loadSkills() };
   const face = httpFace({

@@ -97,9 +97,9 @@ function router(shown: Shown, { links, watch, about, triedAgain }: Parts): Linke
       return pageDocument({ login: NO_SESSION }, { isHead });
     }
     if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
-    const session = sessions.of(request);
+    const session = await sessions.of(request);
     if (session === undefined) return dataAnswer(NO_SESSION, 401);
-    const isIn = () => sessions.of(request) !== undefined;
+    const isIn = async () => (await sessions.of(request)) !== undefined;
     return answerRuns(request, { who: session.person, shown }, { about, returns: false }, endingWith(isIn, watch));
   };
 }

@@ -31,13 +31,20 @@ export interface StreamWatch {
 const LOOK_MS = 500;
 
 /** What a page is told, until its session is over: it is looked at while its stream is open. */
-export function endingWith(isIn: () => boolean, { opened, signal, ...watch }: Partial<StreamWatch>): StreamWatch {
+export function endingWith(
+  isIn: () => Promise<boolean>,
+  { opened, signal, ...watch }: Partial<StreamWatch>,
+): StreamWatch {
   const ending = new AbortController();
   return {
     ...watch,
     opened() {
       const closed = opened?.();
-      const timer = setInterval(() => isIn() || ending.abort(), LOOK_MS).unref();
+      const look = async (): Promise<void> => {
+        if (!(await isIn())) ending.abort();
+      };
+      // What cannot be read now is looked at again.
+      const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
       return () => {
         clearInterval(timer);
         closed?.();

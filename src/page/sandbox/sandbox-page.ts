@@ -38,7 +38,7 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
     }
     const asset = isRead ? await pageAsset(address.pathname) : undefined;
     if (asset !== undefined) return asset;
-    if (sessions.of(request) === undefined) return refusalAnswer(401, `open ${url}/ first`);
+    if ((await sessions.of(request)) === undefined) return refusalAnswer(401, `open ${url}/ first`);
     if (method === "POST") return refusedPost(request) ?? change(world, address.pathname, request);
     if (!isRead) return notAllowed();
     if (address.pathname === PATHS.stream) return eventStream(request, updates, { first: [hello] });

@@ -25,10 +25,18 @@ export interface Backend {
    * read nor made.
    */
   readonly sealKey: () => Promise<Uint8Array>;
+  /** The sessions of the page that were ended before their time, for all who share the backend. */
+  readonly endedSessions: EndedSessions;
   /** Resolves where the backend can be reached and holds all that it needs; absent: it can always be used. */
   readonly ready?: () => Promise<void>;
   /** Closes what it holds open; leases have to be given back before. */
   readonly close: () => Promise<void>;
+}
+
+/** Notes which sessions are over; none is known any more after its time, in milliseconds since 1970. */
+export interface EndedSessions {
+  add(id: string, until: number): Promise<void>;
+  has(id: string): Promise<boolean>;
 }
 
 /** How the names of targetings are remembered. */

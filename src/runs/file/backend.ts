@@ -3,6 +3,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { appendLine, makeFolder } from "../../platform/durable-files.ts";
 import type { Backend } from "../backend/backend.ts";
 import { withEarlier } from "./earlier-runs.ts";
+import { endedSessionsIn } from "./ended-sessions.ts";
 import { machineLock } from "./locks/project-lock.ts";
 import type { Retention } from "./retention.ts";
 import { fileRunStore } from "./run-store.ts";
@@ -44,6 +45,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
       await appendLine(join(stateDir, "audit.ndjson"), line);
     },
     sealKey: () => sealKeyIn(stateDir),
+    endedSessions: endedSessionsIn(join(stateDir, "ended-sessions"), clock),
     close: async () => {},
   };
 }

@@ -47,6 +47,13 @@ export function postgresBackend(options: PostgresOptions): Backend {
       await beyondCall(() => database.rows("insert into targeting_mcp.audit (line) values ($1)", [line]));
     },
     sealKey: () => keptSealKey(database),
+    endedSessions: {
+      async add(id, until) {
+        await database.rows(FORGET_ENDED, [clock.now()]);
+        await database.rows(END_SESSION, [id, until]);
+      },
+      has: async (id) => (await database.rows(IS_ENDED, [id, clock.now()])).length > 0,
+    },
     ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),
     async close() {
       swept.close();
@@ -55,6 +62,13 @@ export function postgresBackend(options: PostgresOptions): Backend {
     },
   };
 }
+
+const FORGET_ENDED =
+  "delete from targeting_mcp.setting where name like 'ended session %' and value::numeric <= $1::numeric";
+const END_SESSION =
+  "insert into targeting_mcp.setting values ('ended session ' || $1, $2::text) on conflict do nothing";
+const IS_ENDED =
+  "select 1 from targeting_mcp.setting where name = 'ended session ' || $1 and value::numeric > $2::numeric";
 
 function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
   const nameOf = (project: string): string => (project.startsWith("turn:") ? project : `project:${project}`);

@@ -5,6 +5,7 @@ import { pageAsset, pageDocument } from "../../../page/serve/assets.ts";
 import { refusedPost } from "../../../page/serve/guard.ts";
 import { type PageSession, pageSessions } from "../../../page/serve/sessions.ts";
 import type { LoginWays, OpenedSession } from "../../../page/wire.ts";
+import type { EndedSessions } from "../../../runs/backend/backend.ts";
 import { IssuerUnreachable, reasonOf } from "../../../server/http/issuer-reads.ts";
 import type { Log } from "../../../server/log.ts";
 import type { Settings } from "../../../settings/settings.ts";
@@ -19,6 +20,8 @@ interface PageParts {
   readonly address: string;
   /** Seals its sessions and logins, in every process that serves it. */
   readonly key: Uint8Array;
+  /** The sessions that any of these processes has ended; absent: each knows its own alone. */
+  readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
@@ -37,8 +40,8 @@ const UNCHECKED_MS = 3_600_000;
 
 /** Serves the page to approvers who log in, with a token or through the issuer. */
 export function approversPage(parts: PageParts) {
-  const { viewers, key, log, stopping, settings, now = Date.now } = parts;
-  const sessions = pageSessions<Person>({ person: personForm, key, now });
+  const { viewers, key, shared, log, stopping, settings, now = Date.now } = parts;
+  const sessions = pageSessions<Person>({ person: personForm, key, shared, now });
   const throughIssuer = settings.http.oauth?.clientId === undefined ? undefined : issuerRoutes({ ...parts, now });
   const ways: LoginWays = { message: MESSAGE, token: true, ...(throughIssuer && { issuer: PATHS.issuer }) };
   const opened = (session: string): Response => {
@@ -68,12 +71,12 @@ export function approversPage(parts: PageParts) {
     const known = await throughIssuer?.renew(person);
     if (known !== undefined && !(known instanceof Response)) return opened(sessions.renew(session, known));
     if (known !== undefined && known.status !== 403) return known;
-    sessions.end(session);
+    await sessions.end(session);
     return dataAnswer(ways, 401);
   };
-  /** Ends the session here at once, and in other processes once they look at its person's rights again. */
+  /** Ends the session in every process that serves the page. */
   const logOut = async (session: PageSession<Person>): Promise<Response> => {
-    sessions.end(session);
+    await sessions.end(session);
     if (session.person.by === "issuer") await throughIssuer?.revoke(session.person);
     return dataAnswer({});
   };
@@ -93,15 +96,15 @@ export function approversPage(parts: PageParts) {
     const { pathname } = new URL(request.url);
     const answer = await withoutSession(request, pathname);
     if (answer !== undefined) return answer;
-    const session = sessions.of(request);
+    const session = await sessions.of(request);
     const viewer = session && viewers.viewerOf(session.person);
     if (session === undefined || viewer === undefined) return dataAnswer(ways, 401);
     if (request.method === "POST" && (pathname === PATHS.renew || pathname === PATHS.logout)) {
       return refusedPost(request) ?? (pathname === PATHS.logout ? logOut(session) : renewed(session));
     }
     if (isDue(session)) return dataAnswer({ ...ways, renews: true } satisfies LoginWays, 401);
-    const isIn = () =>
-      sessions.of(request) !== undefined && !isDue(session) && viewers.viewerOf(session.person) !== undefined;
+    const isIn = async () =>
+      !isDue(session) && viewers.viewerOf(session.person) !== undefined && (await sessions.of(request)) !== undefined;
     const about = { about: viewer.about, returns: true, logsOut: true };
     return answerRuns(request, viewer, about, endingWith(isIn, { signal: stopping }));
   };

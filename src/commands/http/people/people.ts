@@ -1,5 +1,6 @@
 import { openHttp } from "../../../api/http.ts";
 import { NOBODY_APPROVES } from "../../../render/page-words.ts";
+import type { EndedSessions } from "../../../runs/backend/backend.ts";
 import type { Caller } from "../../../server/http/auth.ts";
 import type { Log } from "../../../server/log.ts";
 import type { Access } from "../../../settings/access.ts";
@@ -32,6 +33,8 @@ interface PeopleParts {
   readonly address: () => string;
   /** Gives the key that seals sessions. */
   readonly key: () => Promise<Uint8Array>;
+  /** The sessions that any process with this key has ended. */
+  readonly endedSessions: EndedSessions;
   readonly stopping: AbortSignal;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -58,7 +61,7 @@ interface WayIn {
   readonly personOf: (caller: string) => string;
 }
 
-function whoLogIn({ settings, access, all, address, key, stopping }: PeopleParts): WayIn {
+function whoLogIn({ settings, access, all, address, key, endedSessions, stopping }: PeopleParts): WayIn {
   const { log } = all.of(undefined);
   const of: ApproversOf = { settings, access, all };
   const page = once(async () => {
@@ -67,6 +70,7 @@ function whoLogIn({ settings, access, all, address, key, stopping }: PeopleParts
       viewers: viewers({ ...of, all }),
       address: address(),
       key: await key(),
+      shared: endedSessions,
       log,
       stopping,
       settings,
