@@ -182,16 +182,11 @@ const SHORTEST_INSIDE = 4;
 
 /**
  * A cursor: where a list goes on. It begins with a digest of what was asked, so that it cannot go on with another
- * question, and stays short.
+ * question, and holds letters, digits, - and _ alone.
  */
 export function writeCursor(query: unknown, position: unknown): string {
-  const content = JSON.stringify(position);
-  const written = PLAIN.test(content) ? content.replaceAll('"', "'") : Buffer.from(content).toString("base64url");
-  return `${digestOf(query)}${written}`;
+  return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
-
-/** An object of numbers, IDs and times takes half the tokens as it is; names are foreign text, and have small letters. */
-const PLAIN = /^\{(?:[{}[\],\d]|"[a-z]+":|"[\dA-Z.:-]{0,26}")*\}$/;
 
 /** The position in a cursor of the same query; undefined when it is no such cursor. */
 export function readCursor<Schema extends z.ZodType>(
@@ -201,10 +196,7 @@ export function readCursor<Schema extends z.ZodType>(
 ): z.output<Schema> | undefined {
   const digest = digestOf(query);
   if (!cursor.startsWith(digest)) return undefined;
-  const written = cursor.slice(digest.length);
-  const content = written.startsWith("{")
-    ? written.replaceAll("'", '"')
-    : Buffer.from(written, "base64url").toString("utf8");
+  const content = Buffer.from(cursor.slice(digest.length), "base64url").toString("utf8");
   return position.safeParse(parseJson(content)).data;
 }
 
