@@ -2,7 +2,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { ASKING_WORLDS, type AskingWorld } from "../support/asking-worlds.ts";
+import { ASKING_WORLDS, type AskingWorld, startAskingServers } from "../support/asking-worlds.ts";
+import { perFile } from "../support/ends.ts";
 import { SHOWS_VIEWS, type ViewResult } from "../support/view-hosts.ts";
 
 type Client = Awaited<ReturnType<AskingWorld["connect"]>>;
@@ -210,11 +211,10 @@ async function confirmedTools(client: Client): Promise<ReadonlySet<string>> {
   return new Set(takesIt.map(({ name }) => name));
 }
 
-/** It starts six servers before it asks. */
-const LONG = { timeout: 300_000 };
+const servers = perFile(startAskingServers);
 
-test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for it over %s", LONG, async ([, start]) => {
-  const world = await start();
+test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for it over %s", async ([, start]) => {
+  const world = await start(servers);
   const free = await world.connect("off");
   expect(await confirmedTools(free)).toEqual(new Set(ROWS.map((row) => row.split(" ")[0])));
   await world.service.control("POST", "/faults", {

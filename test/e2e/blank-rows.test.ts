@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
-import { startSession } from "../support/writing.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const LINES = 20_000;
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { checkedReport, startSession } from "../support/writing.ts";
+import { checkedReport, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 type Session = Awaited<ReturnType<typeof startSession>>;
 

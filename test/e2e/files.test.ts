@@ -1,9 +1,10 @@
-import { mkdtemp, readFile, realpath, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
 
@@ -18,7 +19,7 @@ const answer = z.looseObject({
   error: z.looseObject({ message: z.string(), remedy: z.string().optional() }).optional(),
 });
 
-async function service() {
+async function startFresh() {
   const sandbox = await startTestSandbox();
   const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-files-")));
   const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
@@ -37,6 +38,16 @@ async function service() {
     write: (name: string, content: string | Uint8Array) => writeFile(join(folder, name), content),
     read: (name: string) => readFile(join(folder, name), "utf8"),
   };
+}
+
+const shared = perFile(startFresh);
+
+/** The same for all tests, with an empty sandbox and an empty folder. */
+async function service() {
+  const started = await shared();
+  await fetch(`${started.sandbox.url}/_sandbox/reset`, { method: "POST", body: "{}" });
+  for (const name of await readdir(started.folder)) await rm(join(started.folder, name), { recursive: true });
+  return started;
 }
 
 async function call(client: TestClient, name: string, args: Record<string, unknown>) {

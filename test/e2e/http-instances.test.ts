@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
@@ -22,7 +23,7 @@ const answer = z.looseObject({
 });
 
 /** Two servers that share a state folder, each with a client of Alice and one of Bob. */
-async function start() {
+const started = perFile(async () => {
   const service = await startService();
   const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
   await writeFile(file, JSON.stringify({ tokens: Object.entries(TOKENS).map(([name, token]) => ({ name, token })) }));
@@ -45,6 +46,20 @@ async function start() {
     aliceThere: await client(second, "alice"),
     bobThere: await client(second, "bob"),
   };
+});
+
+/** The same for all tests, with an empty service. */
+async function start() {
+  const servers = await started();
+  await servers.service.control("POST", "/reset", {});
+  return servers;
+}
+
+/** The lines of the audit. */
+async function linesIn(stateDir: string): Promise<readonly string[]> {
+  return (await readFile(join(stateDir, "audit.ndjson"), "utf8").catch(() => ""))
+    .split("\n")
+    .filter((one) => one !== "");
 }
 
 const EVENT = { uid: "u1", eventName: "app_open" };
@@ -93,6 +108,7 @@ test("suites of one instance run at another, their caller's only, and a yes is g
 
 test("every write is in the audit of the folder, events included, under who made it", async () => {
   const { stateDir, aliceHere, aliceThere, bobThere } = await start();
+  const before = await linesIn(stateDir);
   await aliceHere.call("track_events", { events: [EVENT] });
   await aliceThere.call("track_event", EVENT);
   await bobThere.call("create_targetings", { items: [{ name: "Spring" }] });
@@ -103,9 +119,8 @@ test("every write is in the audit of the folder, events included, under who made
   const { confirmation } = await bobThere.call("run_event_tests", { ...tests, target: "configured" });
   await bobThere.call("run_event_tests", { confirmation: confirmation.token });
   const lines = async () =>
-    (await readFile(join(stateDir, "audit.ndjson"), "utf8"))
-      .trim()
-      .split("\n")
+    (await linesIn(stateDir))
+      .slice(before.length)
       .map((line) =>
         z.looseObject({ tool: z.string(), caller: z.string(), outcome: z.string() }).parse(JSON.parse(line)),
       );

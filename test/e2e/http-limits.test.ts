@@ -3,7 +3,8 @@ import { writeFile } from "node:fs/promises";
 import { type ClientRequest, request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { atEnd, perFile } from "../support/ends.ts";
 import { post, startHttp } from "../support/http-server.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { optionItems, startService } from "../support/service.ts";
@@ -15,6 +16,8 @@ const LARGEST_WITHOUT_LIST = 256 * 1024;
 const MOST_UNFINISHED_OF_ONE = 32;
 const MOST_SESSIONS = 1000;
 const MOST_MESSAGES = 20;
+/** How many sessions a test opens at once. */
+const AT_ONCE = 16;
 
 const TARGETING = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const JSON_HEADERS = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -32,6 +35,9 @@ async function start(more: Readonly<Record<string, string>> = {}) {
   return { service, ...server };
 }
 
+/** A server that tests share. */
+const shared = perFile(() => start());
+
 /** Sends a body as it is, in the form of the 2025 era. */
 function send(url: string, body: string, headers: Readonly<Record<string, string>> = {}) {
   return fetch(url, { method: "POST", headers: { ...JSON_HEADERS, ...headers }, body });
@@ -45,9 +51,49 @@ const call = (id: number, name: string, args: unknown) => ({
 });
 const read = (id: number) => call(id, "get_targeting", { targetingId: TARGETING });
 
+/** Begins a body and does not end it; `answered` gives the status that comes in spite of that. */
+function beginBody(url: string, headers: Readonly<Record<string, string>>) {
+  const sent: ClientRequest = httpRequest(url, {
+    method: "POST",
+    agent: false,
+    headers: { ...JSON_HEADERS, ...headers, "content-length": 1000 },
+  });
+  atEnd(() => void sent.destroy());
+  const answered = new Promise<number | undefined>((resolve, reject) => {
+    sent.on("response", (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    sent.on("error", reject);
+  });
+  answered.catch(() => undefined);
+  const begun = new Promise<void>((resolve) => sent.write("{", () => resolve()));
+  return { sent, begun, answered };
+}
+
+/** Bodies of alice that are begun and not ended, twice as many as she may have. */
+const begun = perFile(async () => {
+  const { url } = await start();
+  const bodies = Array.from({ length: 2 * MOST_UNFINISHED_OF_ONE }, () => beginBody(url, bearer("alice")));
+  const answers: (number | undefined)[] = [];
+  for (const { answered } of bodies) answered.then((status) => answers.push(status)).catch(() => undefined);
+  await Promise.all(bodies.map(({ begun }) => begun));
+  return { url, bodies, answers };
+});
+const large = { name: "track_events", arguments: { items: optionItems(50_000), dryRun: true } };
+
+test("unfinished bodies of one caller hold up nobody else", async () => {
+  const { url, answers } = await begun();
+  // Half of them are refused at once, since alice has her share already.
+  await expect.poll(() => answers).toEqual(Array.from({ length: MOST_UNFINISHED_OF_ONE }, () => 503));
+  expect((await post(url, "tools/call", large, as("bob"))).status).toBe(200);
+  // What arrives right behind its headers is no unfinished body.
+  expect((await post(url, "tools/list", {}, as("alice"))).status).toBe(200);
+});
+
 describe("bodies", () => {
   test("a body of very many values is refused, whatever it is for", async () => {
-    const { url } = await start();
+    const { url } = await shared();
     const many = "{},".repeat(5_500_000).slice(0, -1);
     for (const tool of ["get_targeting", "bulk_add_options"]) {
       const body = JSON.stringify(call(1, tool, { x: "HERE" })).replace('"HERE"', `[${many}]`);
@@ -59,7 +105,7 @@ describe("bodies", () => {
   });
 
   test("values are counted to the last one, those of a text as well", async () => {
-    const { url } = await start();
+    const { url } = await shared();
     const around =
       '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rename_targetings","arguments":{"x":[]}}}';
     // The message, its four members and the two of params, and the list: 8.
@@ -73,7 +119,7 @@ describe("bodies", () => {
   });
 
   test("an object of very many members is refused", async () => {
-    const { url } = await start();
+    const { url } = await shared();
     const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`m${n}`, 1]));
     const status = async (count: number) => {
       const params = { name: "bulk_add_options", arguments: { items: [members(count)] } };
@@ -84,7 +130,7 @@ describe("bodies", () => {
   });
 
   test("without a list a body is small, with one it is as large as it has to be", async () => {
-    const { url } = await start();
+    const { url } = await shared();
     const sized = (bytes: number) => ({ x: "a".repeat(bytes) });
     const status = async (name: string, bytes: number) => {
       const answer = await post(url, "tools/call", { name, arguments: sized(bytes) }, as("alice"));
@@ -99,43 +145,6 @@ describe("bodies", () => {
     }
     expect((await post(url, "tools/list", sized(LARGEST_WITHOUT_LIST), as("alice"))).status).toBe(413);
   });
-});
-
-/** Begins a body and does not end it; `answered` gives the status that comes in spite of that. */
-function beginBody(url: string, headers: Readonly<Record<string, string>>) {
-  const sent: ClientRequest = httpRequest(url, {
-    method: "POST",
-    agent: false,
-    headers: { ...JSON_HEADERS, ...headers, "content-length": 1000 },
-  });
-  onTestFinished(() => void sent.destroy());
-  const answered = new Promise<number | undefined>((resolve, reject) => {
-    sent.on("response", (response) => {
-      response.resume();
-      resolve(response.statusCode);
-    });
-    sent.on("error", reject);
-  });
-  answered.catch(() => undefined);
-  const begun = new Promise<void>((resolve) => sent.write("{", () => resolve()));
-  return { sent, begun, answered };
-}
-
-test("unfinished bodies of one caller hold up nobody else, and end after 15 seconds", async () => {
-  const { url } = await start();
-  const bodies = Array.from({ length: 2 * MOST_UNFINISHED_OF_ONE }, () => beginBody(url, bearer("alice")));
-  await Promise.all(bodies.map(({ begun }) => begun));
-  const answers: (number | undefined)[] = [];
-  for (const { answered } of bodies) answered.then((status) => answers.push(status)).catch(() => undefined);
-  // Half of them are refused at once, since alice has her share already.
-  await expect.poll(() => answers).toEqual(Array.from({ length: MOST_UNFINISHED_OF_ONE }, () => 503));
-  const large = { name: "track_events", arguments: { items: optionItems(50_000), dryRun: true } };
-  expect((await post(url, "tools/call", large, as("bob"))).status).toBe(200);
-  // What arrives right behind its headers is no unfinished body.
-  expect((await post(url, "tools/list", {}, as("alice"))).status).toBe(200);
-  const statuses = await Promise.all(bodies.map(({ answered }) => answered));
-  expect(statuses.filter((status) => status === 408)).toHaveLength(MOST_UNFINISHED_OF_ONE);
-  expect((await post(url, "tools/call", large, as("alice"))).status).toBe(200);
 });
 
 test("a body of another kind is not waited for", async () => {
@@ -180,7 +189,7 @@ describe("requests under way", () => {
   });
 
   test("a batch of the largest length is answered", async () => {
-    const { url } = await start();
+    const { url } = await shared();
     const messages = Array.from({ length: MOST_MESSAGES }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" }));
     const answer = await (await send(url, JSON.stringify(messages), bearer("alice"))).text();
     expect(answer.match(/"result":/g)).toHaveLength(MOST_MESSAGES);
@@ -213,10 +222,19 @@ describe("sessions", () => {
     const { url, service } = await start({ TARGETING_MCP_SESSIONS: "on" });
     const openMany = async (name: string, count: number) => {
       const opened: Readonly<Record<string, string>>[] = [];
-      for (let number = 0; number < count; number += 1) opened.push(await openSession(url, bearer(name)));
+      while (opened.length < count) {
+        const some = Array.from({ length: Math.min(AT_ONCE, count - opened.length) }, () =>
+          openSession(url, bearer(name)),
+        );
+        opened.push(...(await Promise.all(some)));
+      }
       return opened;
     };
-    const [busy = {}, idle = {}, used = {}] = await openMany("alice", 3);
+    const [busy = {}, idle = {}, used = {}] = [
+      ...(await openMany("alice", 1)),
+      ...(await openMany("alice", 1)),
+      ...(await openMany("alice", 1)),
+    ];
     await openMany("alice", MOST_SESSIONS / 2 - 3);
     const release = await service.hold("getTargeting");
     const working = send(url, JSON.stringify(read(3)), busy);
@@ -268,3 +286,11 @@ describe("sessions", () => {
 function withToken(token: string) {
   return { authorization: `Bearer ${token}` };
 }
+
+// The last one: they have had their time meanwhile.
+test("unfinished bodies end after 15 seconds", async () => {
+  const { url, bodies } = await begun();
+  const statuses = await Promise.all(bodies.map(({ answered }) => answered));
+  expect(statuses.filter((status) => status === 408)).toHaveLength(MOST_UNFINISHED_OF_ONE);
+  expect((await post(url, "tools/call", large, as("alice"))).status).toBe(200);
+});

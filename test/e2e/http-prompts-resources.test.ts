@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { perFile } from "../support/ends.ts";
 import { HTTP_CLIENTS, post, startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
@@ -27,8 +28,10 @@ async function start() {
   return { ask, read, complete, make };
 }
 
+const shared = perFile(start);
+
 test("the documents can be looked up", async () => {
-  const { ask, read } = await start();
+  const { ask, read } = await shared();
   const listed = JSON.stringify(await ask("resources/list"));
   for (const page of ["events", "limits", "errors"]) expect(listed).toContain(`targeting://spec/${page}`);
   expect(JSON.parse(await read("targeting://spec/limits"))).toMatchObject({
@@ -41,7 +44,7 @@ test("the documents can be looked up", async () => {
 });
 
 test("the options of a targeting are read in parts", async () => {
-  const { read, make } = await start();
+  const { read, make } = await shared();
   const { _id } = await make("create_targetings", { items: [{ name: "Spring" }] });
   const group = { name: "Group", children: [{ name: "Child" }] };
   await make("bulk_add_options", { targetingId: _id, items: [group, ...optionItems(5500)] });
@@ -84,7 +87,7 @@ test("prompts name the tools, and what was seen before completes their arguments
 });
 
 test("tools are listed in one order, and may be kept for a while", async () => {
-  const { ask } = await start();
+  const { ask } = await shared();
   const list = z.looseObject({ tools: z.array(z.looseObject({ name: z.string() })), ttlMs: z.number() });
   const [one, other] = [list.parse(await ask("tools/list")), list.parse(await ask("tools/list"))];
   expect(one).toEqual(other);

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
-import { startSession, tokensOfResult } from "../support/writing.ts";
+import { tokensOfResult, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const START = Date.parse("2026-03-01T12:00:00Z");
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 
@@ -12,7 +13,7 @@ const report = z.looseObject({
   confirmation: z.looseObject({ token: z.string() }).optional(),
 });
 
-async function connected() {
+const started = perFile(async () => {
   const sandbox = await startTestSandbox();
   const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: sandbox.url });
   const connect = () => CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
@@ -22,6 +23,13 @@ async function connected() {
     return { ...report.parse(result.structuredContent), text: textOf(result) };
   };
   return { sandbox, call, connect };
+});
+
+/** A server that tests share, with an empty sandbox. */
+async function connected() {
+  const server = await started();
+  await fetch(`${server.sandbox.url}/_sandbox/reset`, { method: "POST", body: "{}" });
+  return server;
 }
 
 test("a name that fits whatever its case is taken, and said; one that fits several fails its item alone", async () => {

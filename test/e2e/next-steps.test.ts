@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { checkedReport, inCallOrder, type Report, startSession } from "../support/writing.ts";
+import { checkedReport, inCallOrder, type Report, warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const idOf = (report: Report, position = 0): string => inCallOrder(report)[position]?._id ?? "";
 const stepsOf = (given: { readonly structuredContent?: Readonly<Record<string, unknown>> | undefined }): string =>

@@ -3,24 +3,77 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { browserOfTest, personAt, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { startInTerminal } from "../support/terminal.ts";
 import { writtenIn } from "../support/view-hosts.ts";
 import { type Connect, checkedReport, startSession } from "../support/writing.ts";
 
-/** A session with a targeting that is to be deleted, and the browser that its server opens. */
-async function begun(given: { env?: Record<string, string>; connect?: Connect; answer?: Answer; live?: boolean } = {}) {
+interface Given {
+  readonly env?: Record<string, string>;
+  readonly connect?: Connect;
+  readonly answer?: Answer;
+  readonly live?: boolean;
+}
+
+async function started({ env, ...given }: Given) {
   const browser = browserOfTest();
-  const session = await startSession({ ...given, env: { ...browser.env, ...given.env } });
-  const made = await session.write("create_targetings", { items: [{ name: "Sports fans" }] });
-  const targetingId = made.results[0]?._id ?? "";
-  await session.write("bulk_add_options", { targetingId, items: [{ name: "Running", contexts: ["r"] }] });
+  return { ...(await startSession({ ...given, env: { ...browser.env, ...env } })), browser };
+}
+
+let made = 0;
+
+/** A targeting that is to be deleted. */
+async function deletable(session: Awaited<ReturnType<typeof startSession>>) {
+  made += 1;
+  const name = `Sports fans ${made}`;
+  const targetingId = await session.sandbox.targeting(name);
+  await session.sandbox.options(targetingId, [{ name: "Running", contexts: ["r"] }]);
+  await session.writesSent();
   const asking = () => session.client.callTool("delete_targeting", { ids: [targetingId] });
   const deletions = async (): Promise<number> =>
     (await session.writesSent()).filter((operation) => operation === "deleteTargetings").length;
-  return { ...session, browser, targetingId, asking, deletions };
+  return { name, targetingId, asking, deletions };
 }
+
+/** A session with a targeting that is to be deleted, and the browser that its server opens. */
+async function begun(given: Given = {}) {
+  const session = await started(given);
+  return { ...session, ...(await deletable(session)) };
+}
+
+const shared = perFile(async (client: keyof typeof CLIENTS, more: Pick<Given, "env" | "live"> = {}) => {
+  const session = await started({ connect: CLIENTS[client], ...more });
+  // Something has to wait for the page to be opened.
+  const { asking } = await deletable(session);
+  const answer = asking();
+  const person = await personAt(await session.browser.address());
+  await person.press((await newlyWaiting(person)).runId, "decline");
+  await answer;
+  return { ...session, person };
+});
+
+/** The same with a session that tests share, and the person who has come to its page. */
+async function begunBefore(client: keyof typeof CLIENTS, more: Pick<Given, "env" | "live"> = {}) {
+  const session = await shared(client, more);
+  return { ...session, ...(await deletable(session)) };
+}
+
+const known = new Set<string>();
+
+/** The run that waits on the page by now and did not before. */
+async function newlyWaiting(person: Awaited<ReturnType<typeof personAt>>) {
+  const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && !known.has(runId));
+  await expect.poll(found).toBeDefined();
+  const run = found();
+  if (run === undefined) throw new Error("no run waits");
+  known.add(run.runId);
+  return run;
+}
+
+const LEGACY = "2026 client, legacy";
+const BRIEF = { env: { TARGETING_MCP_WAIT_MS: "1000" } };
 
 /** Lets so much time pass for every run of a folder that waits for a person. */
 async function letPass(stateDir: string, ms: number): Promise<void> {
@@ -34,17 +87,17 @@ async function letPass(stateDir: string, ms: number): Promise<void> {
 }
 
 describe("a decision on the page over stdio", () => {
-  test.for(Object.entries(CLIENTS))("approve, with a %s", async ([, connect]) => {
-    const session = await begun({ connect });
+  test.for(["2026 client, modern", LEGACY, "2025 client"] as const)("approve, with a %s", async (client) => {
+    const session = await begunBefore(client);
+    const { person } = session;
     const answer = session.asking();
-    const person = await personAt(await session.browser.address());
-    const run = await person.waiting();
+    const run = await newlyWaiting(person);
     expect(run).toMatchObject({ tool: "delete_targeting", actions: ["approve", "decline"] });
     expect(run.waiting?.parts).toEqual([
       {
         title: "Targetings deleted",
         count: 1,
-        objects: [{ name: "Sports fans", says: "the targeting and its 1 option" }],
+        objects: [{ name: session.name, says: "the targeting and its 1 option" }],
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);
@@ -57,14 +110,13 @@ describe("a decision on the page over stdio", () => {
   });
 
   test("a plan that deletes waits there too, and is applied once", async () => {
-    const session = await begun();
-    const { targetingId } = session;
+    const session = await begunBefore(LEGACY);
+    const { targetingId, person } = session;
     const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "Running", contexts: [] }] };
     const planned = await session.client.callTool("plan_targeting", { desired });
     const { runId } = z.looseObject({ runId: z.string() }).parse(planned.structuredContent);
     const answer = session.client.callTool("apply_plan", { runId });
-    const person = await personAt(await session.browser.address());
-    const run = await person.waiting();
+    const run = await newlyWaiting(person);
     expect(run).toMatchObject({ runId, actions: ["approve", "decline"] });
     expect((await person.press(runId, "approve")).status).toBe(200);
     expect((await answer).structuredContent).toMatchObject({
@@ -77,10 +129,10 @@ describe("a decision on the page over stdio", () => {
   });
 
   test("decline: nothing is sent, and the answer says who said no", async () => {
-    const session = await begun();
+    const session = await begunBefore(LEGACY);
+    const { person } = session;
     const answer = session.asking();
-    const person = await personAt(await session.browser.address());
-    const run = await person.waiting();
+    const run = await newlyWaiting(person);
     expect((await person.press(run.runId, "decline")).status).toBe(200);
     const report = checkedReport(await answer);
     expect(report).toMatchObject({
@@ -96,14 +148,13 @@ describe("a decision on the page over stdio", () => {
   });
 
   test("a plan that went stale meanwhile cannot be approved, and is told as that", async () => {
-    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "3000" } });
+    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "4000" } });
+    // What a deletion needs is loaded with the first one.
+    await session.client.callTool("delete_targeting", { ids: [session.targetingId], dryRun: true });
     const answer = session.asking();
     const person = await personAt(await session.browser.address());
     const run = await person.waiting();
-    await session.write("bulk_add_options", {
-      targetingId: session.targetingId,
-      items: [{ name: "New", contexts: ["n"] }],
-    });
+    await session.sandbox.options(session.targetingId, [{ name: "New", contexts: ["n"] }]);
     expect((await person.press(run.runId, "approve")).status).toBe(409);
     const report = checkedReport(await answer);
     expect(report.status).toBe("needs_confirmation");
@@ -115,8 +166,10 @@ describe("a decision on the page over stdio", () => {
   });
 
   test.each(["get_run with its ID", "the list of runs"])("after 24 hours it is cancelled: %s", async (looksBy) => {
-    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
-    const { runId = "" } = checkedReport(await session.asking());
+    const session = await begunBefore(LEGACY, BRIEF);
+    const answer = session.asking();
+    const { runId } = await newlyWaiting(session.person);
+    expect(["needs_confirmation", "running"]).toContain(checkedReport(await answer).status);
     await letPass(session.environment.TARGETING_MCP_STATE_DIR ?? "", 24 * 3_600_000);
     const { client } = session;
     if (looksBy === "the list of runs") {
@@ -159,8 +212,8 @@ describe("a decision on the page over stdio", () => {
   test("many runs that wait at once open one tab", async () => {
     const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "60000" } });
     const names = ["One", "Two", "Three", "Four"];
-    const made = await session.write("create_targetings", { items: names.map((name) => ({ name })) });
-    const calls = made.results.map(({ _id }) => session.client.callTool("delete_targeting", { ids: [_id] }));
+    const ids = await Promise.all(names.map((name) => session.sandbox.targeting(name)));
+    const calls = ids.map((_id) => session.client.callTool("delete_targeting", { ids: [_id] }));
     const person = await personAt(await session.browser.address());
     const waiting = () => person.runs().filter((run) => run.waiting !== undefined);
     await expect.poll(() => waiting().length).toBe(names.length);
@@ -170,29 +223,27 @@ describe("a decision on the page over stdio", () => {
   });
 
   test("without a session / is a page that a person can read", async () => {
-    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1000" } });
-    const answer = session.asking();
-    const { origin } = new URL(await session.browser.address());
-    const page = await fetch(origin);
+    const { person } = await begunBefore(LEGACY);
+    const page = await fetch(person.origin);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(decodeURIComponent(await page.text())).toContain("This page is opened by the server itself");
-    await answer;
   });
 
   test("without a decision within the wait there is no token, and get_run goes on waiting", async () => {
-    const session = await begun({ env: { TARGETING_MCP_WAIT_MS: "1500" } });
+    const session = await begunBefore(LEGACY, BRIEF);
+    const { person } = session;
     const answer = session.asking();
-    const person = await personAt(await session.browser.address());
-    const run = await person.waiting();
+    const run = await newlyWaiting(person);
     const report = checkedReport(await answer);
     expect(report).toMatchObject({ status: "needs_confirmation", runId: run.runId });
     expect(report.confirmation?.token).toBeUndefined();
-    const later = session.client.callTool("get_run", { runId: run.runId, waitMs: 1400 });
+    const look = () => session.client.callTool("get_run", { runId: run.runId, waitMs: 900 });
+    const waiting = look();
     await person.press(run.runId, "approve");
-    expect(checkedReport(await later)).toMatchObject({
-      status: "succeeded",
-      approval: { decision: "approved", channel: "page" },
-    });
+    await waiting;
+    await expect
+      .poll(async () => checkedReport(await look()))
+      .toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });
   });
 
   test("a closed question goes on to the page, and a yes to it never needs the page", async () => {
@@ -277,12 +328,10 @@ describe("the page is not the model's", () => {
     "one line of the audit tells a decision: %s",
     async ([where, said]) => {
       const env: Record<string, string> = where === "token" ? { TARGETING_MCP_PAGE: "off" } : {};
-      const session = await begun({ env, ...(said && { answer: said }) });
+      const before = where === "page" ? await begunBefore(LEGACY) : undefined;
+      const session = before ?? (await begun({ env, ...(said && { answer: said }) }));
       const answer = session.asking();
-      if (where === "page") {
-        const person = await personAt(await session.browser.address());
-        await person.press((await person.waiting()).runId, "approve");
-      }
+      if (before !== undefined) await before.person.press((await newlyWaiting(before.person)).runId, "approve");
       const { runId, confirmation } = checkedReport(await answer);
       if (where === "token") {
         const token = { confirmation: confirmation?.token ?? "" };
@@ -293,7 +342,7 @@ describe("the page is not the model's", () => {
       const lines = audit.trim().split("\n");
       const decisions = lines
         .map((line): Record<string, unknown> => JSON.parse(line))
-        .filter((line) => "decision" in line);
+        .filter((line) => "decision" in line && line.runId === runId);
       const text = expect.any(String);
       expect(decisions).toEqual([
         { at: text, runId, decision: "approved", where, who: text, caller: "local", project: text },
@@ -304,12 +353,12 @@ describe("the page is not the model's", () => {
 
 describe("targeting-mcp page", () => {
   test("decides what a server over stdio asked for, and of two pages one decision counts", async () => {
-    const session = await begun({ live: true });
+    const session = await begunBefore(LEGACY, { live: true });
     const answer = session.asking();
-    const [here, other] = [await personAt(await session.browser.address()), browserOfTest()];
+    const [here, other] = [session.person, browserOfTest()];
     startCommand(["page"], { ...session.environment, ...other.env });
     const there = await personAt(await other.address());
-    const { runId } = await here.waiting();
+    const { runId } = await newlyWaiting(here);
     expect(await there.waiting()).toMatchObject({ runId, actions: ["approve", "decline"] });
     const pressed = await Promise.all([there.press(runId, "approve"), here.press(runId, "approve")]);
     expect(pressed.map(({ status }) => status).sort()).toEqual([200, 409]);
@@ -321,13 +370,13 @@ describe("targeting-mcp page", () => {
   });
 
   test("with another project's key it shows the run, and nobody could drive it", async () => {
-    const session = await begun({ live: true });
+    const session = await begunBefore(LEGACY, { live: true });
     const answer = session.asking();
-    const here = await personAt(await session.browser.address());
+    const here = session.person;
     const other = browserOfTest();
     startCommand(["page"], { ...session.environment, ...other.env, TARGETING_MCP_PROJECT: "another" });
     const there = await personAt(await other.address());
-    const { runId } = await there.waiting();
+    const { runId } = await newlyWaiting(there);
     expect((await there.press(runId, "approve")).status).toBe(409);
     expect((await here.press(runId, "decline")).status).toBe(200);
     expect(checkedReport(await answer).approval).toMatchObject({ decision: "declined", channel: "page" });

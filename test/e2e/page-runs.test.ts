@@ -2,6 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { perFile } from "../support/ends.ts";
 import { hold } from "../support/hold.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
@@ -27,12 +28,15 @@ async function detailOf(person: Person, runId: string) {
   return detail.parse(await answer.json());
 }
 
-/** The run that waits by now, apart from one that waited before: the page is told of changes twice a second. */
-async function waitingAfter(person: Person, before: string) {
-  const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && runId !== before);
+const known = new Set<string>();
+
+/** The run that waits by now and did not before: the page is told of changes twice a second. */
+async function newlyWaiting(person: Person) {
+  const found = () => person.runs().find(({ runId, waiting }) => waiting !== undefined && !known.has(runId));
   await expect.poll(found).toBeDefined();
   const run = found();
   if (run === undefined) throw new Error("no run waits");
+  known.add(run.runId);
   return run;
 }
 
@@ -41,20 +45,34 @@ async function download(person: Person, runId: string, file: string) {
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
-/** A session with a group and two options of which two are deleted by a decision on the page. */
-async function deleted(given: { live?: boolean; env?: Record<string, string> } = {}) {
+/** A session that tests share, with the person who has come to its page. */
+const shared = perFile(async (given: { live?: boolean } = {}) => {
   const browser = browserOfTest();
-  const session = await startSession({ ...given, env: { ...browser.env, ...given.env } });
-  const made = await session.write("create_targetings", { items: [{ name: "Sports fans" }] });
-  const targetingId = made.results[0]?._id ?? "";
+  const session = await startSession({ ...given, env: browser.env });
+  // Something has to wait for the page to be opened.
+  const first = await session.sandbox.targeting("First");
+  const answer = session.client.callTool("delete_targeting", { ids: [first] });
+  const person = await personAt(await browser.address());
+  await person.press((await newlyWaiting(person)).runId, "decline");
+  await answer;
+  return { ...session, browser, person };
+});
+
+let made = 0;
+
+/** A targeting with a group and two options of which two are deleted by a decision on the page. */
+async function deleted(given: { live?: boolean } = {}) {
+  const session = await shared(given);
+  const { browser, person } = session;
+  made += 1;
+  const targetingId = await session.sandbox.targeting(`Sports fans ${made}`);
   const items = [
-    { name: "Shoes", contexts: ["s"], children: [{ name: "Running", contexts: ["r1", "r2"] }] },
+    { name: "Shoes", contexts: [`s${made}`], children: [{ name: "Running", contexts: ["r1", "r2"] }] },
     { name: "Hats", contexts: ["h"] },
   ];
   await session.write("bulk_add_options", { targetingId, items });
   const answer = session.client.callTool("delete_options", { targetingId, names: ["Running", "Hats"] });
-  const person = await personAt(await browser.address());
-  const { runId } = await person.waiting();
+  const { runId } = await newlyWaiting(person);
   expect((await person.press(runId, "approve")).status).toBe(200);
   expect(checkedReport(await answer)).toMatchObject({
     status: "succeeded",
@@ -115,7 +133,7 @@ describe("a run on the page", () => {
     const session = await deleted();
     const { person, runId, targetingId } = session;
     expect((await person.press(runId, "undo")).status).toBe(200);
-    const back = await waitingAfter(person, runId);
+    const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
     expect(back.waiting?.effect).toMatch(new RegExp(`Takes back run ${runId} \\(delete_options\\): 2 go back`));
     const { plan, downloads } = await detailOf(person, back.runId);
@@ -138,7 +156,7 @@ describe("a run on the page", () => {
     const session = await deleted();
     const { person, runId, targetingId } = session;
     await person.press(runId, "undo");
-    const back = await waitingAfter(person, runId);
+    const back = await newlyWaiting(person);
     await session.write("bulk_add_options", { targetingId, items: [{ name: "Hats", contexts: ["mine"] }] });
     expect((await person.press(back.runId, "approve")).status).toBe(409);
     await expect
@@ -199,12 +217,12 @@ describe("what goes to the page besides changes", () => {
   async function cutShort() {
     const session = await deleted({ live: true });
     const { targetingId, environment, person } = session;
-    const group = { name: "Group", contexts: ["g"], children: optionItems(300) };
+    const group = { name: "Group", contexts: [`of ${targetingId}`], children: optionItems(300) };
     await session.write("bulk_add_options", { targetingId, items: [group] });
     const release = await hold(session.sandbox.url, "deleteOptions");
     const names = optionItems(300).map(({ name }) => name);
     const answer = session.client.callTool("delete_options", { targetingId, names });
-    const run = await waitingAfter(person, session.runId);
+    const run = await newlyWaiting(person);
     await session.writesSent();
     await person.press(run.runId, "approve");
     await expect.poll(() => session.writesSent()).toContain("deleteOptions");
@@ -221,7 +239,7 @@ describe("what goes to the page besides changes", () => {
   test("resume_run of an old deletion waits there for a yes, and goes on with it", async () => {
     const { client, person, cut } = await cutShort();
     const answer = client.callTool("resume_run", { runId: cut });
-    const approval = await waitingAfter(person, cut);
+    const approval = await newlyWaiting(person);
     expect(approval).toMatchObject({ tool: "resume_run", actions: ["approve", "decline"] });
     expect(approval.waiting?.effect).toMatch(/goes on deleting: \d+ deletions/);
     expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "Not known to be done" })]);
@@ -239,7 +257,7 @@ describe("what goes to the page besides changes", () => {
   test("a no to resume_run sends nothing more, and Resume run on the page is a yes of its own", async () => {
     const { client, person, cut } = await cutShort();
     const answer = client.callTool("resume_run", { runId: cut });
-    const approval = await waitingAfter(person, cut);
+    const approval = await newlyWaiting(person);
     expect((await person.press(approval.runId, "decline")).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({
       status: "cancelled",
@@ -251,12 +269,12 @@ describe("what goes to the page besides changes", () => {
   });
 
   test("live event tests are sent once a person agreed there", async () => {
-    const { client, person, control, runId } = await deleted({ live: true });
+    const { client, person, control } = await deleted({ live: true });
     const made = await client.callTool("generate_event_tests", { eventNames: ["purchase"] });
     const { suiteId } = z.looseObject({ suiteId: z.string() }).parse(made.structuredContent);
     const sent = async () => z.object({ total: z.number() }).parse(await control("/events")).total;
     const answer = client.callTool("run_event_tests", { suiteId, target: "configured" });
-    const approval = await waitingAfter(person, runId);
+    const approval = await newlyWaiting(person);
     expect(approval.waiting?.effect).toMatch(/sends \d+ test events to the LIVE event API/);
     expect(approval.waiting?.parts).toEqual([expect.objectContaining({ title: "Event names sent" })]);
     expect(await sent()).toBe(0);
@@ -280,22 +298,26 @@ describe("what goes to the page besides changes", () => {
   test.for(["ask", "strict"])(
     "a deletion whose planning outlasts its call comes there once it is planned, %s",
     async (confirm) => {
-      const session = await deleted({
+      const browser = browserOfTest();
+      const session = await startSession({
         live: true,
-        env: { TARGETING_MCP_WAIT_MS: "4000", TARGETING_MCP_CONFIRM: confirm },
+        env: { ...browser.env, TARGETING_MCP_WAIT_MS: "1000", TARGETING_MCP_CONFIRM: confirm },
       });
-      const { client, person, targetingId } = session;
-      const release = await hold(session.sandbox.url, "listOptions");
+      const { client, sandbox } = session;
+      const targetingId = await sandbox.targeting("Sports fans");
+      await sandbox.options(targetingId, [{ name: "Shoes", contexts: ["s"] }]);
+      const release = await hold(sandbox.url, "listOptions");
       const told = checkedReport(await client.callTool("delete_options", { targetingId, names: ["Shoes"] }));
       expect(told.status).toBe("running");
       await release();
-      const run = await waitingAfter(person, session.runId);
+      const person = await personAt(await browser.address());
+      const run = await newlyWaiting(person);
       expect(run).toMatchObject({ runId: told.runId, actions: ["approve", "decline"] });
       const waiting = checkedReport(await client.callTool("get_run", { runId: told.runId }));
       expect(waiting.status).toBe("needs_confirmation");
       expect(waiting.confirmation?.token).toBeUndefined();
       expect((await person.press(run.runId, "approve")).status).toBe(200);
-      const done = async () => checkedReport(await client.callTool("get_run", { runId: told.runId, waitMs: 3900 }));
+      const done = async () => checkedReport(await client.callTool("get_run", { runId: told.runId }));
       await expect
         .poll(done)
         .toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });

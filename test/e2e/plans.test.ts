@@ -5,7 +5,9 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
-import { startSession } from "../support/writing.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const answer = z.looseObject({
   runId: z.string().optional(),

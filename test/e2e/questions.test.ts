@@ -1,13 +1,21 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { type Answer, CLIENTS, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { builtProgram, cleanEnvironment, OPENING, startNode, toolCall } from "../support/server-process.ts";
 
 const SERVER = [builtProgram("asking-server")];
 
 describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
+  let answering: Answer | undefined;
+  /** A client that all tests share, which can ask or cannot. */
+  const shared = perFile((asks: boolean) => {
+    const answer: Answer = (message, form) => answering?.(message, form) ?? { action: "cancel" };
+    return connect({ args: SERVER, env: cleanEnvironment(), ...(asks && { answer }) });
+  });
   const drop = async (answer?: Answer) => {
-    const client = await connect({ args: SERVER, env: cleanEnvironment(), ...(answer && { answer }) });
+    answering = answer;
+    const client = await shared(answer !== undefined);
     return textOf(await client.callTool("drop_things", { count: 3 }));
   };
 
@@ -54,7 +62,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   });
 
   test("a fault of ours shows no details and no key", async () => {
-    const client = await connect({ args: SERVER, env: cleanEnvironment() });
+    const client = await shared(false);
     const result = await client.callTool("drop_things", { count: -1 });
     expect(result.isError).toBe(true);
     expect(textOf(result)).toMatch(/^drop_things failed for a reason inside this server \(fault [0-9a-f]{8}\)/);

@@ -5,6 +5,7 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, type ToolResult, textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 
@@ -17,7 +18,7 @@ const rows = z.looseObject({
   cursor: z.string().optional(),
 });
 
-async function connected(folder?: string) {
+const started = perFile(async (folder?: string) => {
   const sandbox = await startTestSandbox();
   const client = await CLIENTS["2026 client, modern"]({
     args: [COMMAND],
@@ -32,6 +33,13 @@ async function connected(folder?: string) {
     expect(tokensOf(result)).toBeLessThanOrEqual(PAGE_TOKENS);
     return { ...result.structuredContent, text: textOf(result) };
   };
+  return { sandbox, call };
+});
+
+/** A server that tests share, with an empty sandbox. */
+async function connected(...of: Parameters<typeof started>) {
+  const { sandbox, call } = await started(...of);
+  await fetch(`${sandbox.url}/_sandbox/reset`, { method: "POST", body: "{}" });
   return { sandbox, call };
 }
 

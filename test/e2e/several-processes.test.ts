@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
+import { perFile } from "../support/ends.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
@@ -34,6 +35,8 @@ async function startServer(service: Service, env: Record<string, string>) {
   };
 }
 
+const ALL = { TARGETING_MCP_CONFIRM: "off" };
+
 /** So many servers on one state folder. */
 async function start(count: number, env: Record<string, string> = {}) {
   const service = await startService();
@@ -42,6 +45,15 @@ async function start(count: number, env: Record<string, string> = {}) {
   const others = await Promise.all(Array.from({ length: count - 1 }, () => startServer(service, more)));
   const another = () => startServer(service, more);
   return { service, servers: [first, ...others], first, second: others[0] ?? first, another };
+}
+
+const kept = perFile(start);
+
+/** The same for all tests of the file which leave them alive; the service is empty for each. */
+async function shared(...what: Parameters<typeof start>): ReturnType<typeof start> {
+  const started = await kept(...what);
+  await started.service.control("POST", "/reset", {});
+  return started;
 }
 
 async function newTargeting({ url }: Service, name = "Spring"): Promise<string> {
@@ -63,11 +75,9 @@ async function outdateLeases(stateDir: string): Promise<void> {
   await Promise.all(files.map((file) => utimes(join(stateDir, file), past, past)));
 }
 
-const ALL = { TARGETING_MCP_CONFIRM: "off" };
-
 describe("the same call at one instant in three processes makes one run", () => {
   test("of 1,500 new options, of which none is reported as there already", async () => {
-    const { service, servers } = await start(3);
+    const { service, servers } = await shared(3, ALL);
     const targetingId = await newTargeting(service);
     const args = { targetingId, items: optionItems(1500) };
     const told = await Promise.all(servers.map(({ call }) => call("bulk_add_options", args)));
@@ -77,7 +87,7 @@ describe("the same call at one instant in three processes makes one run", () => 
   });
 
   test("with every other tool that writes, one after the other", async () => {
-    const { service, servers, first } = await start(3, ALL);
+    const { service, servers, first } = await shared(3, ALL);
     const targetingId = await newTargeting(service);
     const { results } = await first.call("bulk_add_options", { targetingId, items: optionItems(2) });
     const [one, two] = results.map(({ _id }) => _id);
@@ -107,7 +117,7 @@ describe("the same call at one instant in three processes makes one run", () => 
   });
 
   test("but a call that is made once its run has ended is a new one", async () => {
-    const { service, first, second } = await start(2);
+    const { service, first, second } = await shared(3, ALL);
     const one = await first.call("track_events", { events: events(2) });
     const two = await second.call("track_events", { events: events(2) });
     expect(two.runId).not.toBe(one.runId);
@@ -144,10 +154,10 @@ describe("a run is cancelled from any process", () => {
   const WAIT = { TARGETING_MCP_WAIT_MS: "300" };
 
   test("that changes options: nothing new leaves once cancel_run has answered", async () => {
-    const { service, first, second } = await start(2, WAIT);
+    const { service, first, second } = await shared(2, WAIT);
     const targetingId = await newTargeting(service);
     const release = await service.hold("addOptions");
-    const { runId, status } = await first.call("bulk_add_options", { targetingId, items: optionItems(20_000) });
+    const { runId, status } = await first.call("bulk_add_options", { targetingId, items: optionItems(12_000) });
     expect(status).toBe("running");
     await expect.poll(() => service.count("addOptions")).toBe(1);
     const asked = await second.call("cancel_run", { runId });
@@ -163,11 +173,11 @@ describe("a run is cancelled from any process", () => {
     await second.call("resume_run", { runId });
     await expect
       .poll(() => first.call("get_run", { runId }))
-      .toMatchObject({ status: "succeeded", counts: { succeeded: 20_000 } });
+      .toMatchObject({ status: "succeeded", counts: { succeeded: 12_000 } });
   });
 
   test("that waits for the service's lock", async () => {
-    const { service, first, second } = await start(2, WAIT);
+    const { service, first, second } = await shared(2, WAIT);
     const targetingId = await newTargeting(service);
     await service.control("POST", "/lock", { ms: 600_000 });
     const { runId } = await first.call("bulk_add_options", { targetingId, items: optionItems(10) });
@@ -181,7 +191,7 @@ describe("a run is cancelled from any process", () => {
   });
 
   test("that sends events", async () => {
-    const { service, first, second } = await start(2, WAIT);
+    const { service, first, second } = await shared(2, WAIT);
     const release = await service.hold("trackEvent", { nth: 100 });
     const { runId, status } = await first.call("track_events", { events: events(3000) });
     expect(status).toBe("running");
@@ -235,8 +245,8 @@ describe("a run that is resumed is driven by one process alone", () => {
     async (tool) => {
       const { service, first, second } = await start(2);
       const targetingId = await newTargeting(service);
-      const args = tool === "track_events" ? { events: events(1500) } : { targetingId, items: optionItems(30_000) };
-      const items = tool === "track_events" ? 1500 : 30_000;
+      const args = tool === "track_events" ? { events: events(1500) } : { targetingId, items: optionItems(20_000) };
+      const items = tool === "track_events" ? 1500 : 20_000;
       const operation = tool === "track_events" ? "trackEvent" : "addOptions";
       const release = await service.hold(operation, { nth: 2 });
       const waiting = first.call(tool, args);

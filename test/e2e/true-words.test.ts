@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
-import { startSession } from "../support/writing.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 /** A session with a group "Clothing" that has two sub-options, and another group. */
 async function clothing() {

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { type TestClient, textOf } from "../support/clients.ts";
-import { startSession } from "../support/writing.ts";
+import { warmSessions } from "../support/writing.ts";
+
+const startSession = warmSessions();
 
 const answer = z.looseObject({
   runId: z.string().optional(),

@@ -43,19 +43,23 @@ async function overStdio(era: Era): Promise<AskingWorld> {
   };
 }
 
-async function overHttp(era: Era): Promise<AskingWorld> {
+/** Starts servers over HTTP that differ in what they ask by, for clients of both eras. */
+export async function startAskingServers() {
   const service = await startService();
   const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "20000" });
   const stateDir = env.TARGETING_MCP_STATE_DIR ?? "";
   const file = `${stateDir}-access.json`;
   writeAccess(file, [{ name: "agent" }, { name: "boss", approves: true }]);
   const start = (server: keyof typeof SERVERS) =>
-    startHttp({
-      ...{ ...env, ...SERVERS[server], TARGETING_MCP_ACCESS_FILE: file },
-      TARGETING_MCP_SESSIONS: era === "legacy" ? "on" : "off",
-    });
+    startHttp({ ...env, ...SERVERS[server], TARGETING_MCP_ACCESS_FILE: file, TARGETING_MCP_SESSIONS: "on" });
   const [off, token, page, strict] = await Promise.all([start("off"), start("token"), start("page"), start("strict")]);
-  const servers = { off, token, page, strict };
+  return { service, stateDir, servers: { off, token, page, strict } };
+}
+
+function overHttp(
+  era: Era,
+  { service, stateDir, servers }: Awaited<ReturnType<typeof startAskingServers>>,
+): AskingWorld {
   return {
     service,
     stateDir,
@@ -64,14 +68,16 @@ async function overHttp(era: Era): Promise<AskingWorld> {
       const transport = new StreamableHTTPClientTransport(new URL(servers[server].url), { requestInit });
       return connected(transport, era, { extensions: {}, ...given });
     },
-    person: () => loggedIn(new URL(page.url).origin, "boss"),
+    person: () => loggedIn(new URL(servers.page.url).origin, "boss"),
   };
 }
 
-/** Every way in which servers that ask may be connected. */
+type StartServers = typeof startAskingServers;
+
+/** Every way in which servers that ask may be connected; those over HTTP may be shared. */
 export const ASKING_WORLDS = {
   "stdio, 2026 era": () => overStdio("auto"),
   "stdio, 2025 era": () => overStdio("legacy"),
-  "HTTP, 2026 era": () => overHttp("auto"),
-  "HTTP sessions, 2025 era": () => overHttp("legacy"),
+  "HTTP, 2026 era": async (servers: StartServers) => overHttp("auto", await servers()),
+  "HTTP sessions, 2025 era": async (servers: StartServers) => overHttp("legacy", await servers()),
 } as const;
