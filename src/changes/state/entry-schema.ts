@@ -90,7 +90,7 @@ const change = z.union([
 ]);
 const settlement = z.object({
   object: z.number(),
-  outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown"]),
+  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown"]),
   reason: reason.exactOptional(),
   _id: z.string().exactOptional(),
 });
