@@ -57,7 +57,9 @@ export async function dryRun({ call, bytes }: Given, changes: Changes, context: 
 function planned(call: WriteCall, plan: Plan, context: ToolContext, notes: readonly string[] = []): ToolAnswer {
   const asks =
     plan.losses.length > 0
-      ? [`when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects))}`]
+      ? [
+          `when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere))}`,
+        ]
       : [];
   return renderReport({
     ...toldUnstarted(call, new RunState(plan), context),
