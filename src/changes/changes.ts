@@ -10,7 +10,7 @@ import type { Lease } from "../runs/turn.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
-import { CONFIRMATION_MS } from "./confirmation.ts";
+import { CONFIRMATION_MS, needsConfirmation } from "./confirmation.ts";
 import { doneBy } from "./done.ts";
 import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
 import { endingOf, isWithdrawn, unmadeState } from "./not-planned.ts";
@@ -79,6 +79,10 @@ export class Changes {
     const { lookAgain } = this.#context;
     const resolve = this.#resolveUndone(call, signal);
     const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, lookAgain, resolve });
+    if (call.tool !== "apply_plan" && needsConfirmation(plan)) {
+      const { noteOptionsThere } = await import("./plan/planners.ts");
+      await noteOptionsThere(plan, { api: this.api(), signal });
+    }
     plan.madeAt = this.#context.clock.now();
     return plan;
   }

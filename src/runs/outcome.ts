@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { knownChange, reason, reportedObject } from "./outcome-schema.ts";
 
 /** How one reported object ends in the result of a tool that writes. */
-export type Outcome = "succeeded" | "alreadyDone" | "failed" | "unattempted" | "unknown";
+export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "unattempted" | "unknown";
 
 /** Where an object stands: `pending` until it has an outcome. */
 export type Standing = Outcome | "pending";
@@ -60,10 +60,10 @@ export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 /** Outcomes in the order in which reports name them. */
-export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "failed", "unattempted", "unknown"];
+export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown"];
 
-/** How many objects stand where; the numbers add up to the number of objects. */
-export type Counts = Readonly<Record<Standing, number>>;
+/** How many objects stand where; the numbers add up to the number of objects. `skipped` is absent where it is none. */
+export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
 /** When a run changed last, in milliseconds since 1970: one of which nothing was recorded yet, when it was made. */
 export function changedAt(

@@ -47,7 +47,7 @@ export interface ReportedState {
 }
 
 /** Counts as results name them; they add up to `items`. */
-export type ReportCounts = Readonly<Record<Outcome | "pending" | "items", number>>;
+export type ReportCounts = Counts & { readonly items: number };
 
 /** One object of a run with how it ended. */
 export interface ObjectResult
@@ -98,7 +98,7 @@ export function countsOf(state: ReportedState): ReportCounts {
 
 /** The status that follows from the counts of a run that is no longer driven. */
 function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
-  const good = counts.succeeded + counts.alreadyDone;
+  const good = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
   if (good === counts.items) return "succeeded";
   if (good > 0) return "partial";
   return counts.unknown > 0 ? "unknown" : "failed";
@@ -189,7 +189,7 @@ export function failureGroups(
   const groups = new Map<string, Collected>();
   const keys = new Map<Reason, string>();
   const counts = state.counts();
-  if (counts.failed + counts.unattempted + counts.unknown === 0) return [];
+  if (counts.failed + counts.unattempted + counts.unknown + (counts.skipped ?? 0) === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
     const outcome = state.standing(object);

@@ -22,7 +22,7 @@ export type GivenOf = ReadonlyMap<number, unknown>;
 export async function givenOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);
-    return standing !== "succeeded" && standing !== "alreadyDone";
+    return standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped";
   });
   if (wanted.length === 0) return new Map();
   try {

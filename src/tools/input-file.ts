@@ -4,6 +4,7 @@ import type { OpenedFile } from "../files/rows.ts";
 import { ENCODINGS } from "../files/text.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
+import { fileWithinWait } from "./within-wait.ts";
 
 /** The arguments with which a tool takes rows of a file instead of another argument. */
 export const fileArguments = (columns: string, beside = "items") => ({
@@ -16,12 +17,13 @@ export const fileArguments = (columns: string, beside = "items") => ({
 
 /**
  * Opens the file of a call; undefined where it has none. `beside` is the argument that stands for the same and its
- * value. Throws a ToolError when both are given, and a FileError when the file may not or cannot be read.
+ * value. Throws a ToolError when both are given or reading takes longer than the call may, and a FileError when the file
+ * may not or cannot be read.
  */
 export async function openedFile(
   { file, encoding }: { readonly file?: string | undefined; readonly encoding?: "utf-8" | "euc-kr" | undefined },
   beside: Readonly<Record<string, unknown>>,
-  rules: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
+  context: Pick<ToolContext, "allowedDirs" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
 ): Promise<OpenedFile | undefined> {
   const given = Object.keys(beside).find((name) => beside[name] !== undefined);
   if (!file) {
@@ -29,5 +31,5 @@ export async function openedFile(
     throw new ToolError(`encoding was given beside ${given}`, "encoding is for file; leave it out.");
   }
   if (given !== undefined) throw new ToolError(`file and ${given} were both given`, "Give one of the two.");
-  return openFile(file, encoding ?? "utf-8", rules);
+  return fileWithinWait(context, openFile(file, encoding ?? "utf-8", context));
 }

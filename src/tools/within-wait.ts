@@ -40,6 +40,30 @@ function tookTooLong(most: number): TookTooLong {
   );
 }
 
+/**
+ * Gives what is read from a file, but waits no longer for it than the call may take. Throws a TookTooLong in that case,
+ * and else what the reading throws. A reading that was given up goes on and changes nothing.
+ */
+export async function fileWithinWait<Value>(
+  { arrivedAt, waitMs, clock }: Waiting,
+  read: Promise<Value>,
+): Promise<Value> {
+  const most = Math.max(waitMs, LEAST_READ_MS);
+  const over = new AbortController();
+  const late = async (): Promise<never> => {
+    await clock.sleep(Math.max(0, arrivedAt + most - clock.now()), over.signal);
+    throw new TookTooLong(
+      `the file could not be read within ${thousands(most)} ms, which is as long as a call may take; nothing was sent`,
+      "Split the file, or copy it to a faster disk.",
+    );
+  };
+  try {
+    return await Promise.race([read, late()]);
+  } finally {
+    over.abort();
+  }
+}
+
 /** The same API, whose reads take no longer than a call may. */
 export function readingWithinWait(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>

@@ -178,3 +178,49 @@ test("an update that takes away and adds says both", async () => {
   );
   expect(report.confirmation?.effect).toMatch(/"Gaining" \(\w{26}\): gets 2 Context IDs/);
 });
+
+/** A targeting of ten options that holds Context IDs, with calls that need an approval and their share of it. */
+async function shopOfTen({ control }: Session) {
+  const targetingId = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
+  const ids = Array.from({ length: 10 }, (_, at) => `01HZZZZZZZZZZZZZZZZZZZZZA${at}`);
+  await control("/seed", {
+    targetings: [{ _id: targetingId, name: "Shop" }],
+    options: ids.map((_id, at) => ({ _id, targeting: targetingId, name: `Option ${at}`, contexts: [`c${at}`] })),
+  });
+  return [
+    { tool: "delete_options", args: { ids: ids.slice(0, 3) }, share: "3 of the targeting's 10 options (30 %)" },
+    {
+      tool: "update_contexts",
+      args: { items: [{ _id: ids[9], set: [] }] },
+      share: "1 of the targeting's 10 options (10 %)",
+    },
+  ];
+}
+
+test("a deletion outside of plans says its share of the targeting in the client, with a token and on the page", async () => {
+  const asked: string[] = [];
+  const inClient = await startSession({
+    answer(message) {
+      asked.push(message);
+      return { action: "decline" };
+    },
+  });
+  for (const { tool, args, share } of await shopOfTen(inClient)) {
+    await inClient.client.callTool(tool, args);
+    expect(asked.at(-1)).toContain(share);
+  }
+  const byToken = await startSession({ env: { TARGETING_MCP_PAGE: "off" } });
+  for (const { tool, args, share } of await shopOfTen(byToken)) {
+    const told = checkedReport(await byToken.client.callTool(tool, args));
+    expect(told.confirmation?.effect).toContain(share);
+  }
+  const browser = browserOfTest();
+  const onPage = await startSession({ env: { ...browser.env, TARGETING_MCP_WAIT_MS: "60000" } });
+  const [first] = await shopOfTen(onPage);
+  const calling = onPage.client.callTool(first?.tool ?? "", first?.args ?? {});
+  const person = await personAt(await browser.address());
+  const waiting = await person.waiting();
+  expect(waiting.waiting?.effect).toContain(first?.share);
+  await person.press(waiting.runId, "approve");
+  expect(checkedReport(await calling).counts).toMatchObject({ succeeded: 3 });
+});

@@ -38,10 +38,19 @@ describe("resume_run is named only where it would do something", () => {
   test("not for options that onlyEmpty kept on purpose", async () => {
     const { session, idAt } = await shop({ env: { TARGETING_MCP_CONFIRM: "off" } });
     const given = await session.client.callTool("delete_options", { ids: [idAt(0), idAt(1)], onlyEmpty: true });
-    expect(given.structuredContent).toMatchObject({ status: "partial", failures: [{ errorCode: "NOT_EMPTY" }] });
+    expect(given.structuredContent).toMatchObject({
+      status: "succeeded",
+      counts: { items: 2, succeeded: 1, skipped: 1, unattempted: 0 },
+      failures: [{ errorCode: "NOT_EMPTY" }],
+    });
+    expect(textOf(given)).toContain("1 succeeded (1 deleted), 1 skipped");
     expect(stepsOf(given)).not.toMatch(/resume_run|mend/);
-    const shown = await session.client.callTool("get_run", { runId: given.structuredContent?.runId });
+    const { runId } = given.structuredContent ?? {};
+    const shown = await session.client.callTool("get_run", { runId, outcome: "skipped" });
+    expect(shown.structuredContent).toMatchObject({ results: [{ outcome: "skipped" }] });
     expect(stepsOf(shown)).not.toMatch(/resume_run|mend/);
+    const resumed = await session.client.callTool("resume_run", { runId });
+    expect(resumed.structuredContent).toMatchObject({ counts: { succeeded: 1, skipped: 1 } });
   });
 
   test("not for a key without scope: what a person has to set is in the remedy", async () => {

@@ -21,6 +21,13 @@ test("what is there before that is given, also where the wait of the call is ove
   });
 });
 
+test("nothing is waited for once the wait of the call is over", async () => {
+  const clock = virtualClock();
+  const until = clock.monotonic();
+  await expect(duringCall(until, () => inCallTime(NEVER, clock))).rejects.toThrow(StoreUnavailableError);
+  expect(clock.monotonic()).toBe(until);
+});
+
 test("what a call began is bound by it only until it is answered, and not where it goes on by itself", async () => {
   let answer = (): void => {};
   const answered = new Promise<void>((resolve) => {

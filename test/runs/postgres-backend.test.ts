@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
+import { DamagedRunError } from "../../src/runs/backend/store.ts";
 import { postgresBackend } from "../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../src/runs/postgres/database/database.ts";
 import { migrate } from "../../src/runs/postgres/database/migrate.ts";
@@ -41,6 +42,45 @@ function backendIn(url: string): Backend {
 backendContract("in PostgreSQL", async () => {
   const url = await migrated();
   return [backendIn(url), backendIn(url)];
+});
+
+test("a run is damaged where its journal does not hold all that was appended to it", async () => {
+  const url = await migrated();
+  const { runs } = backendIn(url);
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const damages = [
+    "delete from targeting_mcp.entry where run = $1",
+    "delete from targeting_mcp.entry where run = $1 and seq = 1",
+    "update targeting_mcp.entry set body = substr(body, 1, 3) where run = $1 and seq = 0",
+  ];
+  for (const [at, damage] of [undefined, ...damages].entries()) {
+    const runId = `01JABCDEFGHJKMNPQRSTVWXY${at}0`;
+    const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
+    await runs.create({ runId, kind: "contract", call: {}, ...of });
+    await runs.start(runId);
+    const lease = await runs.lease(runId);
+    if (lease === undefined) throw new Error("nobody holds it");
+    const journal = await runs.journal(runId, lease);
+    for (const line of ["one", "two"]) {
+      journal.append([JSON.stringify({ t: line })]);
+      await journal.flush();
+    }
+    await journal.appendLate([JSON.stringify({ t: "late" })]);
+    await journal.close();
+    const about = { tool: "some_tool", caller: "me", fingerprint: "same", status: "succeeded", counts: { items: 1 } };
+    await runs.summarise(runId, { ...about, startedAt: 7, updatedAt: 8, open: false });
+    await lease.release();
+    if (damage === undefined) {
+      expect(await runs.read(runId)).toMatchObject({ started: true });
+      expect(await runs.summary(runId)).not.toHaveProperty("isDamaged");
+      continue;
+    }
+    await client.query(damage, [runId]);
+    await expect(runs.read(runId)).rejects.toThrow(DamagedRunError);
+    expect(await runs.summary(runId)).toMatchObject({ isDamaged: true });
+  }
+  await client.end();
 });
 
 test("who asks to stop a run is answered after an append that did not see it is durable", async () => {

@@ -100,6 +100,26 @@ test("mend puts misspelt columns of a CSV file right, too, also where rows of it
   ]);
 });
 
+test("what failed of a list of events is shown with what each held, and nothing of the others is kept", async () => {
+  const { context } = await eventTools();
+  const items = [
+    { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
+    { uid: "b", eventName: "checkout_step2", step: 2 },
+    { uid: "c", eventName: "purchase" },
+  ];
+  const { structured } = await answerOf(trackEvents, { items }, context);
+  expect(structured).toMatchObject({ status: "partial", counts: { succeeded: 1, failed: 2 } });
+  const runId = String(structured.runId);
+  const shown = await answerOf(getRun, { runId, outcome: "failed", includeInput: true }, context);
+  expect(rows.parse(shown.structured).results.map(({ index, input }) => ({ index, input }))).toEqual([
+    { index: 1, input: items[1] },
+    { index: 2, input: items[2] },
+  ]);
+  let stored = "";
+  for await (const chunk of context.runs.part(runId, "input")()) stored += Buffer.from(chunk).toString("utf8");
+  expect(stored).not.toContain("add_to_cart");
+});
+
 test.each([
   [{ eventName: "purchse", tx_id: "t" }, "purchase"],
   [{ eventName: "transaction" }, "transaction"],

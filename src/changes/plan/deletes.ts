@@ -108,7 +108,7 @@ export async function planDeleteOptions(input: DeleteOptionsInput, context: Plan
   for (const { _id, contextCount, childCount } of input.onlyEmpty === true ? all : []) {
     if (there.some((option) => option._id === _id)) continue;
     const held = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
-    for (const object of objects.get(_id) ?? []) plan.leaveOut(object, held);
+    for (const object of objects.get(_id) ?? []) plan.skip(object, held);
   }
   const ordered = groupsBeforeTheirLast(there);
   for (const option of ordered) {

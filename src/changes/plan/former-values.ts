@@ -140,3 +140,11 @@ export function noteWithin(plan: Plan, targetings: readonly (string | undefined)
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
 }
+
+/** Notes how many options the targeting of all changed options has; nothing where that cannot be read. */
+export async function noteOptionsThere(plan: Plan, context: PlanningContext): Promise<void> {
+  const { within } = plan.facts;
+  if (within === undefined) return;
+  const optionsThere = (await optionalReads(context).targetings([within])).get(within)?.optionCount;
+  if (optionsThere !== undefined) plan.facts = { ...plan.facts, optionsThere };
+}

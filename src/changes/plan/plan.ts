@@ -93,6 +93,11 @@ export class Plan {
     this.settlements.push({ object, outcome: "unattempted", reason });
   }
 
+  /** An object that a rule of the call leaves as it is. */
+  skip(object: number, reason: Reason): void {
+    this.settlements.push({ object, outcome: "skipped", reason });
+  }
+
   add(step: Step): Step {
     this.steps.add(step);
     return step;

@@ -4,7 +4,7 @@ export { planCreateTargetings } from "./creating/create-targetings.ts";
 export { OptionDrafts } from "./creating/option-drafts.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
 export { planDesired } from "./desired/plan-desired.ts";
-export { noteFormerValues } from "./former-values.ts";
+export { noteFormerValues, noteOptionsThere } from "./former-values.ts";
 export { optionFinder } from "./names/option-names.ts";
 export { planRenameTargetings, planUpdateOptions } from "./names/renames.ts";
 export { namesNow } from "./names/targeting-names.ts";

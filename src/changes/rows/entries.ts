@@ -151,6 +151,8 @@ export interface RunFacts {
   readonly tool?: string;
   /** The one targeting in which all options are that it changes. */
   readonly within?: string;
+  /** How many options that targeting has, where a person has to approve what is taken away from it. */
+  readonly optionsThere?: number;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
   /** How many options got Context IDs without being read before, so that it is not known what they held. */

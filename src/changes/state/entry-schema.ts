@@ -90,7 +90,7 @@ const change = z.union([
 ]);
 const settlement = z.object({
   object: z.number(),
-  outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown"]),
+  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown"]),
   reason: reason.exactOptional(),
   _id: z.string().exactOptional(),
 });
@@ -129,6 +129,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
     facts: z.object({
       tool: z.string().exactOptional(),
       within: z.string().exactOptional(),
+      optionsThere: z.number().exactOptional(),
       asked: asked.exactOptional(),
       rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
       effect: z.string().exactOptional(),

@@ -8,7 +8,7 @@ export class Outcomes {
   readonly #standing: Standing[] = [];
   readonly #ids: (string | undefined)[] = [];
   readonly #reasons = new Map<number, Reason>();
-  readonly #counts: Record<Standing, number> = {
+  readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = {
     pending: 0,
     succeeded: 0,
     alreadyDone: 0,
@@ -79,8 +79,8 @@ export class Outcomes {
   }
 
   #move(object: number, from: Standing, to: Standing): void {
-    this.#counts[from] -= 1;
-    this.#counts[to] += 1;
+    this.#counts[from] = (this.#counts[from] ?? 0) - 1;
+    this.#counts[to] = (this.#counts[to] ?? 0) + 1;
     this.#standing[object] = to;
   }
 }

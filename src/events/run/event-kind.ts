@@ -112,8 +112,8 @@ function leftOf(call: EventCall, state: EventRunState): number {
 
 /**
  * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
- * of its events those that may still have to be sent, or whose outcome is unknown and has to be looked up. Of the users
- * of all others only hashes remain.
+ * of its events those that failed and came without a file, may still have to be sent, or whose outcome is unknown and has
+ * to be looked up. Of the users of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,
@@ -124,17 +124,18 @@ async function finish(
   const bytes = part("input");
   // Where a crash came between these steps, the events may be gone already.
   if (!(await holdsAnything(bytes))) return;
-  if (file !== undefined && state.counts().failed > 0) {
+  const { failed, unknown } = state.counts();
+  if (file !== undefined && failed > 0) {
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // As long as anything is left the reject file is written again, from all that failed.
-    if (standing === "failed") return hasLeft && file !== undefined;
+    // What failed of a file is in its reject file, which is written again from all that failed as long as anything is left.
+    if (standing === "failed") return hasLeft || file === undefined;
     return standing === "pending" || standing === "unattempted" || standing === "unknown";
   };
-  const keepsAny = hasLeft || state.counts().unknown > 0;
+  const keepsAny = hasLeft || unknown > 0 || (failed > 0 && file === undefined);
   await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
 }
 

@@ -90,7 +90,14 @@ export class EventRunState implements RunView<EventEntry> {
   /** Events of which a request was begun, and which were not accepted: another request repeats it. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
-  readonly #counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+  readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = {
+    pending: 0,
+    succeeded: 0,
+    alreadyDone: 0,
+    failed: 0,
+    unattempted: 0,
+    unknown: 0,
+  };
 
   /** Applies one journal entry. */
   apply(entry: EventEntry): void {
@@ -184,8 +191,8 @@ export class EventRunState implements RunView<EventEntry> {
   #move(object: number, to: Standing, reason: Reason | undefined): void {
     const from = this.#standing[object];
     if (from === undefined) return;
-    this.#counts[from] -= 1;
-    this.#counts[to] += 1;
+    this.#counts[from] = (this.#counts[from] ?? 0) - 1;
+    this.#counts[to] = (this.#counts[to] ?? 0) + 1;
     this.#standing[object] = to;
     this.#left.delete(object);
     if (reason === undefined) this.#reasons.delete(object);

@@ -244,7 +244,7 @@ function actionsOf(status: string, isOpen: boolean, { services }: Shown): readon
 
 function failureRow(failure: ReturnType<typeof toldFailures>[number]): FailureRow {
   const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
-  const kind = outcome === "failed" || outcome === "unattempted" ? outcome : "unknown";
+  const kind = outcome === "failed" || outcome === "unattempted" || outcome === "skipped" ? outcome : "unknown";
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;

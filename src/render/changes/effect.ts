@@ -28,8 +28,11 @@ interface ChangedObjects {
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
-/** What a call does: what it takes away, and which options get Context IDs beside that. */
-export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects): Effect {
+/**
+ * What a call does: what it takes away, of how many options of its targeting where that is known, and which options get
+ * Context IDs beside that.
+ */
+export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, optionsThere = 0): Effect {
   const gaining: EffectObject[] = [];
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
@@ -38,7 +41,7 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects): 
   }
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
-    sentence: effectSentence(losses, gained),
+    sentence: `${effectSentence(losses, gained)}${shareWords(losses, optionsThere)}`,
     parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
   };
 }
@@ -68,6 +71,14 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
   ].filter((part) => part !== false);
   const end = losses.length === 0 ? "" : " It cannot be undone by the service.";
   return `This ${parts.length === 0 ? "changes nothing" : parts.join(", and ")}.${end}`;
+}
+
+/** How large a share of a targeting's options is deleted or loses Context IDs, behind a sentence. */
+export function shareWords(losses: readonly Loss[], optionsThere: number): string {
+  const lost = losses.filter(({ kind }) => kind !== "targeting").length;
+  if (optionsThere === 0 || lost === 0) return "";
+  const percent = Math.max(1, Math.round((100 * lost) / optionsThere));
+  return ` That concerns ${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %).`;
 }
 
 /** What a plan takes away, by kind and by name; of Context IDs first what is left empty. */

@@ -5,7 +5,7 @@ import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 /** What kind of cause a failure has, where no item can be mended for it. */
-type Cause = "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy" | "kept";
+type Cause = "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
   UNAUTHORIZED: "setting",
@@ -27,7 +27,6 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   BUSY: "busy",
   EVENT_BUSY: "busy",
   CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
-  NOT_EMPTY: "kept",
 };
 
 /** The calls that help with a run now, by what it came to and why. What a person has to set first is in the remedies. */

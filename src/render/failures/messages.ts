@@ -48,6 +48,7 @@ export const OPERATION_WORDS: Readonly<Record<BulkOperation, string>> = {
 export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   succeeded: "succeeded",
   alreadyDone: "already done",
+  skipped: "skipped",
   failed: "failed",
   unattempted: "not applied",
   unknown: "unknown",

@@ -3,7 +3,15 @@ import type { EffectObject, EffectPart } from "../../changes/rows/entries.ts";
 import { changesOf, type ListedChange } from "../../plans/diff/changes.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../../plans/plan-document.ts";
 import type { RowLabel, UndoRow } from "../../plans/undo/way-back.ts";
-import { type Effect, effectPart, effectSentence, GAIN_TITLE, lossParts, shortName } from "../changes/effect.ts";
+import {
+  type Effect,
+  effectPart,
+  effectSentence,
+  GAIN_TITLE,
+  lossParts,
+  shareWords,
+  shortName,
+} from "../changes/effect.ts";
 import { many } from "../failures/words.ts";
 import { changesOfRow } from "./plan-page.ts";
 import { changeWords, reasonWords, undoCounts } from "./undo-text.ts";
@@ -29,25 +37,12 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
     return some.length === 0 ? [] : [{ part: effectPart(kind.title, some.map(kind.of)), phrase: kind.phrase(some) }];
   });
   return {
-    sentence: withShare(
-      effectSentence(
-        losses,
-        others.map(({ phrase }) => phrase),
-      ),
-      document,
+    sentence: `${effectSentence(
       losses,
-    ),
+      others.map(({ phrase }) => phrase),
+    )}${shareWords(losses, document.plan.optionsThere)}`,
     parts: [...lossParts(losses), ...others.flatMap(({ part }) => part)],
   };
-}
-
-/** How large a share of the targeting is deleted or loses Context IDs, behind the sentence. */
-function withShare(sentence: string, { plan }: PlanDocument, losses: readonly Loss[]): string {
-  const there = plan.optionsThere;
-  const lost = losses.filter(({ kind }) => kind !== "targeting").length;
-  if (there === 0 || lost === 0) return sentence;
-  const percent = Math.max(1, Math.round((100 * lost) / there));
-  return `${sentence} That concerns ${lost} of the targeting's ${many(there, "option")} (${percent} %).`;
 }
 
 /** A kind of change beside what is taken away. */

@@ -187,14 +187,20 @@ async function idsOf(database: Database, query: string, values: readonly unknown
   return (await database.rows<{ id: string }>(query, values)).map(({ id }) => id);
 }
 
+/** Whether the journal of the run `r` holds all that was appended to it. */
+const IS_WHOLE = `(
+  select count(*) = r.seq + r.late and coalesce(sum(octet_length(e.body)) filter (where e.late = 0), 0) = r.bytes
+  from targeting_mcp.entry e where e.run = r.id
+)`;
+
 async function readRun(database: Database, runId: string): Promise<StoredRun | undefined> {
-  const [found] = await database.rows<{ header: string; started: boolean }>(
-    "select header, started from targeting_mcp.run where id = $1",
+  const [found] = await database.rows<{ header: string; started: boolean; whole: boolean }>(
+    `select header, started, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
     [runId],
   );
   if (found === undefined) return undefined;
   const header = headerIn(parseJson(found.header));
-  if (header === undefined) throw damaged(runId);
+  if (header === undefined || !found.whole) throw damaged(runId);
   return {
     header,
     started: found.started,
@@ -203,12 +209,14 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   };
 }
 
+/** The summary of a run, which says where the journal of the run does not fit it. */
 async function summaryOf(database: Database, runId: string): Promise<RunSummary | undefined> {
-  const [found] = await database.rows<{ summary: string | null }>(
-    "select summary from targeting_mcp.run where id = $1",
+  const [found] = await database.rows<{ summary: string; whole: boolean }>(
+    `select summary, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1 and summary is not null`,
     [runId],
   );
-  return typeof found?.summary === "string" ? keptSummary.safeParse(parseJson(found.summary)).data : undefined;
+  const summary = found && keptSummary.safeParse(parseJson(found.summary)).data;
+  return summary && found?.whole === false ? { ...summary, isDamaged: true } : summary;
 }
 
 /** What was appended, in order; what a former driver added late stands where it was added. */

@@ -3,7 +3,7 @@ import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } fr
 import { duringCall } from "../../platform/call-time.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
-import type { Reply, ToolContext, ToolServices } from "../../tools/context.ts";
+import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
 import { mayDecideInView } from "../../tools/writing/confirmation/in-view.ts";
 import { withoutAbsent, withUpperIds } from "../arguments/absent.ts";
@@ -48,7 +48,7 @@ export async function answerCall(
   { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const services = decidedByWhom(await load());
+  const services = leavingTime(decidedByWhom(await load()));
   const views = allViews?.metaOf(tool.name) && allViews;
   const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
     content: [{ type: "text", text: redactor.text(text) }],
@@ -103,9 +103,19 @@ export async function answerCall(
   }
 }
 
+/** The part of a call's wait that is left for what it asks a shared store at its end, in milliseconds. */
+const STORE_MS = 500;
+
+/** Over a shared store, whatever a call waits for ends before its wait does, so that the store can still be asked. */
+function leavingTime(services: ToolServices): ToolServices {
+  if (services.runs.left === undefined) return services;
+  return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
+}
+
 /** Carries a call out. Only a shared store may stay away for longer than a call waits: then that ends with the wait. */
 function inTime<T>({ runs, clock, waitMs }: ToolServices, work: () => Promise<T>): Promise<T> {
-  return runs.left === undefined ? work() : duringCall(clock.monotonic() + waitMs, work);
+  if (runs.left === undefined) return work();
+  return duringCall(clock.monotonic() + Math.max(waitMs + STORE_MS, LEAST_READ_MS), work);
 }
 
 /** Whether only another person than the caller may approve what this call asks for. */

@@ -64,7 +64,7 @@ function observedRuns(figures: Figures): Pick<Observer, "run"> {
         const before = state.resumed?.counts;
         const counts = state.counts();
         for (const outcome of OUTCOMES) {
-          const more = counts[outcome] - (before?.[outcome] ?? 0);
+          const more = (counts[outcome] ?? 0) - (before?.[outcome] ?? 0);
           if (more > 0) items.add(more, { tool, outcome });
         }
         return status;

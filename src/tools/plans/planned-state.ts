@@ -17,6 +17,7 @@ import { problemsAnswer } from "../../render/plans/problems-answer.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
+import { fileWithinWait } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 
@@ -41,9 +42,9 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const { desired, problems, digest } = await readGiven(given, context);
+  const { desired, problems, digest } = await fileWithinWait(context, readGiven(given, context));
   if (problems.length > 0) return problemsAnswer(context.environment, problems);
-  const { base, place } = await baseOf(given, context);
+  const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = given.targetingId || undefined;

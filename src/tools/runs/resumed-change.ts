@@ -115,7 +115,9 @@ export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<E
   if (!state.planned && tool === "apply_plan") {
     const { lossesOfKept } = await import("../plans/applicable.ts");
     const losses = await lossesOfKept(header.runId, context);
-    return losses.length === 0 ? undefined : effectOf(header, { losses, objects: state.objects }, context);
+    return losses.length === 0
+      ? undefined
+      : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
   // What was not planned yet would be planned anew: that may be something else than what they agreed to.
   if (!state.planned) {

@@ -145,7 +145,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const losses = context.changes?.asks(run);
   if (losses === undefined) return { ...report, ...onPage, nextSteps: await planSteps(run, context) };
   const planned = { run: header.runId, digest: lossDigest(losses) };
-  const effect = await effectOf(header, { losses, objects: state.objects }, context);
+  const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
   // A plan that was to be applied waits as a plan.
   const { tool } = header.call;

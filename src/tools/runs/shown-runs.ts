@@ -71,7 +71,7 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
     // Of what succeeded nothing is kept.
-    return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone");
+    return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
   };
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);

@@ -126,7 +126,8 @@ async function propose(
 ): Promise<void> {
   const stored = await changes.runs.stored(runId);
   if (stored === undefined) throw new ToolError("the dry run is gone", "Make the call with dryRun again.");
-  const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects).sentence;
+  const effect =
+    plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere).sentence;
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };
   plan.madeAt = clock.now();
@@ -141,7 +142,9 @@ function answerOf(
 ): ToolAnswer {
   const asks =
     plan.losses.length > 0
-      ? [`when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects))}`]
+      ? [
+          `when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere))}`,
+        ]
       : [];
   return renderReport({
     ...toldUnstarted(call, new RunState(plan), context),
@@ -169,7 +172,7 @@ function changesSince(before: RunState, plan: Plan): string {
     else if (was === "failed" && is !== "failed") working += 1;
     else if (JSON.stringify(before.reason(object)) !== JSON.stringify(now.reason(object))) other += 1;
   }
-  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects);
+  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
   const parts = [
     ...(before.objects.length === now.objects.length
       ? []

@@ -82,7 +82,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   /** Carries the call out, or attaches to the run of the same call that was made at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
-  const effect = effectOfCall(plan.losses, plan.objects);
+  const effect = effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
   const outcome = await decided<RunOrOutcome>(
     {
       needsYes: needsConfirmation(plan),

@@ -33,6 +33,7 @@ export const STATUSES = {
 const OUTCOMES = {
   succeeded: "Succeeded",
   alreadyDone: "Already done",
+  skipped: "Skipped",
   failed: "Failed",
   unattempted: "Not applied",
   unknown: "Unknown",
@@ -54,8 +55,8 @@ export function Status({ of }: { readonly of: RunRow["status"] }) {
 
 /** How much of a run is done: what failed is not. */
 export function Progress({ counts, label }: { readonly counts: RunCounts; readonly label: string }) {
-  const { items, succeeded, alreadyDone, failed, unknown } = counts;
-  const done = succeeded + alreadyDone;
+  const { items, succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
+  const done = succeeded + alreadyDone + skipped;
   return (
     <>
       <progress max={Math.max(1, items)} value={done} aria-label={label} />{" "}
@@ -126,7 +127,10 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
   const { run, failures, failuresOmitted = 0, plan, downloads, nextSteps } = detail;
   const { counts, requests } = run;
   const isBegun = run.status !== "planned" && run.status !== "needs_confirmation";
-  const outcomes = Object.keys(OUTCOMES).filter((name): name is keyof typeof OUTCOMES => Object.hasOwn(OUTCOMES, name));
+  const outcomes = Object.keys(OUTCOMES).filter(
+    (name): name is keyof typeof OUTCOMES =>
+      Object.hasOwn(OUTCOMES, name) && (name !== "skipped" || counts.skipped !== undefined),
+  );
   const hidden = failuresOmitted + Math.max(0, failures.length - MOST_FAILURES);
   return (
     <>
@@ -145,7 +149,7 @@ export function RunBody({ detail }: { readonly detail: RunDetail }) {
           <tr>
             {outcomes.map((name) => (
               <td key={name} class={counts[name] === 0 ? "none" : name}>
-                {number(counts[name])}
+                {number(counts[name] ?? 0)}
               </td>
             ))}
           </tr>

@@ -7,8 +7,6 @@ import { RunStoreError, StoreUnavailableError } from "../../backend/store.ts";
 const PATIENCE_MS = 5000;
 /** The pause before the next try, in milliseconds. */
 export const AGAIN_MS = 250;
-/** A statement gets at least this time, also where the call that waits for it should have been answered. */
-const LEAST_MS = 500;
 /** A connection over which no answer comes within this time counts as cut. */
 const ANSWER_MS = 5000;
 /** The last try of a statement gets at least this time for its answer: a call is answered within 10 seconds. */
@@ -108,7 +106,7 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   if (until === undefined) return work;
   const done = new AbortController();
   const late = clock
-    .sleep(Math.max(LEAST_MS, until - clock.monotonic()), done.signal)
+    .sleep(Math.max(0, until - clock.monotonic()), done.signal)
     .then(() => Promise.reject(unavailable(new Error("it did not answer while the call waited"))));
   try {
     return await Promise.race([work, late]);

@@ -1,5 +1,6 @@
 import type { WriteCall } from "../../../changes/call.ts";
 import type { Loss } from "../../../changes/plan/plan.ts";
+import type { RunFacts } from "../../../changes/rows/entries.ts";
 import { type Effect, effectOfCall } from "../../../render/changes/effect.ts";
 import { orUnreadable } from "../../../runs/backend/store.ts";
 import type { ToolContext } from "../../context.ts";
@@ -14,6 +15,7 @@ interface CallOfRun {
 interface Planned {
   readonly losses: readonly Loss[];
   readonly objects: Parameters<typeof effectOfCall>[1];
+  readonly facts: Pick<RunFacts, "optionsThere">;
 }
 
 /** The tool of a run, while that is kept and can be read. */
@@ -25,10 +27,10 @@ async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "ru
 /** All that a person approves with a call: of a plan everything that it lists, too. Throws a FileError as `documentOf`. */
 export async function effectOf(
   { runId, call }: CallOfRun,
-  { losses, objects }: Planned,
+  { losses, objects, facts }: Planned,
   context: Pick<ToolContext, "runs">,
 ): Promise<Effect> {
-  if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects);
+  if (call.tool !== "apply_plan" || runId === undefined) return effectOfCall(losses, objects, facts.optionsThere);
   // Loaded late: only plans need it.
   const [{ documentOf }, { effectOfDocument }] = await Promise.all([
     import("../../plans/kept-plan.ts"),
