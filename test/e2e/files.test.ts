@@ -96,13 +96,11 @@ test("a file as Korean Excel saves it", async () => {
   const targetingId = await given.sandbox.targeting("Korean");
   const bytes = [...Buffer.from("name,contextId\r\n"), 0xb0, 0xa1, 0x94, 0xee, ...Buffer.from(",c1\r\n")];
   await given.write("korean.csv", Uint8Array.from(bytes));
-  const wrong = await call(given.client, "bulk_add_options", { targetingId, file: "korean.csv" });
-  expect(wrong.error).toMatchObject({
-    message: expect.stringContaining("line 2"),
-    remedy: expect.stringContaining("euc-kr"),
-  });
-  const made = await call(given.client, "bulk_add_options", { targetingId, file: "korean.csv", encoding: "euc-kr" });
-  expect(made.status).toBe("succeeded");
+  const wrong = { targetingId, file: "korean.csv", encoding: "utf-8" };
+  expect((await call(given.client, "bulk_add_options", wrong)).error?.message).toContain("line 2");
+  const made = await given.client.callTool("bulk_add_options", { targetingId, file: "korean.csv" });
+  expect(made.structuredContent).toMatchObject({ status: "succeeded" });
+  expect(textOf(made)).toContain("read as EUC-KR (CP949), separated by commas");
   expect(await contentsOf(given, targetingId, "saved.ndjson")).toContain('"가뷁"');
 });
 
@@ -241,7 +239,7 @@ test("a dry run reads the file and leaves nothing behind", async () => {
 test("file beside items, unknown columns, and files of no allowed folder are refused with what to do", async () => {
   const { client, sandbox, write, folder, env } = await service();
   const targetingId = await sandbox.targeting("One");
-  await write("options.csv", "name,colour\nNews,red\n");
+  await write("options.csv", "title,colour\nNews,red\n");
   const said = async (args: Record<string, unknown>, by = client) =>
     textOf(await by.callTool("bulk_add_options", { targetingId, ...args }));
   expect(await said({ file: "options.csv", items: [{ name: "News" }] })).toContain("file and items were both given");
@@ -249,7 +247,7 @@ test("file beside items, unknown columns, and files of no allowed folder are ref
   expect(await said({ file: "options.csv" })).toContain("Valid columns: name, contextId");
   expect(await said({ file: "option.csv" })).toContain('"options.csv"');
   expect(await said({ file: "/etc/passwd" })).toContain(folder);
-  expect(await said({ file: "options.csv", encoding: "utf-16" })).toContain('"euc-kr"');
+  expect(await said({ file: "options.csv", encoding: "utf-7" })).toContain('"euc-kr"');
   const { TARGETING_MCP_ALLOWED_DIRS: _, ...without } = env;
   const bare = await CLIENTS["2025 client"]({ args: [COMMAND], env: without });
   expect(await said({ file: "options.csv" }, bare)).toContain("TARGETING_MCP_ALLOWED_DIRS");

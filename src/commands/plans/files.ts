@@ -2,7 +2,7 @@ import { readFile, realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { Problem } from "../../plans/file/desired.ts";
-import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
+import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
 import { FileError, hasCode } from "../../platform/file-error.ts";
 import { problemLine } from "../../render/plans/words.ts";
@@ -60,9 +60,9 @@ export function printFileProblems(file: string, problems: readonly Problem[]): v
 
 /** Reads a desired state from a path that a person gave. Throws a FileError where it cannot be read. */
 export async function readDesiredFile(path: string): Promise<ReadDesired> {
-  const format = formatOfDesired(path);
+  const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
-  return readDesired({ bytes, format, folder: dirname(await realpath(path)) });
+  return readDesired({ bytes, path, format, folder: dirname(await realpath(path)) });
 }
 
 /** The base of a file: the one that is named, else the one beside it, if there is one. Throws a FileError. */

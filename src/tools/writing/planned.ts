@@ -1,5 +1,6 @@
 import { isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeHeader, Changes } from "../../changes/changes.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
@@ -30,9 +31,16 @@ export interface Given {
 }
 
 /** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
-export function toldUnstarted({ tool }: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
+export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, stale, rows } = state.facts;
-  const told = { environment, tool, counts: countsOf(state), failures: toldFailures(state), results: [] };
+  const told = {
+    environment,
+    tool: call.tool,
+    file: fileOf(call),
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+  };
   return { ...told, ...(takenFor && { takenFor }), ...(stale && { stale }), ...(rows && { rows }) };
 }
 
