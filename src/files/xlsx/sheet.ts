@@ -173,8 +173,10 @@ class RowReader {
   }
 
   #shownText(): string {
-    if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     const value = this.#value;
+    // A formula that gives an empty text says that it is a text.
+    if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
+    if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {
       case "s":
         return this.#parts.strings[Number(value)] ?? "";

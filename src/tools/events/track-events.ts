@@ -29,10 +29,7 @@ const input = () =>
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
     ...eventFileArguments("columns uid, eventName, parameters"),
-    mend: z
-      .boolean()
-      .optional()
-      .describe("Correct plainly misspelt names of events and parameters"),
+    mend: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });
