@@ -254,3 +254,76 @@ test("file beside items, unknown columns, and files of no allowed folder are ref
   const listing = await bare.callTool("list_options", { targetingId, saveTo: "x.csv" });
   expect(textOf(listing)).toContain("TARGETING_MCP_ALLOWED_DIRS");
 });
+
+test("lists without a header: Context IDs of files are added, removed and set", async () => {
+  const given = await service();
+  const { client, sandbox, write, folder } = given;
+  const targetingId = await sandbox.targeting("One");
+  await sandbox.options(targetingId, [{ name: "News", contexts: ["a", "b"] }]);
+  const change = (item: object, more: object = {}) =>
+    call(client, "update_contexts", { targetingId, items: [{ name: "News", ...item }], ...more });
+  await write("more.txt", '\uFEFFc\r\n\r\n 기사, 1 \r\n"d, e"\r\nc\r\n');
+  await write("korean.txt", Uint8Array.from([0xb0, 0xa1, 0x0a]));
+  expect(await change({ add: ["x"], addFile: "more.txt" })).toMatchObject({ status: "succeeded" });
+  expect(await change({ addFile: "korean.txt", removeFile: "more.txt" })).toMatchObject({ status: "succeeded" });
+  expect(await contentsOf(given, targetingId, "one.ndjson")).toContain('["a","b","x","가"]');
+  await write("damaged.txt", "a\n1.23E+15\n#N/A\n");
+  const refused = await change({ setFile: "damaged.txt" });
+  expect(refused.error?.message).toContain('line 2: "1.23E+15" was turned into scientific notation');
+  expect(refused.error?.message).toContain("line 3");
+  await write("empty.txt", "\n\n");
+  expect((await change({ setFile: "empty.txt" })).error?.message).toContain("holds no Context ID");
+  expect((await change({ addFile: "/etc/passwd" })).error?.remedy).toContain(folder);
+  await write("many.txt", Array.from({ length: 2_000 }, (_, at) => `article-${at}\n`).join(""));
+  expect(await change({ setFile: "many.txt" }, { dryRun: true })).toMatchObject({ status: "planned" });
+  expect((await change({ setFile: "many.txt" })).status).toBe("succeeded");
+  expect(await contentsOf(given, targetingId, "many.ndjson")).toContain('"article-1999"');
+});
+
+test("one sheet goes through every tool, and what one tool saves the others read", async () => {
+  const given = await service();
+  const { client, sandbox, write, read } = given;
+  const targetingId = await sandbox.targeting("One");
+  const sheet = [
+    "sep=;",
+    "Spring;;;;;",
+    "Action;Option;Group;Is Group;Context Action;Context IDs;Note",
+    "Add;Ball games;;yes;;[];x",
+    ";Football;Ball games;;;goal|00123;x",
+    "Pause;Golf;;;;g;x",
+    "Remove;Tennis;;;;t;x",
+    ";Running;;;;run;x",
+  ].join("\r\n");
+  await write("sheet.txt", sheet);
+  const made = await client.callTool("bulk_add_options", { targetingId, file: "sheet.txt" });
+  expect(made.structuredContent).toMatchObject({ status: "partial", counts: { items: 5, succeeded: 3, failed: 2 } });
+  expect(textOf(made)).toContain(
+    "read as UTF-8, separated by semicolons, with the header on line 3; 1 row above it skipped",
+  );
+  expect(textOf(made)).toContain('1 column ignored: "Note"');
+  expect(textOf(made)).toContain("Action is Remove, which this tool does not do");
+  await call(client, "list_options", { targetingId, saveTo: "saved.csv" });
+  const again = await client.callTool("plan_targeting", { targetingId, file: "saved.csv" });
+  expect(again.structuredContent).toMatchObject({ status: "planned", counts: { items: 0 } });
+  const added = await client.callTool("update_contexts", { targetingId, file: "saved.csv" });
+  expect(added.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 3 } });
+  const other = await sandbox.targeting("Two");
+  const copied = await client.callTool("bulk_add_options", { targetingId: other, file: "saved.csv" });
+  expect(copied.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 3 } });
+  // The saved sheet with a column Action deletes what says so.
+  const [head = "", ...rows] = (await read("saved.csv")).replace("\uFEFF", "").trim().split("\r\n");
+  const actions = rows.map((row) => (row.includes("Running") ? `Remove,${row}` : `,${row}`));
+  await write("saved.csv", `Action,${head}\n${actions.join("\n")}\n`);
+  const removal = await client.callTool("plan_targeting", { targetingId, file: "saved.csv" });
+  expect(removal.structuredContent).toMatchObject({ changes: { deleted: { count: 1, names: ["Running"] } } });
+  const both = await client.callTool("plan_targeting", { targetingId, file: "saved.csv", prune: true });
+  expect(textOf(both)).toContain("prune was given for a sheet whose column Action is filled");
+  await write("mapped.tsv", "옵션 명칭\t기사\nCycling\tbike\n");
+  const unmapped = await call(client, "bulk_add_options", { targetingId, file: "mapped.tsv" });
+  expect(unmapped.error?.message).toContain('its header was read from line 1: "옵션 명칭", "기사"');
+  expect(unmapped.error?.remedy).toContain('columns {"name":"옵션 명칭"}');
+  const columns = { name: "옵션 명칭", contextId: "기사" };
+  const mapped = await client.callTool("bulk_add_options", { targetingId, file: "mapped.tsv", columns });
+  expect(mapped.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 1 } });
+  expect(await contentsOf(given, targetingId, "after.ndjson")).toContain('"bike"');
+});

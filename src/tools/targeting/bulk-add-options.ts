@@ -15,7 +15,7 @@ const input = () =>
         z.strictObject({
           ...optionFields(),
           parent: z.string().optional().describe("ULID of the group to add it to"),
-          parentName: z.string().optional().describe("Or the group's name, also of one created in this call"),
+          parentName: z.string().optional().describe("Or its name, also a new group's"),
         }),
       )
       .min(1)

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { contextRows } from "../../changes/rows/context-rows.ts";
+import type { ToolContext } from "../context.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmation/confirmed.ts";
@@ -24,6 +25,9 @@ const input = () =>
           set: ids("Exactly these Context IDs"),
           addFrom: ids("Option IDs whose Context IDs are added"),
           removeFrom: ids("Option IDs whose Context IDs are removed"),
+          addFile: z.string().optional().describe("File: one Context ID a line"),
+          removeFile: z.string().optional(),
+          setFile: z.string().optional(),
         }),
       )
       .min(1)
@@ -32,6 +36,12 @@ const input = () =>
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
+
+/** Items with the Context IDs of the files that they name. */
+async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
+  const { withListedContexts } = await import("./listed-contexts.ts");
+  return withListedContexts(items, context);
+}
 
 /** Changes which Context IDs options hold. */
 export const updateContexts = {
@@ -45,11 +55,12 @@ export const updateContexts = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, confirmation: token, dryRun, ...all }, context) {
+  async handler({ items: given, confirmation: token, dryRun, ...all }, context) {
     const tool = "update_contexts";
-    const { about, others: given } = fileArgumentsOf(all);
-    const opened = await openedFile(about, { items }, contextRows, context);
-    const found = await findTargeting(referenceOf(given, opened), context);
+    const { about, others } = fileArgumentsOf(all);
+    const opened = await openedFile(about, { items: given }, contextRows, context);
+    const items = given === undefined ? undefined : await listed(given, context);
+    const found = await findTargeting(referenceOf(others, opened), context);
     const { _id: targetingId, note } = found ?? {};
     const file = await aboutTargeting(opened, found, context);
     const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file } } as const);
