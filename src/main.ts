@@ -28,6 +28,12 @@ const BY_NAME = {
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON, for programs" } as const;
 const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
+/** How a sheet is read; what is not given is detected. */
+const SHEET = [
+  { flag: "sheet", meaning: "name or number of the sheet of a workbook" },
+  { flag: "columns", meaning: 'the heading of each column, as JSON: {"name":"Title"}' },
+  { flag: "encoding", meaning: "encoding of a text" },
+] as const;
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
 
 const NO_MIGRATE = {
@@ -130,7 +136,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/plans/export.ts")).runExport(line),
   },
   plan: {
-    usage: "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN]",
+    usage:
+      "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN] [--sheet S] [--columns JSON] [--encoding E]",
     meaning: "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: an error",
     options: [
       TARGETING,
@@ -141,6 +148,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       JSON_FLAG,
       { flag: "markdown", toggle: true, meaning: "prints Markdown, for a pull request" },
       { flag: "out", meaning: "a file for the whole plan" },
+      ...SHEET,
     ],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),

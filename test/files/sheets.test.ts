@@ -158,6 +158,8 @@ test.each([
   ["refused-absolute-part.xlsx", /absolute path/],
   ["refused-entities.xlsx", /document type/],
   ["refused-many-columns.xlsx", /beyond column 512/],
+  ["refused-large-strings.xlsx", /more than 96 MB/],
+  ["refused-wrong-size.xlsx", /cannot be read: too many bytes/],
   ["refused-cut.xlsx", /cannot be read/],
 ])("%s is refused", async (name, words) => {
   await expect(read(name, optionRows)).rejects.toThrow(words);

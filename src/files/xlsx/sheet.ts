@@ -15,9 +15,9 @@ export interface SheetParts {
 
 const MEGABYTE = 1_048_576;
 /** A sheet is unpacked as it is read; nothing of it is held but the rows at hand. */
-const MOST_SHEET_BYTES = 512 * MEGABYTE;
+const MOST_SHEET_BYTES = 256 * MEGABYTE;
 const MOST_COLUMNS = 512;
-const MOST_CELLS = 10_000_000;
+const MOST_CELLS = 5_000_000;
 
 /** A range whose first cell is shown in place of all: the column, and the rows below the first. */
 interface MergedRange {
@@ -150,7 +150,7 @@ class RowReader {
       }
       this.#count += 1;
       if (this.#count > MOST_CELLS) {
-        throw new FileError("the sheet has more than 10,000,000 filled cells", "Split it.");
+        throw new FileError("the sheet has more than 5,000,000 filled cells", "Split it.");
       }
       while (this.#cells.length < this.#column) this.#cells.push("");
       this.#cells[this.#column] = text;
