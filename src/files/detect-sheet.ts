@@ -206,13 +206,13 @@ class Facts {
     const read = names.flatMap((column, at) => {
       const heading = (cells[at] ?? "").trim();
       const isOwn = [column, headingOf(column)].some((one) => plainHeading(one) === plainHeading(heading));
-      return column === "" || isOwn ? [] : [{ column, heading }];
+      return column === "" || isOwn ? [] : [{ column, heading: cut(heading) }];
     });
     return {
       ...(line > 1 && { headerLine: line }),
       above,
       ignored: ignored.length,
-      ...(ignored.length > 0 && { ignoredHeadings: ignored.slice(0, NAMED) }),
+      ...(ignored.length > 0 && { ignoredHeadings: ignored.slice(0, NAMED).map(cut) }),
       ...(read.length > 0 && { read: read.slice(0, NAMED) }),
       severalIds: holding(separating),
       commas: separating.includes(",") ? 0 : holding([","]),
@@ -231,6 +231,12 @@ class Facts {
     const shorter = others.reduce((sum, [, count]) => sum + count, 0);
     return longest[0] >= 5 && longest[1] >= 9 * shorter ? shorter : 0;
   }
+}
+
+const LONGEST_HEADING = 60;
+
+function cut(heading: string): string {
+  return heading.length <= LONGEST_HEADING ? heading : `${heading.slice(0, LONGEST_HEADING)}…`;
 }
 
 function without0(seen: SheetSeen): SheetSeen {

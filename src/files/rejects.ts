@@ -3,6 +3,7 @@ import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
 import { REASON_COLUMN } from "./columns.ts";
 import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";
+import { NO_VALUE } from "./damage.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 
@@ -82,7 +83,9 @@ function objectIn(text: string): object | undefined {
 }
 
 function withReason(cells: readonly string[], columns: number, place: number, words: string): readonly string[] {
-  const row = Array.from({ length: columns }, (_, at) => cells[at] ?? "");
+  const row = Array.from({ length: columns }, (_, at) => cells[at] ?? "").map((cell) =>
+    cell === NO_VALUE ? "" : cell,
+  );
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 

@@ -1,4 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { contextRows } from "../../src/changes/rows/context-rows.ts";
@@ -10,6 +12,9 @@ import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { formatToRead, readDesired } from "../../src/plans/file/read-desired.ts";
 import { sheetNotes } from "../../src/render/sheet-words.ts";
+import { trackEvents } from "../../src/tools/events/track-events.ts";
+import { getRun } from "../../src/tools/runs/get-run.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
 import { problemOf } from "./content.ts";
 
 // Files that LibreOffice, openpyxl and editors made; each holds what its test says.
@@ -164,3 +169,36 @@ test.each([
 ])("%s is refused", async (name, words) => {
   await expect(read(name, optionRows)).rejects.toThrow(words);
 });
+
+test.each(["events.xlsx", "events.tsv"])(
+  "events of %s are sent, and what failed is shown as it was given",
+  async (name) => {
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const { context, sandbox } = await eventTools({ allowedDirs: [folder, FOLDER] });
+    const rows = [
+      "UID\tEvent Name\titem_id\tprice\tquantity\ttx_id",
+      "a\tadd_to_cart\tx\t1.5\t2\t",
+      "b\tadd_to_cart\ty\t\t1\t",
+    ];
+    const text = [...rows, "c\tpurchase\t\t\t\t00042", "d\tnot_an_event\t\t\t\t"].join("\r\n");
+    await writeFile(
+      join(folder, "events.tsv"),
+      Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text, "utf16le")]),
+    );
+    const { structured, text: said } = await answerOf(trackEvents, { file: name }, context);
+    expect(structured).toMatchObject({ counts: { succeeded: 2, failed: 2 } });
+    expect(said).toContain(name === "events.tsv" ? "read as UTF-16, separated by tabs" : "with the header on line 3");
+    expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
+      { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1.5, quantity: 2 },
+      { uid: "c", eventName: "purchase", tx_id: "00042" },
+    ]);
+    const given = { runId: String(structured.runId), outcome: "failed", includeInput: true } as const;
+    const failed = await answerOf(getRun, given, context);
+    expect(failed.structured).toMatchObject({
+      results: [
+        { input: { uid: "b", eventName: "add_to_cart", item_id: "y", quantity: 1 } },
+        { input: { uid: "d", eventName: "not_an_event" } },
+      ],
+    });
+  },
+);
