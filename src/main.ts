@@ -23,9 +23,9 @@ const PRUNE = {
 const BY_NAME = {
   flag: "by-name",
   toggle: true,
-  meaning: "by names alone: one targeting's file onto another",
+  meaning: "by names alone, onto another targeting",
 } as const;
-const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON, for programs" } as const;
+const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON" } as const;
 const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
@@ -62,7 +62,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     meaning: "drives runs of the store of TARGETING_MCP_STORE without serving calls",
     options: [
       { flag: "host", meaning: "the address to answer probes on" },
-      { flag: "port", meaning: "the port for /healthz, /readyz and /metrics; 0 takes a free one; none without it" },
+      { flag: "port", meaning: "port for /healthz, /readyz and /metrics; 0: a free one" },
       NO_MIGRATE,
     ],
     wrongUsage: 1,
@@ -82,24 +82,24 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       HOST,
       PORT,
       { flag: "data", meaning: "the file in which the state is kept across restarts" },
-      { flag: "forward", meaning: "base address of a real event API to which events are passed on" },
+      { flag: "forward", meaning: "base address of an event API that gets the events too" },
       {
         flag: "seed",
-        meaning: "what it holds at its start: none, sample (a small shop), or what a file of seeds holds",
+        meaning: "what it holds at its start: none, sample (a small shop), or a file of seeds",
       },
-      { flag: "quiet", toggle: true, meaning: "prints no line for each event that arrives" },
+      { flag: "quiet", toggle: true, meaning: "prints no line for each event" },
     ],
     run: async (line) => (await import("./commands/sandbox/sandbox-line.ts")).runSandboxLine(line),
   },
   page: {
     usage: "page [--port 0]",
     meaning: "opens the page of this machine's state folder: its runs, and decisions on those that wait",
-    options: [{ flag: "port", meaning: "the port to listen on, on this machine alone; 0 takes a free one" }],
+    options: [{ flag: "port", meaning: "port to listen on, on this machine alone; 0: a free one" }],
     run: async (line) => (await import("./commands/page/run-page.ts")).runPage(line),
   },
   doctor: {
     usage: "doctor [--json]",
-    meaning: "checks settings, keys, scopes, folders and routes without changing anything, and says what to fix",
+    meaning: "checks settings, keys, scopes, folders and routes, and says what to fix",
     options: [JSON_FLAG],
     run: async (line) => (await import("./commands/doctor/doctor.ts")).runDoctor(line),
   },
@@ -118,8 +118,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   export: {
     usage: "export TARGETING [--to FILE] [--base-only] [--force] [--fresh]",
     meaning:
-      "writes a targeting, by ID or name, as a desired state: YAML to standard output, or to a .yaml, .json, .csv or " +
-      ".ndjson file with its base beside it",
+      "writes a targeting as a desired state: YAML to standard output, or a .yaml, .json, .csv or .ndjson file with " +
+      "its base beside it",
     options: [
       { flag: "to", meaning: "the file to write" },
       { flag: "base-only", toggle: true, meaning: "renews only the base beside the file" },
@@ -130,17 +130,21 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/plans/export.ts")).runExport(line),
   },
   plan: {
-    usage: "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN]",
+    usage:
+      "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN] [--sheet S] [--columns JSON] [--encoding E]",
     meaning: "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: an error",
     options: [
       TARGETING,
       PRUNE,
       BY_NAME,
       FRESH,
-      { flag: "base", meaning: "the base to go by, instead of the one beside the file" },
+      { flag: "base", meaning: "base file; default: the one beside the file" },
       JSON_FLAG,
-      { flag: "markdown", toggle: true, meaning: "prints Markdown, for a pull request" },
-      { flag: "out", meaning: "a file for the whole plan" },
+      { flag: "markdown", toggle: true, meaning: "prints Markdown" },
+      { flag: "out", meaning: "file for the whole plan" },
+      { flag: "sheet", meaning: "sheet of a workbook" },
+      { flag: "columns", meaning: 'headings: {"name":"Title"}' },
+      { flag: "encoding", meaning: "of a text file" },
     ],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),
@@ -148,14 +152,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   apply: {
     usage: "apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids]",
     meaning:
-      "applies a plan that was kept (the ID of its run, or a file of plan --out), or plans a file, shows it, asks, and " +
+      "applies a kept plan (the ID of its run, or a file of plan --out), or plans a file, shows it, asks, and " +
       "applies; exit code 0: all is done, else 1",
     options: [
       TARGETING,
       PRUNE,
       BY_NAME,
       { flag: "yes", toggle: true, meaning: "applies without asking" },
-      { flag: "write-ids", toggle: true, meaning: "writes the new _ids into the file, and nothing else" },
+      { flag: "write-ids", toggle: true, meaning: "writes the new _ids into the file" },
     ],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/apply.ts")).runApply(line),

@@ -1,13 +1,5 @@
-import {
-  type GivenItem,
-  givenItems,
-  type InputFile,
-  itemsIn,
-  type Row,
-  type RowShape,
-  rowsOf,
-  rowsOfItems,
-} from "../files/rows.ts";
+import type { InputFile } from "../files/input-file.ts";
+import { type GivenItem, givenItems, itemsIn, type Row, type RowShape, rowsOf, rowsOfItems } from "../files/rows.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 
 /** The content of a call: items, or a file that holds them. */

@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { type InputFile, inputFile } from "../files/input-file.ts";
 import { type Rejected, rejectedRows } from "../files/rejects.ts";
-import { FORMATS, type InputFile, placeOf } from "../files/rows.ts";
-import { ENCODINGS } from "../files/text.ts";
+import { placeOf } from "../files/rows.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Inputs, WriteCall, WriteTool } from "./call.ts";
 import { givenIn, itemsOf, rowsIn } from "./call-rows.ts";
@@ -38,7 +38,6 @@ interface ChangeKind<Input> {
 }
 
 const ids = z.array(z.string());
-const file = z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() });
 const child = z.object({ name: z.string(), contexts: ids.optional() });
 const namedTargeting = {
   _id: z.string().optional(),
@@ -83,7 +82,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     input: z.object({
       targetingId: z.string(),
       items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })),
-      file: file.optional(),
+      file: inputFile.optional(),
       onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
     }),
     plan: async (input, context) =>
@@ -133,7 +132,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   update_contexts: {
     input: z.object({
       targetingId: z.string().optional(),
-      file: file.optional(),
+      file: inputFile.optional(),
       items: z.array(
         z.object({
           ...{ _id: z.string().optional(), _ids: ids.optional() },

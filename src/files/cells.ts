@@ -1,22 +1,25 @@
 import { FileError } from "../platform/file-error.ts";
+import { parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
+import type { Header } from "./columns.ts";
+import { damageIn } from "./damage.ts";
 
-/** The form in which a spreadsheet saves a long number, whose last digits are then lost. */
-const SCIENTIFIC = /^[+-]?\d(?:[.,]\d+)?E\+\d{2,3}$/i;
+/** How Context IDs of one cell are separated where nothing else is known; a line break separates them always. */
+export const BETWEEN_CONTEXTS = "|";
 
-/** How Context IDs of one cell are separated. */
-const BETWEEN_CONTEXTS = "|";
+/** What a cell says that means none, or the top level; a blank cell changes nothing. */
+export const NONE = "[]";
 
-/** The Context IDs of a row, trimmed; or why they cannot be used. */
-export type CellContexts = { readonly contexts: string[] } | { readonly reason: Reason };
+/** The Context IDs of a row, trimmed; none at all where its cell is blank; or why they cannot be used. */
+export type CellContexts = { readonly contexts: string[]; readonly isBlank: boolean } | { readonly reason: Reason };
 
 /**
- * Makes the reader of the Context IDs of a row: from the column `contextId`, one a row, or from `contexts`, separated
- * by `|`. Throws a FileError where the file has both.
+ * Makes the reader of the Context IDs of a row: from the column `contextId`, one a row, or from `contexts`, all in one
+ * cell. Throws a FileError where the file has both.
  */
-export function contextsReader(header: Header): (cells: readonly string[]) => CellContexts {
+export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
   const many = header.at("contexts");
   if (one >= 0 && many >= 0) {
@@ -25,32 +28,58 @@ export function contextsReader(header: Header): (cells: readonly string[]) => Ce
       `Keep contextId (one a row) or contexts (several, separated by ${BETWEEN_CONTEXTS}).`,
     );
   }
-  if (one < 0) return (cells) => separated(cells[many] ?? "");
+  const at = Math.max(one, many);
+  const textsOf = one < 0 || separator !== undefined ? splitter(separator ?? BETWEEN_CONTEXTS) : oneText;
   return (cells) => {
-    const contextId = trimContextId(cells[one] ?? "");
-    if (contextId === "") return { contexts: [] };
-    const reason = problemOf(contextId, 0);
-    return reason === undefined ? { contexts: [contextId] } : { reason };
+    const cell = cells[at] ?? "";
+    const texts = textsOf(cell);
+    if (texts === undefined)
+      return { reason: ownReason("INVALID_ROW", { problem: "notAList", value: cell.slice(0, 40) }) };
+    const contexts = texts.map(trimContextId).filter((contextId) => contextId !== "");
+    for (const [position, contextId] of contexts.entries()) {
+      const reason = problemOf(contextId, position);
+      if (reason !== undefined) return { reason };
+    }
+    return { contexts, isBlank: cell.trim() === "" };
   };
 }
 
-function separated(cell: string): CellContexts {
-  const contexts = cell
-    .split(BETWEEN_CONTEXTS)
-    .map(trimContextId)
-    .filter((contextId) => contextId !== "");
-  for (const [position, contextId] of contexts.entries()) {
-    const reason = problemOf(contextId, position);
-    if (reason !== undefined) return { reason };
-  }
-  return { contexts };
+function oneText(cell: string): readonly string[] {
+  return cell.trim() === NONE ? [] : [cell];
+}
+
+/** Makes what takes a cell of Context IDs apart; it gives undefined for a cell that begins with `[` and is no list. */
+export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
+  const between = separator === "\n" ? "\n" : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
+  return (cell) => {
+    const trimmed = cell.trim();
+    return trimmed.startsWith("[") ? listIn(trimmed) : trimmed.split(between);
+  };
+}
+
+function listIn(text: string): readonly string[] | undefined {
+  const value = parseJson(text);
+  if (!Array.isArray(value)) return undefined;
+  const list: readonly unknown[] = value;
+  return list.every((one) => typeof one === "string") ? list : undefined;
 }
 
 function problemOf(contextId: string, position: number): Reason | undefined {
-  if (SCIENTIFIC.test(contextId)) return ownReason("INVALID_ROW", { problem: "scientific", value: contextId });
+  const damage = damageIn(contextId);
+  if (damage !== undefined) return damaged("Context ID", contextId, damage);
   const problem = contextIdProblem(contextId);
   if (problem === undefined) return undefined;
   return ownReason("INVALID_CONTEXT_ID", { ...problem, position, value: contextId.slice(0, 40), count: 1 });
+}
+
+function damaged(what: string, value: string, damage: object): Reason {
+  return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
+}
+
+/** Why a name of a row cannot be used: a spreadsheet most likely made it of another text. */
+export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
+  const damage = damageIn(name);
+  return damage === undefined ? undefined : damaged(what, name, damage);
 }
 
 /** Makes the reader of a column; it gives an empty text where the row or the file has none. */
@@ -59,59 +88,40 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-/** Throws a FileError where a file lacks a column. */
-export function needColumn(header: Header, column: string, remedy: string): void {
-  if (header.at(column) < 0) throw new FileError(`the file has no column ${column}`, remedy);
+const YES = new Set(["yes", "true", "1", "y", "예", "ja", "collection", "group"]);
+const NO = new Set(["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option"]);
+
+/** What a cell says that is yes or no: undefined where it is blank, null where it says something else. */
+export function truthIn(cell: string): boolean | undefined | null {
+  const text = cell.trim().toLowerCase();
+  if (text === "") return undefined;
+  return YES.has(text) ? true : NO.has(text) ? false : null;
 }
 
-/** Where the columns of a CSV file are. */
-export interface Header {
-  /** The position of a column; -1 where the file has none of that name. */
-  readonly at: (column: string) => number;
+const ACTIONS = {
+  add: ["add", "create", "new", "추가", "생성"],
+  edit: ["edit", "set", "update", "change", "수정", "변경"],
+  remove: ["remove", "delete", "삭제", "제거"],
+} as const;
+
+/** What is to become of the option of a row: undefined where the cell is blank, null where it says something else. */
+export function actionIn(cell: string): keyof typeof ACTIONS | undefined | null {
+  const text = cell.trim().toLowerCase();
+  if (text === "") return undefined;
+  const words: Readonly<Record<keyof typeof ACTIONS, readonly string[]>> = ACTIONS;
+  return (["add", "edit", "remove"] as const).find((action) => words[action].includes(text)) ?? null;
 }
 
-/** A column or field that every file may have, and that is ignored: reject files hold the reason of a failure there. */
-export const REASON_COLUMN = "reason";
+const OPS = {
+  add: ["add", "추가"],
+  remove: ["remove", "delete", "삭제", "제거"],
+  set: ["set", "replace", "설정", "교체"],
+} as const;
 
-/** The columns that a CSV file may have. */
-export interface ValidColumns {
-  readonly columns: readonly string[];
-  /** The column that a wrong name plainly means; absent: no wrong name means one. */
-  readonly spelt?: (name: string) => string | undefined;
-}
-
-/** The names of the columns of a header, as a shape reads them. */
-export function columnNames(
-  cells: readonly string[],
-  { columns, spelt = () => undefined }: ValidColumns,
-): readonly string[] {
-  const given = cells.map((cell) => cell.trim());
-  return given.map((name) => {
-    if (name === "" || name === REASON_COLUMN || columns.includes(name)) return name;
-    const right = spelt(name);
-    return right === undefined || given.includes(right) ? name : right;
-  });
-}
-
-/** Where the columns of a header are. Throws a FileError where one is unknown, or stands twice. */
-export function headerOf(cells: readonly string[], shape: ValidColumns): Header {
-  const valid = shape.columns;
-  const names = columnNames(cells, shape);
-  const unknown = names.filter((name) => name !== "" && name !== REASON_COLUMN && !valid.includes(name));
-  if (unknown.length > 0) {
-    throw new FileError(
-      `unknown ${unknown.length === 1 ? "column" : "columns"} ${listed(unknown.slice(0, 5))} in the first line of the file`,
-      `Valid columns: ${valid.join(", ")}. They are separated by commas.`,
-    );
-  }
-  const twice = names.find((name, at) => name !== "" && names.indexOf(name) !== at);
-  if (twice !== undefined)
-    throw new FileError(`the column ${twice} stands twice in the file`, "Leave one of them out.");
-  const positions = new Map(names.map((name, at) => [name, at]));
-  return { at: (column) => positions.get(column) ?? -1 };
-}
-
-/** Names as a sentence lists them. */
-export function listed(names: readonly string[]): string {
-  return names.map((name) => JSON.stringify(name)).join(", ");
+/** What is to become of the Context IDs of a row: undefined where the cell is blank, null where it says something else. */
+export function contextActionIn(cell: string): keyof typeof OPS | undefined | null {
+  const text = cell.trim().toLowerCase();
+  if (text === "") return undefined;
+  const words: Readonly<Record<keyof typeof OPS, readonly string[]>> = OPS;
+  return (["add", "remove", "set"] as const).find((op) => words[op].includes(text)) ?? null;
 }

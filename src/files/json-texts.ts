@@ -1,6 +1,7 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { type Encoding, textOf } from "./text.ts";
+import type { Encoding } from "./input-file.ts";
+import { textOf } from "./text.ts";
 
 /** The JSON text of one row, and the line on which it begins, counted from 1. */
 export interface JsonText {

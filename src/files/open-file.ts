@@ -1,20 +1,35 @@
+import { createHash } from "node:crypto";
 import { extname } from "node:path";
-import { bytesAt, digestOf } from "../platform/bytes.ts";
+import { type ByteSource, bytesAt } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
+import type { ValidColumns } from "./columns.ts";
+import { EncodingDetector } from "./detect-encoding.ts";
+import { detectSheet, type SheetArguments } from "./detect-sheet.ts";
 import { findFile } from "./folders.ts";
-import { type BoundedUnit, withinLineLimit } from "./line-limit.ts";
-import type { Format, OpenedFile } from "./rows.ts";
-import type { Encoding } from "./text.ts";
+import type { Encoding, Format, InputFile } from "./input-file.ts";
+import { type BoundedUnit, lineLimit } from "./line-limit.ts";
+import type { OpenedFile } from "./rows.ts";
 
 const BY_ENDING: Readonly<Record<string, Format>> = {
   ".csv": "csv",
+  ".tsv": "csv",
+  ".txt": "csv",
+  ".xlsx": "xlsx",
+  ".xlsm": "xlsx",
   ".ndjson": "ndjson",
   ".jsonl": "ndjson",
   ".json": "json",
 };
 
-/** What is bounded in a file of rows, by its format: what is held in memory at once. */
-const UNITS: Readonly<Record<Format, BoundedUnit>> = { csv: "record", ndjson: "line", json: { jsonDepth: 1 } };
+/** What is bounded in a file of rows while it is opened: what is held in memory at once. */
+const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
+  csv: "line",
+  ndjson: "line",
+  json: { jsonDepth: 1 },
+};
+
+/** A workbook is held in memory as it is packed. */
+const MOST_PACKED_BYTES = 104_857_600;
 
 /** What decides which files may be read. */
 export interface FileRules {
@@ -25,35 +40,117 @@ export interface FileRules {
 }
 
 /**
- * Opens a file of rows that lies in an allowed folder. Throws a FileError where it may not be read, is not there, has
- * an unknown ending, or holds a line that is too long.
+ * Opens a file of rows that lies in an allowed folder, and finds out how it is read. Throws a FileError where it may not
+ * be read, is not there, is of no known form, lacks a column, or holds a line that is too long.
  */
 export async function openFile(
   path: string,
-  encoding: Encoding,
+  given: SheetArguments,
   { allowedDirs, maxLineBytes }: FileRules,
+  shape: ValidColumns,
 ): Promise<OpenedFile> {
   const found = await findFile(path, allowedDirs);
   const format = formatOf(path);
-  if (format === undefined) {
-    throw new FileError(
-      `${JSON.stringify(path)} has an ending that does not say what it holds`,
-      "Name it .csv (a header and rows), .ndjson (one JSON object a line) or .json (one JSON array).",
-    );
-  }
-  const bytes = bytesAt(found);
+  if (format === undefined) throw unknownForm(path);
+  return openBytes(bytesAt(found), { path, format, maxLineBytes }, given, shape);
+}
+
+/** A content that is to be opened, and what its name says. */
+interface NamedContent {
+  readonly path: string;
+  readonly format: Format;
+  readonly maxLineBytes: number | undefined;
+}
+
+/** Finds out how the content of a file is read. Throws as `openFile` does. */
+export async function openBytes(
+  bytes: ByteSource,
+  { path, format: named, maxLineBytes }: NamedContent,
+  given: SheetArguments,
+  shape: ValidColumns,
+): Promise<OpenedFile> {
+  const hash = createHash("sha256");
+  const encodings = new EncodingDetector();
+  let format = named;
+  let check: ((chunk: Uint8Array) => void) | undefined;
   let size = 0;
-  const read = async function* (pieceBytes?: number): AsyncGenerator<Uint8Array> {
-    for await (const chunk of withinLineLimit(bytes(pieceBytes), UNITS[format], maxLineBytes)) {
-      size += chunk.length;
-      yield chunk;
+  for await (const chunk of bytes()) {
+    if (size === 0) format = formatByContent(chunk, named, path);
+    if (format !== "xlsx" && maxLineBytes !== undefined) {
+      check ??= lineLimit(UNITS[format], maxLineBytes);
+      check(chunk);
     }
-  };
-  const digest = await digestOf(read);
-  return { file: { format, encoding, digest }, bytes, size };
+    size += chunk.length;
+    hash.update(chunk);
+    if (format !== "xlsx") encodings.take(chunk);
+    else if (size > MOST_PACKED_BYTES) throw tooLargeWorkbook(path);
+  }
+  const encoding = given.encoding ?? encodingOf(format, encodings);
+  const file: InputFile = { format, encoding, digest: hash.digest("hex") };
+  if (format !== "csv" && format !== "xlsx") return { file, bytes, size };
+  const isTabbed = extname(path).toLowerCase() === ".tsv";
+  const looked = { bytes, format, encoding, shape, isTabbed, maxBytes: maxLineBytes } as const;
+  return { file: { ...file, ...(await detectSheet(looked, given)) }, bytes, size };
+}
+
+/** JSON is Unicode: other bytes in it are a fault. */
+function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
+  if (format === "xlsx") return "utf-8";
+  const found = encodings.found();
+  return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
 }
 
 /** The format that the ending of a file's name means; undefined for any other ending. */
 export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
+}
+
+const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
+
+/** How to save what other programs write, by the ending of its name. */
+const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
+  ".xls": ["an old Excel workbook", AS_XLSX],
+  ".xlsb": ["a binary Excel workbook", AS_XLSX],
+  ".ods": ["an OpenDocument spreadsheet", "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx)."],
+  ".numbers": ["a Numbers document", "In Numbers: File, Export To, Excel or CSV."],
+  ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
+};
+
+/** The error for a file whose name says no form that is read. */
+export function unknownForm(path: string, further = ""): FileError {
+  const foreign = FOREIGN[extname(path).toLowerCase()];
+  if (foreign !== undefined) {
+    return new FileError(`${JSON.stringify(path)} is ${foreign[0]}, which is not read`, foreign[1]);
+  }
+  return new FileError(
+    `${JSON.stringify(path)} has an ending that does not say what it holds`,
+    `Name it ${further}.csv, .tsv or .txt (a header and rows), .xlsx, .ndjson (one JSON object a line) or .json.`,
+  );
+}
+
+/** The form of a file by its first bytes, whatever its name says. Throws a FileError for what is not read. */
+function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
+  const first = Buffer.from(chunk.subarray(0, 8)).toString("latin1");
+  const quoted = JSON.stringify(path);
+  if (first.startsWith("\u00D0\u00CF\u0011\u00E0")) {
+    if (named === "xlsx") {
+      throw new FileError(
+        `${quoted} is protected by a password, or an old Excel workbook whatever its name says`,
+        "Open it in Excel, take the password off (File, Info, Protect Workbook), and save it as .xlsx.",
+      );
+    }
+    throw new FileError(`${quoted} is an old Excel workbook, whatever its name says`, AS_XLSX);
+  }
+  if (first.startsWith("%PDF")) throw new FileError(`${quoted} is a PDF, whatever its name says`, AS_XLSX);
+  if (first.startsWith("\u001F\u008B")) throw new FileError(`${quoted} is compressed`, "Unpack it first.");
+  const isArchive = first.startsWith("PK\u0003\u0004");
+  if (isArchive && named === "csv") return "xlsx";
+  return !isArchive && named === "xlsx" ? "csv" : named;
+}
+
+function tooLargeWorkbook(path: string): FileError {
+  return new FileError(
+    `${JSON.stringify(path)} has more than 100 MB`,
+    "Save its sheet alone as CSV UTF-8, which may have any size.",
+  );
 }

@@ -1,17 +1,11 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
-import { REASON_COLUMN } from "./cells.ts";
+import { REASON_COLUMN } from "./columns.ts";
 import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";
-import {
-  type FailedObject,
-  type FileRow,
-  type InputFile,
-  type RestRow,
-  type RowContent,
-  type RowShape,
-  rowsOf,
-} from "./rows.ts";
+import { NO_VALUE } from "./damage.ts";
+import type { InputFile } from "./input-file.ts";
+import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 
 /** The failures by the index of their rows, and the words for their reasons. */
 export interface Rejected {
@@ -20,8 +14,8 @@ export interface Rejected {
 }
 
 /**
- * The failed rows of a file, each with its reason, in a form that can be corrected and read again: CSV stays CSV, any
- * other format becomes NDJSON, in which a row keeps only its failed parts.
+ * The failed rows of a file, each with its reason, in a form that can be corrected and read again: a sheet becomes CSV,
+ * any other format NDJSON, in which a row keeps only its failed parts.
  */
 export async function* rejectedRows<Item>(
   bytes: ByteSource,
@@ -32,7 +26,7 @@ export async function* rejectedRows<Item>(
   const owners = new Map<string, number>();
   let header: readonly string[] = [];
   let told = false;
-  const read = rowsOf(bytes, file, shape, (cells) => {
+  const read = rowsOf(bytes, file, shape, ({ cells }) => {
     header = cells;
   });
   for await (const rows of read) {
@@ -89,7 +83,9 @@ function objectIn(text: string): object | undefined {
 }
 
 function withReason(cells: readonly string[], columns: number, place: number, words: string): readonly string[] {
-  const row = Array.from({ length: columns }, (_, at) => cells[at] ?? "");
+  const row = Array.from({ length: columns }, (_, at) => cells[at] ?? "").map((cell) =>
+    cell === NO_VALUE ? "" : cell,
+  );
   return place < 0 ? [...row, words] : row.with(place, words);
 }
 

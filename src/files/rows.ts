@@ -1,16 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
 import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
-import { type Header, headerOf, listed, REASON_COLUMN, type ValidColumns } from "./cells.ts";
-import { type CsvRecord, csvRecords } from "./csv.ts";
+import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";
+import type { InputFile } from "./input-file.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
-import type { Encoding } from "./text.ts";
-
-/** The forms of files, by the ending of their names. */
-export const FORMATS = ["csv", "ndjson", "json"] as const;
-export type Format = (typeof FORMATS)[number];
+import type { SheetHeader } from "./sheet-rows.ts";
 
 /** A file to be read: what it is, and its content. */
 export interface OpenedFile {
@@ -18,14 +13,6 @@ export interface OpenedFile {
   readonly bytes: ByteSource;
   /** How many bytes it has. */
   readonly size: number;
-}
-
-/** A file by its content, independent of its path. */
-export interface InputFile {
-  readonly format: Format;
-  readonly encoding: Encoding;
-  /** SHA-256 of its bytes, in hexadecimal digits. */
-  readonly digest: string;
 }
 
 /**
@@ -36,10 +23,18 @@ export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
+/** What else decides how the rows of a sheet are read. */
+export interface MoreOfSheet {
+  /** What separates the Context IDs of one cell; absent: not detected. */
+  readonly separator?: string | undefined;
+  /** The ID and names of the targeting of the call; absent: rows may name any. */
+  readonly targeting?: readonly string[] | undefined;
+}
+
 /** Describes how the rows of one kind of file are read. */
 export interface RowShape<Item> extends ValidColumns {
-  /** Checks the header of a CSV file, and makes the reader of its rows. Throws a FileError where columns are wrong. */
-  readonly fromCells: (header: Header) => (cells: readonly string[]) => RowContent<Item>;
+  /** Makes the reader of the rows of a sheet. Throws a FileError where its columns do not go together. */
+  readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
   /** Reads a row of an NDJSON file, or an element of a JSON array. */
   readonly fromValue: (value: unknown) => RowContent<Item>;
   /** Merges a further row of the same key into an item; gives the reason where they contradict each other. */
@@ -75,89 +70,48 @@ export interface Row<Item> {
 export interface FileRow<Item> extends Row<Item> {
   /** The line on which it begins, counted from 1. */
   readonly line: number;
-  /** The cells of a CSV row, or the JSON text of any other. */
+  /** The cells of a row of a sheet, or the JSON text of any other. */
   readonly raw: readonly string[] | string;
 }
 
 /**
- * The rows of a file in order, piece by piece; `onHeader` gets the header of a CSV file. An unusable row carries
+ * The rows of a file in order, piece by piece; `onHeader` gets the header of a sheet. An unusable row carries
  * its reason. Throws a FileError where the file as a whole cannot be read.
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
-  { format, encoding }: Pick<InputFile, "format" | "encoding">,
+  file: Pick<InputFile, "format" | "encoding" | "sheet" | "targeting">,
   shape: RowShape<Item>,
-  onHeader: (header: readonly string[]) => void = () => {},
+  onHeader: (header: SheetHeader) => void = () => {},
 ): AsyncGenerator<readonly FileRow<Item>[]> {
-  if (format === "csv") yield* csvRows(bytes, encoding, shape, onHeader);
+  const { format, encoding } = file;
+  if (format === "csv" || format === "xlsx") yield* sheetFileRows(bytes, file, shape, onHeader);
   else yield* jsonRows(format === "json" ? jsonArrayTexts(bytes, encoding) : ndjsonTexts(bytes, encoding), shape);
 }
 
-async function* csvRows<Item>(
+async function* sheetFileRows<Item>(
   bytes: ByteSource,
-  encoding: Encoding,
+  file: Pick<InputFile, "format" | "encoding" | "sheet" | "targeting">,
   shape: RowShape<Item>,
-  onHeader: (header: readonly string[]) => void,
+  onHeader: (header: SheetHeader) => void,
 ): AsyncGenerator<readonly FileRow<Item>[]> {
-  let columns: Columns<Item> | undefined;
+  let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
+  let columns = 0;
   let index = 0;
-  const passed = { empty: 0 };
-  // Held back, since empty rows may end the file: what is behind the last row is told with it.
-  let last: readonly FileRow<Item>[] = [];
-  for await (const batch of csvRecords(bytes, encoding)) {
-    let records = batch;
-    if (columns === undefined) {
-      const begin = batch.findIndex(({ cells }) => !isEmptyRow(cells));
-      const header = batch[begin]?.cells;
-      if (header === undefined) continue;
-      onHeader(header);
-      columns = { count: header.length, read: shape.fromCells(headerOf(header, shape)) };
-      records = batch.slice(begin + 1);
-    }
-    const rows = rowsIn(records, index, columns, passed);
-    index += rows.length;
-    if (rows.length === 0) continue;
-    yield [...last, ...rows.slice(0, -1)];
-    last = rows.slice(-1);
+  // Loaded with the first sheet that is read.
+  const { sheetRows } = await import("./sheet-rows.ts");
+  const rows = sheetRows({ bytes, file, shape }, (header) => {
+    onHeader(header);
+    columns = header.cells.length;
+    read = shape.fromCells(header, { separator: file.sheet?.separator, targeting: file.targeting });
+  });
+  for await (const batch of rows) {
+    yield batch.map(({ line, cells, raw, skipped }) => {
+      const tooMany = cells.length > columns && cells.slice(columns).some((cell) => cell !== "");
+      const content = tooMany || read === undefined ? invalidRow("tooManyCells", { columns }) : read(cells);
+      return { content, index: index++, line, raw, ...(skipped !== undefined && { skipped }) };
+    });
   }
-  if (columns === undefined) throw new FileError("the file is empty", `Its first line names ${listed(shape.columns)}.`);
-  yield last.map((row) => (passed.empty === 0 ? row : { ...row, skipped: (row.skipped ?? 0) + passed.empty }));
-}
-
-/** How many columns a file has, and what reads its rows. */
-interface Columns<Item> {
-  readonly count: number;
-  readonly read: (cells: readonly string[]) => RowContent<Item>;
-}
-
-/** The rows of records, counted from `from`; empty ones are skipped, and counted in `passed` until a row tells them. */
-function rowsIn<Item>(
-  records: readonly CsvRecord[],
-  from: number,
-  { count, read }: Columns<Item>,
-  passed: { empty: number },
-): readonly FileRow<Item>[] {
-  const rows: FileRow<Item>[] = [];
-  for (const { line, cells } of records) {
-    if (isEmptyRow(cells)) {
-      passed.empty += 1;
-      continue;
-    }
-    const tooMany = cells.length > count && !cells.slice(count).every(isEmpty);
-    const content = tooMany ? invalidRow("tooManyCells", { columns: count }) : read(cells);
-    const row = { content, index: from + rows.length, line, raw: cells };
-    rows.push(passed.empty === 0 ? row : { ...row, skipped: passed.empty });
-    passed.empty = 0;
-  }
-  return rows;
-}
-
-function isEmptyRow(cells: readonly string[]): boolean {
-  return cells[0] === "" && cells.every(isEmpty);
-}
-
-function isEmpty(cell: string): boolean {
-  return cell === "";
 }
 
 async function* jsonRows<Item>(

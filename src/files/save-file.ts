@@ -1,16 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { type FileHandle, link, open, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, extname } from "node:path";
 import { syncFolder } from "../platform/durable-files.ts";
 import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
 import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
 import { moveOver } from "../platform/move-over.ts";
 import { removeFile } from "../platform/remove-file.ts";
 import { findFreePlace } from "./folders.ts";
-import { formatOf } from "./open-file.ts";
 
 /** The forms in which rows are saved. */
 export type SavedFormat = "csv" | "ndjson";
+
+const SAVED: Readonly<Record<string, SavedFormat>> = { ".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson" };
 
 /** Where a file will be, and in which form. */
 export interface FreePlace extends Place {
@@ -23,8 +24,8 @@ export interface FreePlace extends Place {
  */
 export async function freePlaceFor(path: string, allowedDirs: readonly string[]): Promise<FreePlace> {
   const place = await findFreePlace(path, allowedDirs);
-  const format = formatOf(path);
-  if (format === "csv" || format === "ndjson") return { ...place, format };
+  const format = SAVED[extname(path).toLowerCase()];
+  if (format !== undefined) return { ...place, format };
   throw new FileError(`${JSON.stringify(path)} must end in .csv or .ndjson`, "The ending says in which form to save.");
 }
 

@@ -1,9 +1,6 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-
-/** Encodings of files: UTF-8 with or without a byte order mark, and what Korean Excel saves as CSV (CP949). */
-export const ENCODINGS = ["utf-8", "euc-kr"] as const;
-export type Encoding = (typeof ENCODINGS)[number];
+import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
 const NEWLINE = 0x0a;
@@ -11,14 +8,14 @@ const NEWLINE = 0x0a;
 const PART_BYTES = 8192;
 
 /**
- * Decodes a content piece by piece. A byte order mark means UTF-8 and overrides `encoding`. Throws a FileError
- * that names the line of the first bytes that the encoding does not have.
+ * Decodes a content piece by piece. A byte order mark overrides `encoding`. Throws a FileError that names the line of
+ * the first bytes that the encoding does not have.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;
   for await (const chunk of bytes()) {
-    decode ??= await decoderOf(hasByteOrderMark(chunk) ? "utf-8" : encoding);
+    decode ??= await decoderOf(markedEncoding(chunk) ?? encoding);
     for (let from = 0; from < chunk.length; from += PART_BYTES) {
       const part = chunk.subarray(from, from + PART_BYTES);
       yield decode(part, line);
@@ -32,16 +29,16 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
 type Decode = (chunk: Uint8Array | undefined, line: number) => string;
 
 async function decoderOf(encoding: Encoding): Promise<Decode> {
-  return encoding === "utf-8" ? utf8() : await cp949();
+  return encoding === "euc-kr" ? await cp949() : native(encoding);
 }
 
-function utf8(): Decode {
-  const decoder = new TextDecoder("utf-8", { fatal: true });
+function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
+  const decoder = new TextDecoder(encoding, { fatal: true });
   return (chunk, line) => {
     try {
       return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
     } catch {
-      throw invalid("utf-8", line + newlinesBeforeFault(chunk));
+      throw invalid(encoding, line + (encoding === "utf-8" ? newlinesBeforeFault(chunk) : 0));
     }
   };
 }
@@ -69,10 +66,9 @@ function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
 
 function invalid(encoding: Encoding, line: number): FileError {
   return new FileError(
-    `line ${line} of the file has bytes that are not ${encoding === "utf-8" ? "UTF-8" : "EUC-KR"}`,
-    encoding === "utf-8"
-      ? 'Give encoding: "euc-kr" for a CSV file of Korean Excel, or save it as "CSV UTF-8".'
-      : "Leave encoding out if the file is UTF-8, or mend that line.",
+    `line ${line} of the file has bytes that are not ${ENCODING_NAMES[encoding]}`,
+    `Leave encoding out, so that it is detected, or give the right one: ${ENCODINGS.join(", ")}. ` +
+      'A spreadsheet saves UTF-8 as "CSV UTF-8".',
   );
 }
 
@@ -82,6 +78,9 @@ function newlinesIn(chunk: Uint8Array): number {
   return count;
 }
 
-function hasByteOrderMark([first, second, third]: Uint8Array): boolean {
-  return first === 0xef && second === 0xbb && third === 0xbf;
+/** The encoding that the mark at the beginning of a content says. */
+export function markedEncoding([first, second, third]: Uint8Array): Encoding | undefined {
+  if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";
+  if (first === 0xff && second === 0xfe) return "utf-16le";
+  return first === 0xfe && second === 0xff ? "utf-16be" : undefined;
 }

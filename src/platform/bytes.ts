@@ -61,3 +61,10 @@ export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenera
   if (hash.digest("hex") === digest) return;
   throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
+
+/** A whole content, held in memory. */
+export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of bytes(LARGE_PIECE_BYTES)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}

@@ -1,3 +1,4 @@
+import { NONE } from "../files/cells.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../files/csv-text.ts";
 import type { SavedFormat } from "../files/save-file.ts";
 import type { SavedOption } from "./saved-options.ts";
@@ -10,7 +11,7 @@ export async function* optionLines(rows: AsyncIterable<SavedOption>, format: Sav
 
 function optionCsv({ name, contexts = [], parentName, type, exposeChildren }: SavedOption): string {
   const rest = [parentName ?? "", type ?? "", exposeChildren === undefined ? "" : String(exposeChildren)];
-  const contextIds = contexts.length === 0 ? [""] : contexts;
+  const contextIds = contexts.length === 0 ? [NONE] : contexts;
   return contextIds.map((contextId) => csvLine([name, contextId, ...rest])).join("");
 }
 
@@ -26,6 +27,6 @@ export async function* contextLines(
     return;
   }
   yield BYTE_ORDER_MARK + csvLine(["_id", "name", "op", "contextId"]);
-  const contextIds = contexts.length === 0 ? [""] : contexts;
+  const contextIds = contexts.length === 0 ? [NONE] : contexts;
   yield contextIds.map((contextId) => csvLine([_id, name, "set", contextId])).join("");
 }

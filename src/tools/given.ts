@@ -5,7 +5,8 @@ import { contextRows } from "../changes/rows/context-rows.ts";
 import { optionRows } from "../changes/rows/option-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { type EventSource, eventsAsGiven, rowsOfEvents } from "../events/run/event-source.ts";
-import { type InputFile, type RowShape, rowsOf } from "../files/rows.ts";
+import type { InputFile } from "../files/input-file.ts";
+import { type RowShape, rowsOf } from "../files/rows.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { Run } from "../runs/kind.ts";
@@ -46,7 +47,9 @@ async function givenEvents(
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
   // Once nothing is left to send, what failed of a file is in its reject file alone, in the order of its rows.
-  const rejects: InputFile = { ...file, format: file.format === "csv" ? "csv" : "ndjson", encoding: "utf-8" };
+  const isSheet = file.format === "csv" || file.format === "xlsx";
+  const { delimiter: _, ...sheet } = file.sheet ?? {};
+  const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
   const failed = failedObjects(state);
   let next = failed.next();
   for await (const rows of rowsOf(runs.part(runId, "rejects"), rejects, rowsOfEvents(call.input.events))) {

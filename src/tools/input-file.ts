@@ -1,19 +1,93 @@
 import * as z from "zod";
-import { openFile } from "../files/open-file.ts";
+import type { ValidColumns } from "../files/columns.ts";
+import type { SheetArguments } from "../files/detect-sheet.ts";
+import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
-import { ENCODINGS } from "../files/text.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 import { fileWithinWait } from "./within-wait.ts";
 
-/** The arguments with which a tool takes rows of a file instead of another argument. */
-export const fileArguments = (columns: string, beside = "items") => ({
+/** The arguments that say how a file of rows is read; what is not given is detected. */
+const rowsArguments = () => ({
+  encoding: z.string().optional().describe("Default: detected"),
+  sheet: z.string().optional().describe("Name or number"),
+  columns: z.object({}).catchall(z.string()).optional().describe("Heading of each column"),
+});
+
+/** The arguments that say how a sheet of options is read; what is not given is detected. */
+export const sheetReadingArguments = () => ({
+  ...rowsArguments(),
+  separator: z.string().optional().describe("Between Context IDs"),
+  fillDown: z.array(z.string()).optional().describe("Columns to fill down"),
+});
+
+const fileArgument = (columns: string, beside: string) => ({
   file: z
     .string()
     .optional()
-    .describe(`Instead of ${beside}: a CSV (${columns}), NDJSON or JSON array file in an allowed folder`),
-  encoding: z.enum(ENCODINGS).optional().describe("Of file: utf-8 (default), or euc-kr as Korean Excel saves CSV"),
+    .describe(`Instead of ${beside}: .xlsx, .csv, .tsv, .txt (${columns}), .ndjson or .json in an allowed folder`),
 });
+
+/** The arguments with which a tool takes rows of a file instead of another argument. */
+export const eventFileArguments = (columns: string) => ({ ...fileArgument(columns, "events"), ...rowsArguments() });
+
+/** The same for options and their Context IDs. */
+export const fileArguments = (columns: string) => ({ ...fileArgument(columns, "items"), ...sheetReadingArguments() });
+
+/** The arguments of a call that are about its file. */
+export type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
+  readonly file?: string | undefined;
+  readonly sheet?: string | undefined;
+  readonly encoding?: string | undefined;
+};
+
+/** Takes the arguments that are about a file out of those of a call. */
+export function fileArgumentsOf<Given extends FileArguments>({
+  file,
+  encoding,
+  sheet,
+  columns,
+  separator,
+  fillDown,
+  ...others
+}: Given) {
+  return { about: { file, encoding, sheet, columns, separator, fillDown }, others };
+}
+
+/** Other names of encodings. */
+const ENCODING_ALIASES: Readonly<Record<string, Encoding>> = {
+  utf8: "utf-8",
+  "utf-16": "utf-16le",
+  cp949: "euc-kr",
+  "ks_c_5601-1987": "euc-kr",
+  "cp-1252": "windows-1252",
+  cp1252: "windows-1252",
+  "iso-8859-1": "windows-1252",
+  latin1: "windows-1252",
+};
+
+function encodingNamed(name: string | undefined): Encoding | undefined {
+  const plain = name?.trim().toLowerCase();
+  if (!plain) return undefined;
+  const known = ENCODINGS.find((one) => one === plain) ?? ENCODING_ALIASES[plain];
+  if (known !== undefined) return known;
+  throw new ToolError(
+    `encoding ${JSON.stringify(name)} is not known`,
+    `Leave it out, so that it is detected, or give one of ${ENCODINGS.map((one) => JSON.stringify(one)).join(", ")}.`,
+  );
+}
+
+/** How the arguments of a call say that a file is read. Throws a ToolError for an encoding that is not known. */
+export function sheetArguments({ encoding, sheet, columns, separator, fillDown }: FileArguments): SheetArguments {
+  const number = sheet !== undefined && /^\d+$/.test(sheet.trim()) ? Number(sheet) : undefined;
+  return {
+    encoding: encodingNamed(encoding),
+    sheet: number ?? (sheet || undefined),
+    columns,
+    separator: separator || undefined,
+    fillDown,
+  };
+}
 
 /**
  * Opens the file of a call; undefined where it has none. `beside` is the argument that stands for the same and its
@@ -21,15 +95,20 @@ export const fileArguments = (columns: string, beside = "items") => ({
  * may not or cannot be read.
  */
 export async function openedFile(
-  { file, encoding }: { readonly file?: string | undefined; readonly encoding?: "utf-8" | "euc-kr" | undefined },
+  given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
+  shape: ValidColumns,
   context: Pick<ToolContext, "allowedDirs" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
 ): Promise<OpenedFile | undefined> {
-  const given = Object.keys(beside).find((name) => beside[name] !== undefined);
+  const other = Object.keys(beside).find((name) => beside[name] !== undefined);
+  const { file, ...reading } = given;
   if (!file) {
-    if (encoding === undefined || given === undefined) return undefined;
-    throw new ToolError(`encoding was given beside ${given}`, "encoding is for file; leave it out.");
+    const useless = Object.entries(reading).find(([, value]) => value !== undefined)?.[0];
+    if (useless === undefined || other === undefined) return undefined;
+    throw new ToolError(`${useless} was given beside ${other}`, `${useless} is for file; leave it out.`);
   }
-  if (given !== undefined) throw new ToolError(`file and ${given} were both given`, "Give one of the two.");
-  return fileWithinWait(context, openFile(file, encoding ?? "utf-8", context));
+  if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
+  // Loaded with the first file that is given.
+  const { openFile } = await import("../files/open-file.ts");
+  return fileWithinWait(context, openFile(file, sheetArguments(given), context, shape));
 }

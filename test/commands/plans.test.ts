@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { startCommand } from "../support/server-process.ts";
@@ -31,6 +31,25 @@ test.each(["yaml", "json", "csv", "ndjson"])(
     expect(await count("updateOptions")).toBe(0);
   },
 );
+
+test("a workbook is planned: its sheet, and headings that are mapped", async () => {
+  const { run, targeting, at } = await shop();
+  copyFileSync(new URL("../files/sheets/korean-merged.xlsx", import.meta.url), at("prices.xlsx"));
+  const given = ["plan", at("prices.xlsx"), "--targeting", targeting];
+  const planned = await run(given);
+  expect(planned).toMatchObject({ code: 2 });
+  expect(planned.stderr).toContain(
+    'read from the sheet "Options" (the workbook has 1 other sheet), with the header on line 3',
+  );
+  expect(planned.text).toContain("Football");
+  const mapped = await run([...given, "--sheet", "2", "--columns", '{"contextId":"Clicks"}']);
+  expect(mapped.text).toContain("Total");
+  expect(await run([...given, "--columns", "{name}"])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("--columns"),
+  });
+  expect((await run([...given, "--sheet", "Nothing"])).text).toContain('"Read me", "Options"');
+});
 
 test("export to standard output is YAML without a base; a targeting that was seen has a name", async () => {
   const { run, targeting } = await shop();
@@ -235,7 +254,7 @@ test.each([
   [["plan", "a.yaml", "--json", "--markdown"], "both given"],
   [["plan", "a.yaml", "--prun"], "unknown flag --prun"],
   [["plan", "missing.yaml"], "no file"],
-  [["plan", "table.xlsx"], "Save its sheet as CSV UTF-8"],
+  [["plan", "table.ods"], "Save As, Excel"],
   [["apply"], "is missing"],
   [["apply", "missing.yaml"], "no file"],
   [["drift"], "is missing"],

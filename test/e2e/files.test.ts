@@ -107,13 +107,11 @@ test("a file as Korean Excel saves it", async () => {
   const targetingId = await given.sandbox.targeting("Korean");
   const bytes = [...Buffer.from("name,contextId\r\n"), 0xb0, 0xa1, 0x94, 0xee, ...Buffer.from(",c1\r\n")];
   await given.write("korean.csv", Uint8Array.from(bytes));
-  const wrong = await call(given.client, "bulk_add_options", { targetingId, file: "korean.csv" });
-  expect(wrong.error).toMatchObject({
-    message: expect.stringContaining("line 2"),
-    remedy: expect.stringContaining("euc-kr"),
-  });
-  const made = await call(given.client, "bulk_add_options", { targetingId, file: "korean.csv", encoding: "euc-kr" });
-  expect(made.status).toBe("succeeded");
+  const wrong = { targetingId, file: "korean.csv", encoding: "utf-8" };
+  expect((await call(given.client, "bulk_add_options", wrong)).error?.message).toContain("line 2");
+  const made = await given.client.callTool("bulk_add_options", { targetingId, file: "korean.csv" });
+  expect(made.structuredContent).toMatchObject({ status: "succeeded" });
+  expect(textOf(made)).toContain("read as EUC-KR (CP949), separated by commas");
   expect(await contentsOf(given, targetingId, "saved.ndjson")).toContain('"가뷁"');
 });
 
@@ -252,7 +250,7 @@ test("a dry run reads the file, and is no run that lists show", async () => {
 test("file beside items, unknown columns, and files of no allowed folder are refused with what to do", async () => {
   const { client, sandbox, write, folder, env } = await service();
   const targetingId = await sandbox.targeting("One");
-  await write("options.csv", "name,colour\nNews,red\n");
+  await write("options.csv", "title,colour\nNews,red\n");
   const said = async (args: Record<string, unknown>, by = client) =>
     textOf(await by.callTool("bulk_add_options", { targetingId, ...args }));
   expect(await said({ file: "options.csv", items: [{ name: "News" }] })).toContain("file and items were both given");
@@ -260,10 +258,83 @@ test("file beside items, unknown columns, and files of no allowed folder are ref
   expect(await said({ file: "options.csv" })).toContain("Valid columns: name, contextId");
   expect(await said({ file: "option.csv" })).toContain('"options.csv"');
   expect(await said({ file: "/etc/passwd" })).toContain(folder);
-  expect(await said({ file: "options.csv", encoding: "utf-16" })).toContain('"euc-kr"');
+  expect(await said({ file: "options.csv", encoding: "utf-7" })).toContain('"euc-kr"');
   const { TARGETING_MCP_ALLOWED_DIRS: _, ...without } = env;
   const bare = await CLIENTS["2025 client"]({ args: [COMMAND], env: without });
   expect(await said({ file: "options.csv" }, bare)).toContain("TARGETING_MCP_ALLOWED_DIRS");
   const listing = await bare.callTool("list_options", { targetingId, saveTo: "x.csv" });
   expect(textOf(listing)).toContain("TARGETING_MCP_ALLOWED_DIRS");
+});
+
+test("lists without a header: Context IDs of files are added, removed and set", async () => {
+  const given = await service();
+  const { client, sandbox, write, folder } = given;
+  const targetingId = await sandbox.targeting("One");
+  await sandbox.options(targetingId, [{ name: "News", contexts: ["a", "b"] }]);
+  const change = (item: object, more: object = {}) =>
+    call(client, "update_contexts", { targetingId, items: [{ name: "News", ...item }], ...more });
+  await write("more.txt", '\uFEFFc\r\n\r\n 기사, 1 \r\n"d, e"\r\nc\r\n');
+  await write("korean.txt", Uint8Array.from([0xb0, 0xa1, 0x0a]));
+  expect(await change({ add: ["x"], addFile: "more.txt" })).toMatchObject({ status: "succeeded" });
+  expect(await change({ addFile: "korean.txt", removeFile: "more.txt" })).toMatchObject({ status: "succeeded" });
+  expect(await contentsOf(given, targetingId, "one.ndjson")).toContain('["a","b","x","가"]');
+  await write("damaged.txt", "a\n1.23E+15\n#N/A\n");
+  const refused = await change({ setFile: "damaged.txt" });
+  expect(refused.error?.message).toContain('line 2: "1.23E+15" was turned into scientific notation');
+  expect(refused.error?.message).toContain("line 3");
+  await write("empty.txt", "\n\n");
+  expect((await change({ setFile: "empty.txt" })).error?.message).toContain("holds no Context ID");
+  expect((await change({ addFile: "/etc/passwd" })).error?.remedy).toContain(folder);
+  await write("many.txt", Array.from({ length: 2_000 }, (_, at) => `article-${at}\n`).join(""));
+  expect(await change({ setFile: "many.txt" }, { dryRun: true })).toMatchObject({ status: "planned" });
+  expect((await change({ setFile: "many.txt" })).status).toBe("succeeded");
+  expect(await contentsOf(given, targetingId, "many.ndjson")).toContain('"article-1999"');
+});
+
+test("one sheet goes through every tool, and what one tool saves the others read", async () => {
+  const given = await service();
+  const { client, sandbox, write, read } = given;
+  const targetingId = await sandbox.targeting("One");
+  const sheet = [
+    "sep=;",
+    "Spring;;;;;",
+    "Action;Option;Group;Is Group;Context Action;Context IDs;Note",
+    "Add;Ball games;;yes;;[];x",
+    ";Football;Ball games;;;goal|00123;x",
+    "Pause;Golf;;;;g;x",
+    "Remove;Tennis;;;;t;x",
+    ";Running;;;;run;x",
+  ].join("\r\n");
+  await write("sheet.txt", sheet);
+  const made = await client.callTool("bulk_add_options", { targetingId, file: "sheet.txt" });
+  expect(made.structuredContent).toMatchObject({ status: "partial", counts: { items: 5, succeeded: 3, failed: 2 } });
+  expect(textOf(made)).toContain(
+    "read as UTF-8, separated by semicolons, with the header on line 3; 1 row above it skipped",
+  );
+  expect(textOf(made)).toContain('1 column ignored: "Note"');
+  expect(textOf(made)).toContain("Action is Remove, which this tool does not do");
+  await call(client, "list_options", { targetingId, saveTo: "saved.csv" });
+  const again = await client.callTool("plan_targeting", { targetingId, file: "saved.csv" });
+  expect(again.structuredContent).toMatchObject({ status: "planned", counts: { items: 0 } });
+  const added = await client.callTool("update_contexts", { targetingId, file: "saved.csv" });
+  expect(added.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 3 } });
+  const other = await sandbox.targeting("Two");
+  const copied = await client.callTool("bulk_add_options", { targetingId: other, file: "saved.csv" });
+  expect(copied.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 3 } });
+  // The saved sheet with a column Action deletes what says so.
+  const [head = "", ...rows] = (await read("saved.csv")).replace("\uFEFF", "").trim().split("\r\n");
+  const actions = rows.map((row) => (row.includes("Running") ? `Remove,${row}` : `,${row}`));
+  await write("saved.csv", `Action,${head}\n${actions.join("\n")}\n`);
+  const removal = await client.callTool("plan_targeting", { targetingId, file: "saved.csv" });
+  expect(removal.structuredContent).toMatchObject({ changes: { deleted: { count: 1, names: ["Running"] } } });
+  const both = await client.callTool("plan_targeting", { targetingId, file: "saved.csv", prune: true });
+  expect(textOf(both)).toContain("prune was given for a sheet whose column Action is filled");
+  await write("mapped.tsv", "옵션 명칭\t기사\nCycling\tbike\n");
+  const unmapped = await call(client, "bulk_add_options", { targetingId, file: "mapped.tsv" });
+  expect(unmapped.error?.message).toContain('its header was read from line 1: "옵션 명칭", "기사"');
+  expect(unmapped.error?.remedy).toContain('columns {"name":"옵션 명칭"}');
+  const columns = { name: "옵션 명칭", contextId: "기사" };
+  const mapped = await client.callTool("bulk_add_options", { targetingId, file: "mapped.tsv", columns });
+  expect(mapped.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 1 } });
+  expect(await contentsOf(given, targetingId, "after.ndjson")).toContain('"bike"');
 });

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, realpath, rename, symlink, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { optionRows } from "../../src/changes/rows/option-rows.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { FileError } from "../../src/platform/file-error.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
@@ -20,6 +21,10 @@ async function folders() {
   return { allowed, inner, outside, aside: join(root, "aside") };
 }
 
+function rules(allowed: string) {
+  return { allowedDirs: [allowed], maxLineBytes: 1_048_576 };
+}
+
 async function textOf(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const pieces: Uint8Array[] = [];
   for await (const piece of bytes) pieces.push(piece);
@@ -30,10 +35,7 @@ test("a folder that became a link is not read through", async () => {
   const { allowed, inner, outside, aside } = await folders();
   await writeFile(join(inner, "options.csv"), "name\nMine\n");
   await writeFile(join(outside, "options.csv"), "name\nSecret\n");
-  const { bytes } = await openFile(join("inner", "options.csv"), "utf-8", {
-    allowedDirs: [allowed],
-    maxLineBytes: 1_048_576,
-  });
+  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed), optionRows);
   expect(await textOf(bytes())).toContain("Mine");
   await rename(inner, aside);
   await symlink(outside, inner, "junction");
@@ -46,10 +48,7 @@ test("a file that became a link is not followed", async () => {
   const { allowed, inner, outside, aside } = await folders();
   await writeFile(join(inner, "options.csv"), "name\nMine\n");
   await writeFile(join(outside, "options.csv"), "name\nSecret\n");
-  const { bytes } = await openFile(join("inner", "options.csv"), "utf-8", {
-    allowedDirs: [allowed],
-    maxLineBytes: 1_048_576,
-  });
+  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed), optionRows);
   await rename(join(inner, "options.csv"), aside);
   await symlink(join(outside, "options.csv"), join(inner, "options.csv"));
   await expect(textOf(bytes())).rejects.toThrow("goes through a link, which is refused");

@@ -1,7 +1,7 @@
 import { contextRows } from "../../src/changes/rows/context-rows.ts";
 import { optionRows } from "../../src/changes/rows/option-rows.ts";
-import { type Format, type GivenItem, itemsIn, type RowShape } from "../../src/files/rows.ts";
-import type { Encoding } from "../../src/files/text.ts";
+import type { Encoding, Format } from "../../src/files/input-file.ts";
+import { type GivenItem, itemsIn, type RowShape } from "../../src/files/rows.ts";
 import type { ByteSource } from "../../src/platform/bytes.ts";
 
 /** A content that arrives in pieces of a few bytes. */

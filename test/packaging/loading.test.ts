@@ -16,19 +16,19 @@ function loadedWith(file: string, seen: Set<string> = new Set()): ReadonlySet<st
 /** What only some calls need, each in a file of its own. */
 const LATER = {
   undici: /^dispatcher-/,
-  "encodings and CSV": /^(?:lib|papaparse)-/,
+  "sheets and encodings": /^(?:lib|workbook|sheet-rows)-/,
   "the sandbox": /^sandbox-[A-Z0-9]/,
 } as const;
 
 test.each([
-  ["main", 20_000, ["undici", "encodings and CSV", "the sandbox"]],
-  ["setup", 200_000, ["undici", "encodings and CSV", "the sandbox"]],
-  ["doctor", 600_000, ["undici", "encodings and CSV", "the sandbox"]],
-  ["stdio", 440_000, ["undici", "encodings and CSV", "the sandbox"]],
-  ["http", 850_000, ["undici", "encodings and CSV", "the sandbox"]],
+  ["main", 20_000, ["undici", "sheets and encodings", "the sandbox"]],
+  ["setup", 200_000, ["undici", "sheets and encodings", "the sandbox"]],
+  ["doctor", 600_000, ["undici", "sheets and encodings", "the sandbox"]],
+  ["stdio", 440_000, ["undici", "sheets and encodings", "the sandbox"]],
+  ["http", 850_000, ["undici", "sheets and encodings", "the sandbox"]],
   // What each call that writes loads beside stdio: no server of a page.
-  ["decision-page", 12_000, ["undici", "encodings and CSV", "the sandbox"]],
-  ["sandbox-line", 450_000, ["undici", "encodings and CSV"]],
+  ["decision-page", 12_000, ["undici", "sheets and encodings", "the sandbox"]],
+  ["sandbox-line", 450_000, ["undici", "sheets and encodings"]],
 ] as const)("%s loads no more than it needs", (command, most, later) => {
   const [file = ""] = BUILT.filter((one) => new RegExp(`^${command}(?:-[A-Z0-9]{8})?\\.js$`).test(one));
   const loaded = [...loadedWith(file)];

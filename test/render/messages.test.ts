@@ -100,7 +100,18 @@ const OWN_REASONS: readonly Reason[] = [
     "setWithAddOrRemove",
     "addAndRemove",
   ].map((problem) => ({ code: "INVALID_ITEM", detail: { problem } })),
-  { code: "INVALID_ROW", detail: { problem: "scientific", value: "1.23E+15" } },
+  { code: "INVALID_ROW", detail: { problem: "damaged", what: "Context ID", value: "1.23E+15", damage: "scientific" } },
+  { code: "INVALID_ROW", detail: { problem: "damaged", what: "name", value: "#N/A", damage: "formulaError" } },
+  {
+    code: "INVALID_ROW",
+    detail: { problem: "damaged", what: "Context ID", value: "a\u200bb", damage: "invisible", characters: ["U+200B"] },
+  },
+  { code: "INVALID_ROW", detail: { problem: "notAList", value: "[a" } },
+  { code: "INVALID_ROW", detail: { problem: "otherTargeting", value: "Summer" } },
+  { code: "INVALID_ROW", detail: { problem: "action", value: "Pause" } },
+  { code: "INVALID_ROW", detail: { problem: "actionElsewhere", action: "remove", does: "edit" } },
+  { code: "INVALID_ROW", detail: { problem: "actionElsewhere", action: "edit", does: "add" } },
+  { code: "INVALID_ROW", detail: { problem: "removeElsewhere" } },
   { code: "INVALID_ROW", detail: { problem: "tooManyCells", columns: 2 } },
   { code: "INVALID_ROW", detail: { problem: "type", value: "group" } },
   { code: "INVALID_ROW", detail: { problem: "exposeChildren", value: "maybe" } },
@@ -176,7 +187,7 @@ const OWN_REASONS: readonly Reason[] = [
 
 /** Remedies name something that an agent or a person can do: a tool, an argument, a setting, a place in the console. */
 const ACTION =
-  /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|mend|spread|try|look|create|add|list_options|names have|a context id has|groups there are)\b/i;
+  /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|mend|spread|try|look|create|add|write|use|type|widen|open|list_options|names have|a context id has|groups there are)\b/i;
 
 describe("each code has its own sentence and remedy", () => {
   test("the words", async () => {

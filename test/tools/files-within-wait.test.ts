@@ -12,14 +12,16 @@ const late = {
   clock: { ...systemClock, now: () => 60_000, sleep: () => Promise.resolve() },
 };
 
+const SHAPE = { columns: ["name"], required: [["name"]] };
+
 test("the file of a call is read no longer than the call may take", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const file = join(folder, "options.csv");
   await writeFile(file, "name\nRed\n");
   const context = { ...late, allowedDirs: [folder] };
-  await expect(openedFile({ file }, {}, context)).rejects.toThrow(TookTooLong);
+  await expect(openedFile({ file }, {}, SHAPE, context)).rejects.toThrow(TookTooLong);
   const inTime = { ...context, clock: systemClock, arrivedAt: Date.now() };
-  expect(await openedFile({ file }, {}, inTime)).toMatchObject({ file: { format: "csv" }, size: 9 });
+  expect(await openedFile({ file }, {}, SHAPE, inTime)).toMatchObject({ file: { format: "csv" }, size: 9 });
 });
 
 test("a file that never ends to be read is given up, and one that cannot be read says why", async () => {

@@ -72,17 +72,17 @@ test("mend puts misspelt columns of a CSV file right, too, also where rows of it
   const file = join(folder, "events.csv");
   await writeFile(
     file,
-    "uid,EventName,itemId,price,quantity,txId\na,addToCart,x,1,1,\nb,add_to_cart,,1,1,\nc,purchase,,,,t\n",
+    "uid,evntName,itm_id,price,quantity,tx_idd\na,addToCart,x,1,1,\nb,add_to_cart,,1,1,\nc,purchase,,,,t\n",
   );
   const refused = await trackEvents.handler(trackEvents.input().parse({ file }), context).catch(String);
-  expect(refused).toContain('unknown columns "EventName", "itemId", "txId"');
+  expect(refused).toContain('unknown columns "evntName", "itm_id", "tx_idd"');
   const { structured, text } = await answerOf(trackEvents, { file, mend: true }, context);
   expect(structured).toMatchObject({
     counts: { succeeded: 2, failed: 1 },
     notes: expect.arrayContaining([
-      expect.stringContaining("EventName → eventName, in 2 events"),
-      expect.stringContaining("itemId → item_id, in 1 event"),
-      expect.stringContaining("txId → tx_id, in 1 event"),
+      expect.stringContaining("evntName → eventName, in 2 events"),
+      expect.stringContaining("itm_id → item_id, in 1 event"),
+      expect.stringContaining("tx_idd → tx_id, in 1 event"),
     ]),
   });
   expect(text).toContain("put right before sending");

@@ -1,8 +1,9 @@
 import * as z from "zod";
-import { cellReader, contextsReader, needColumn } from "../../files/cells.ts";
+import { cellReader, contextActionIn, contextsReader, damagedName } from "../../files/cells.ts";
 import { fieldProblem } from "../../files/fields.ts";
 import { invalidRow, type RowShape } from "../../files/rows.ts";
 import type { UpdateContextsItem } from "./inputs.ts";
+import { rowChecker } from "./sheet-columns.ts";
 
 const ids = z.array(z.string()).optional();
 const change = z.strictObject({
@@ -24,34 +25,51 @@ type Op = (typeof OPS)[number];
 export type ContextRow = UpdateContextsItem & Partial<Record<Op, string[] | undefined>>;
 
 /** The columns of a file of changes to Context IDs. */
-const CONTEXT_COLUMNS = ["_id", "name", "op", "contextId", "contexts"] as const;
+const CONTEXT_COLUMNS = [
+  "_id",
+  "name",
+  "op",
+  "contextId",
+  "contexts",
+  "action",
+  "parentName",
+  "type",
+  "exposeChildren",
+  "targeting",
+] as const;
 
-const REMEDY = `Columns of a file of changes: ${CONTEXT_COLUMNS.join(", ")}; op is ${OPS.join(", ")}.`;
-
-/** How files for `update_contexts` are read. Where a row names both `_id` and `name`, the `_id` counts. */
+/**
+ * How files for `update_contexts` are read. Where a row names both `_id` and `name`, the `_id` counts; Context IDs are
+ * added where nothing else is said. What a sheet says of groups is not looked at.
+ */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
-  fromCells(header) {
-    needColumn(header, header.at("_id") < 0 ? "name" : "_id", REMEDY);
-    needColumn(header, "op", REMEDY);
-    needColumn(header, header.at("contextId") < 0 ? "contexts" : "contextId", REMEDY);
+  required: [
+    ["_id", "name"],
+    ["contextId", "contexts"],
+  ],
+  fromCells(header, more) {
     const id = cellReader(header, "_id");
     const name = cellReader(header, "name");
     const op = cellReader(header, "op");
-    const contexts = contextsReader(header);
+    const contexts = contextsReader(header, more.separator);
+    const problemOf = rowChecker(header, more, "edit");
     const oneContextARow = header.at("contextId") >= 0;
     return (cells) => {
-      const given = op(cells).trim();
-      const wanted = OPS.find((one) => one === given);
+      const problem = problemOf(cells);
+      if (problem !== undefined) return { reason: problem };
+      const wanted = contextActionIn(op(cells)) === undefined ? "add" : contextActionIn(op(cells));
+      if (wanted === null || wanted === undefined) return invalidRow("op", { value: op(cells).slice(0, 40) });
       const _id = id(cells).trim();
       const option = _id === "" ? { name: name(cells) } : { _id };
       // The rows of a set belong together: without the unusable one, the set would remove its Context ID.
       const key = oneContextARow ? `${wanted} ${_id === "" ? "name" : "_id"} ${option._id ?? option.name}` : undefined;
-      if (wanted === undefined) return invalidRow("op", { value: given.slice(0, 40) });
-      if (option.name === "") return invalidRow("noOption", {});
+      if (option.name?.trim() === "") return invalidRow("noOption", {});
+      const damaged = option.name === undefined ? undefined : damagedName(option.name, "name");
+      if (damaged !== undefined) return { reason: damaged };
       const found = contexts(cells);
       if ("reason" in found) return wanted === "set" ? { ...found, key } : found;
-      if (found.contexts.length === 0 && wanted !== "set") return invalidRow("noContextId", {});
+      if (found.isBlank) return invalidRow("noContextId", {});
       return { item: { ...option, [wanted]: found.contexts }, key };
     };
   },

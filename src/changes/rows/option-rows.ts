@@ -1,8 +1,9 @@
 import * as z from "zod";
-import { cellReader, contextsReader, needColumn } from "../../files/cells.ts";
+import { cellReader, contextActionIn, contextsReader, damagedName, NONE, truthIn } from "../../files/cells.ts";
 import { fieldProblem } from "../../files/fields.ts";
 import { invalidRow, type RowContent, type RowShape } from "../../files/rows.ts";
 import type { AddOptionInput } from "./inputs.ts";
+import { rowChecker } from "./sheet-columns.ts";
 
 const ids = z.array(z.string());
 const child = z.strictObject({ name: z.string(), contexts: ids.optional() });
@@ -24,31 +25,51 @@ export interface OptionRow extends AddOptionInput {
 }
 
 /** The columns of a file of options. */
-const OPTION_COLUMNS = ["name", "contextId", "contexts", "parentName", "type", "exposeChildren"] as const;
+const OPTION_COLUMNS = [
+  "name",
+  "contextId",
+  "contexts",
+  "parentName",
+  "type",
+  "exposeChildren",
+  "action",
+  "op",
+  "_id",
+  "targeting",
+] as const;
 
-/** How files for `bulk_add_options` are read. */
+/** How files for `bulk_add_options` are read. An option is found by its name; its ID is not looked at. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
-  fromCells(header) {
-    needColumn(header, "name", `Columns of a file of options: ${OPTION_COLUMNS.join(", ")}.`);
+  required: [["name"]],
+  fromCells(header, more) {
     const name = cellReader(header, "name");
     const parentName = cellReader(header, "parentName");
     const type = cellReader(header, "type");
     const exposeChildren = cellReader(header, "exposeChildren");
-    const contexts = contextsReader(header);
+    const op = cellReader(header, "op");
+    const contexts = contextsReader(header, more.separator);
+    const problemOf = rowChecker(header, more, "add");
     const oneContextARow = header.at("contextId") >= 0;
     return (cells) => {
+      const problem = problemOf(cells);
+      if (problem !== undefined) return { reason: problem };
       const found = contexts(cells);
       if ("reason" in found) return found;
+      const contextAction = contextActionIn(op(cells));
+      if (contextAction === null) return invalidRow("op", { value: op(cells).slice(0, 40) });
+      if (contextAction === "remove") return invalidRow("removeElsewhere", {});
+      const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
+      const damaged = damagedName(name(cells), "name") ?? damagedName(group, "group");
+      if (damaged !== undefined) return { reason: damaged };
       const row: OptionRow = { name: name(cells), contexts: found.contexts };
-      const typed = type(cells).trim();
-      if (typed === "atomic" || typed === "collection") row.type = typed;
-      else if (typed !== "") return invalidRow("type", { value: typed.slice(0, 40) });
-      const exposed = exposeChildren(cells).trim().toLowerCase();
-      if (exposed === "true" || exposed === "false") row.exposeChildren = exposed === "true";
-      else if (exposed !== "") return invalidRow("exposeChildren", { value: exposed.slice(0, 40) });
-      const group = parentName(cells);
-      if (group !== "") row.parentName = group;
+      const isGroup = truthIn(type(cells));
+      if (isGroup === null) return invalidRow("type", { value: type(cells).slice(0, 40) });
+      if (isGroup !== undefined) row.type = isGroup ? "collection" : "atomic";
+      const exposed = truthIn(exposeChildren(cells));
+      if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
+      if (exposed !== undefined) row.exposeChildren = exposed;
+      if (group.trim() !== "") row.parentName = group;
       return { item: row, key: oneContextARow ? row.name : undefined };
     };
   },

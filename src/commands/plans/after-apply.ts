@@ -4,7 +4,7 @@ import { basename, dirname, resolve } from "node:path";
 import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
 import { type AppliedObjects, idsOfRows } from "../../plans/applied.ts";
 import { basePathOf } from "../../plans/base/base.ts";
-import { formatOfDesired } from "../../plans/file/read-desired.ts";
+import { formatToRead } from "../../plans/file/read-desired.ts";
 import { withIds } from "../../plans/file/write-ids.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { amount } from "../../platform/thousands.ts";
@@ -45,7 +45,7 @@ export async function writeIds(
     tell(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
     return false;
   }
-  const text = await withIds(bytes.toString("utf8"), formatOfDesired(file), ids);
+  const text = await withIds(bytes.toString("utf8"), formatToRead(file), ids);
   await writeOver([{ path: file, pieces: [text] }]);
   tell(`${file}: ${amount(ids.size, "_id")} written`);
   return true;

@@ -1,13 +1,18 @@
 import { readFile, realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import * as z from "zod";
+import type { SheetArguments } from "../../files/detect-sheet.ts";
+import { ENCODINGS } from "../../files/input-file.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { Problem } from "../../plans/file/desired.ts";
-import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
+import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
 import { FileError, hasCode } from "../../platform/file-error.ts";
+import { parseJson } from "../../platform/json.ts";
 import { problemLine } from "../../render/plans/words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { path, text } from "../../settings/forms.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { oneOf, path, text } from "../../settings/forms.ts";
 import { isOn } from "../settings-input.ts";
 import { onlyWord, type PlanContext, printLines, readShowing } from "./project.ts";
 
@@ -25,7 +30,28 @@ export function askedFile(line: CommandLine, what: string) {
     byName: isOn(line, "by-name"),
     /** Everything is read anew. */
     fresh: isOn(line, "fresh"),
+    /** How a sheet is read. */
+    sheet: sheetOf(line),
   } as const;
+}
+
+/** How the options of a command line say that a sheet is read. Throws a SettingsError where they are of another form. */
+function sheetOf(line: CommandLine): SheetArguments {
+  const [sheet, named, columns] = [
+    optionOf(line, "sheet", text),
+    optionOf(line, "encoding", oneOf(...ENCODINGS)),
+    optionOf(line, "columns", text),
+  ];
+  const headings =
+    columns === undefined ? undefined : z.record(z.string(), z.string()).safeParse(parseJson(columns)).data;
+  if (columns !== undefined && headings === undefined) {
+    throw new SettingsError(`--columns is no JSON object of texts: ${columns}`);
+  }
+  return {
+    encoding: named,
+    sheet: sheet !== undefined && /^\d+$/.test(sheet) ? Number(sheet) : sheet,
+    columns: headings,
+  };
 }
 
 /** The plan of a file, what the file means, and the base that it went by. */
@@ -40,7 +66,7 @@ export async function planFile(
   context: PlanContext,
 ): Promise<PlannedFile | { readonly problems: readonly Problem[] }> {
   const { file, prune, byName, targeting } = asked;
-  const read = await readDesiredFile(file);
+  const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
   // By names, the base beside the file is that of another targeting.
@@ -59,10 +85,10 @@ export function printFileProblems(file: string, problems: readonly Problem[]): v
 }
 
 /** Reads a desired state from a path that a person gave. Throws a FileError where it cannot be read. */
-export async function readDesiredFile(path: string): Promise<ReadDesired> {
-  const format = formatOfDesired(path);
+export async function readDesiredFile(path: string, sheet: SheetArguments = {}): Promise<ReadDesired> {
+  const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
-  return readDesired({ bytes, format, folder: dirname(await realpath(path)) });
+  return readDesired({ bytes, path, sheet, format, folder: dirname(await realpath(path)) });
 }
 
 /** The base of a file: the one that is named, else the one beside it, if there is one. Throws a FileError. */

@@ -5,12 +5,13 @@ import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/p
 import { asPlanned } from "../../plans/planned-changes.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
+import { sheetNotes } from "../../render/sheet-words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { path } from "../../settings/forms.ts";
 import { isOn } from "../settings-input.ts";
 import { type AskedFile, askedFile, planFile, printFileProblems } from "./files.ts";
-import { type PlanContext, printLines, withProject, writeOver } from "./project.ts";
+import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";
 
 /** How the plan of a file is shown. */
 interface PlanLine extends AskedFile {
@@ -42,7 +43,10 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
   const shown = { plan: made, file, digest: document.digest, groupName: groupNamesOf(document) };
   if (asked.form === "json") printJson(planJson(document, requestsOf(asPlanned(made, there))));
   else if (asked.form === "markdown") process.stdout.write(planMarkdown(shown));
-  else printLines(planLines(shown));
+  else {
+    for (const note of sheetNotes(planned.read.file)) tell(`Note: ${note}.`);
+    printLines(planLines(shown));
+  }
   if (asked.out !== undefined) {
     // A base that is named goes with another file.
     const isBeside = planned.base !== undefined && asked.base === undefined;

@@ -1,6 +1,5 @@
 import * as z from "zod";
-import { FORMATS } from "../../files/rows.ts";
-import { ENCODINGS } from "../../files/text.ts";
+import { inputFile } from "../../files/input-file.ts";
 import type { RunForm } from "../../runs/kind.ts";
 import { reason, reportedObject } from "../../runs/outcome-schema.ts";
 import { RULES, type RuleName } from "../check/rules.ts";
@@ -30,7 +29,7 @@ const eventVerdict = z.object({
 
 const keptEvents = z.object({
   digest: z.string(),
-  file: z.object({ format: z.enum(FORMATS), encoding: z.enum(ENCODINGS), digest: z.string() }).exactOptional(),
+  file: inputFile.exactOptional(),
   mend: z.literal(true).exactOptional(),
 });
 

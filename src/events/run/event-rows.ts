@@ -1,4 +1,4 @@
-import { cellReader, needColumn } from "../../files/cells.ts";
+import { cellReader } from "../../files/cells.ts";
 import type { RowShape } from "../../files/rows.ts";
 import { parseJson } from "../../platform/json.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
@@ -17,14 +17,13 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
 /** The columns of a file of events: every field and parameter; `items` is JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
-const REMEDY = `Columns of a file of events: uid, eventName and the parameters; items is a JSON array.`;
-
 /** How files for `track_events` are read. An empty cell is a parameter that the event does not have. */
 export const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
+  required: [["uid"], ["eventName"]],
+  // A parameter in a column that is not known would be lost.
+  isStrict: true,
   fromCells(header) {
-    needColumn(header, "uid", REMEDY);
-    needColumn(header, "eventName", REMEDY);
     const readers = EVENT_COLUMNS.filter((column) => header.at(column) >= 0).map((column) => ({
       column,
       read: cellReader(header, column),

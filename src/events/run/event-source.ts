@@ -1,8 +1,10 @@
 import { createHash, hash } from "node:crypto";
-import { columnNames } from "../../files/cells.ts";
+import { plainHeading } from "../../files/columns.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import type { InputFile } from "../../files/input-file.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
-import { type InputFile, type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
+import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
+import type { SheetHeader } from "../../files/sheet-rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { isJsonObject } from "../check/catalogue.ts";
@@ -98,7 +100,7 @@ export async function* eventsAsGiven({ kept, bytes }: EventSource): AsyncGenerat
     const shape = rowsOfEvents(kept);
     let corrected: readonly CorrectedColumn[] = [];
     const rows = rowsOf(bytes, kept.file, shape, (header) => {
-      corrected = correctedColumns(header, shape);
+      corrected = correctedColumns(header);
     });
     for await (const batch of rows) {
       yield batch.map(({ index, line, content, skipped }) => {
@@ -122,10 +124,10 @@ interface CorrectedColumn {
   readonly told: string;
 }
 
-function correctedColumns(header: readonly string[], shape: RowShape<EventRow>): readonly CorrectedColumn[] {
-  return columnNames(header, shape).flatMap((right, at) => {
-    const wrong = header[at]?.trim() ?? right;
-    return right === wrong ? [] : [{ right, told: `${wrong} → ${right}` }];
+function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColumn[] {
+  return names.flatMap((right, at) => {
+    const wrong = cells[at]?.trim() ?? right;
+    return right === "" || plainHeading(right) === plainHeading(wrong) ? [] : [{ right, told: `${wrong} → ${right}` }];
   });
 }
 
@@ -172,15 +174,17 @@ export async function* onlyKept(
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
   let header: readonly string[] = [];
-  const rows = rowsOf(bytes, file, rowsOfEvents(kept), (cells) => {
+  const rows = rowsOf(bytes, file, rowsOfEvents(kept), ({ cells }) => {
     header = cells;
   });
+  // Where it was a workbook, the copy is read as a text with commas.
+  const delimiter = file.sheet?.delimiter ?? ",";
   for await (const batch of rows) {
-    const lines = header.length > 0 ? [csvLine(header)] : [];
+    const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
     header = [];
     for (const { index, raw } of batch) {
       const row = isKept(index) ? raw : GONE[typeof raw === "string" ? "text" : "cells"];
-      lines.push(typeof row === "string" ? `${before}${row}\n` : csvLine(row));
+      lines.push(typeof row === "string" ? `${before}${row}\n` : csvLine(row, delimiter));
       before = isArray ? "," : "";
     }
     yield lines.join("");

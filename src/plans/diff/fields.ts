@@ -108,7 +108,10 @@ function compareContexts(
   if (wish === undefined || (exact !== undefined && !isWanted)) return undefined;
   const held = new Set(there.contexts);
   const add = wish.ids.filter((id) => !held.has(id));
-  if (exact === undefined) return add.length === 0 ? undefined : { add, remove: [] };
+  if (exact === undefined) {
+    const remove = (wish.remove ?? []).filter((id) => held.has(id) && !wish.ids.includes(id));
+    return add.length + remove.length === 0 ? undefined : { add, remove };
+  }
   const ids = new Set(wish.ids);
   return { add, remove: there.contexts.filter((id) => !ids.has(id)), after: exact };
 }

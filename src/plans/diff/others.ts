@@ -61,6 +61,48 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
   return { deleted, onlyThere: [] };
 }
 
+/**
+ * The options that rows ask to be deleted. One that others changed since the base, or gave sub-options, is a conflict;
+ * without a base a row needs the ID, so that no option is deleted that only has the name.
+ */
+export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
+  const { base, prune, problems, conflicts, groupName, desired } = sides;
+  if (prune && desired.hasActions === true) {
+    const [first] = rows;
+    problems.add(
+      first?.option ?? { line: 1, column: 1 },
+      "prune was given for a sheet whose column Action is filled: both say what is deleted",
+      "Leave prune out, or empty the column Action.",
+    );
+    return [];
+  }
+  const deleted: ServiceOption[] = [];
+  const since = givenSince(sides);
+  for (const row of rows) {
+    const { option, there } = row;
+    if (option.isRemoved !== true || there === undefined) continue;
+    const { _id, name } = there;
+    const before = base?.options.get(_id);
+    if (before === undefined && option._id === undefined) {
+      problems.add(
+        option,
+        `Action is Remove, and the row has no Option ID: the option ${nameOf(row)} is not deleted by its name alone`,
+        "Fill Option ID, as list_options saveTo and export write it.",
+      );
+      continue;
+    }
+    const changes = before === undefined ? [] : changedSince(before, there, groupName);
+    const given = before === undefined ? 0 : (since.get(_id) ?? 0);
+    if (changes.length === 0 && given === 0) deleted.push(there);
+    else {
+      conflicts.push(...changes.map((change) => ({ ...change, file: "deleted", line: option.line })));
+      if (given > 0)
+        conflicts.push({ _id, name, field: "subOptions", file: "deleted", service: given, line: option.line });
+    }
+  }
+  return deleted;
+}
+
 /** How many sub-options each group was given since the base. */
 function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();

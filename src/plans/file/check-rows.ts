@@ -1,3 +1,4 @@
+import { damageIn, damageWords, NO_VALUE } from "../../files/damage.ts";
 import { type DesiredOption, type Problems, quoted, type Spot, type Suspect } from "./desired.ts";
 
 /** Looks for what two rows of a file claim at once: an `_id`, or a name. */
@@ -26,9 +27,12 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
 
 /** The problem that a text most likely is not what was written before a spreadsheet opened the file. */
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
+  const damage = damageIn(text);
+  if (damage === undefined) return;
+  const { message, remedy } = damageWords(damage);
   problems.add(
     spot,
-    `${quoted(text)} in ${field} is most likely what a spreadsheet made of another text, and neither the service nor the base has it`,
-    "Format the columns as text, put the original text back, and save it as CSV UTF-8; import CSV with all columns as text.",
+    `${quoted(text.trim() === NO_VALUE ? "" : text)} in ${field} ${message}; neither the service nor the base has it`,
+    remedy,
   );
 }

@@ -1,8 +1,6 @@
 import { isAbsolute } from "node:path";
-import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { type ListedContextId, listedContextIds } from "../../files/context-list.ts";
 import { findFile } from "../../files/folders.ts";
-import { withinLineLimit } from "../../files/line-limit.ts";
-import { textOf } from "../../files/text.ts";
 import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { type Problems, quoted } from "./desired.ts";
@@ -19,26 +17,25 @@ interface BesideFile {
 /** Reads the files of Context IDs that rows name, one ID a line, and puts them into the rows. */
 export async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
-  const read = new Map<string, string>();
+  const read = new Map<string, readonly ListedContextId[]>();
   for (const file of files) {
-    const text = read.get(file.path) ?? (await textAt(beside, file, problems));
-    if (text === undefined) continue;
-    read.set(file.path, text);
+    const listed = read.get(file.path) ?? (await listAt(beside, file, problems));
+    if (listed === undefined) continue;
+    read.set(file.path, listed);
     const ids = new Set<string>();
-    for (const [index, line] of text.split("\n").entries()) {
-      if (line.trim() === "") continue;
-      addContextId(ids, line, file.spot, problems, ` (line ${index + 1} of ${quoted(file.path)})`);
+    for (const { line, id } of listed) {
+      addContextId(ids, id, file.spot, problems, ` (line ${line} of ${quoted(file.path)})`);
     }
     const option = options[file.row];
     if (option !== undefined) options[file.row] = { ...option, contexts: { ids: [...ids], atLeast: false } };
   }
 }
 
-async function textAt(
-  { folder, maxLineBytes = Number.POSITIVE_INFINITY }: BesideFile,
+async function listAt(
+  { folder, maxLineBytes }: BesideFile,
   { path, spot }: NamedFile,
   problems: Problems,
-): Promise<string | undefined> {
+): Promise<readonly ListedContextId[] | undefined> {
   if (folder === undefined) {
     return problems.add(
       spot,
@@ -54,11 +51,7 @@ async function textAt(
     );
   }
   try {
-    const parts: string[] = [];
-    const bytes = bytesAt(await findFile(path, [folder]));
-    for await (const part of textOf(() => withinLineLimit(bytes(), "line", maxLineBytes), "utf-8")) parts.push(part);
-    const text = parts.join("");
-    return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+    return await listedContextIds(bytesAt(await findFile(path, [folder])), maxLineBytes);
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;
     return problems.add(spot, `contextsFile: ${thrown.message}`, thrown.remedy);

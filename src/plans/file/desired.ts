@@ -35,10 +35,14 @@ export type ParentWish =
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
+  /** Where it is at least these: those that it is not to hold. */
+  readonly remove?: readonly string[];
 }
 
 /** One option as a file describes it. What is absent is not managed. */
 export interface DesiredOption extends Spot {
+  /** Whether it is to be deleted. */
+  readonly isRemoved?: true;
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
   readonly parent: ParentWish;
@@ -67,8 +71,10 @@ export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
   /** In the order of the file; a group stands before what the file nests in it. */
   readonly options: readonly DesiredOption[];
-  /** Of CSV files: what is a problem unless the service or the base holds exactly this text. */
+  /** Of sheets: what is a problem unless the service or the base holds exactly this text. */
   readonly suspects: readonly Suspect[];
+  /** Of sheets: whether some row says what is to become of its option. */
+  readonly hasActions?: true;
 }
 
 /** A file that cannot be read any further: only its one problem is reported. */

@@ -2,7 +2,12 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { QuoteFault } from "../../files/delimited.ts";
+import type { SheetArguments } from "../../files/detect-sheet.ts";
+import type { InputFile } from "../../files/input-file.ts";
 import { type BoundedUnit, lineLimit } from "../../files/line-limit.ts";
+import { formatOf, openBytes, unknownForm } from "../../files/open-file.ts";
+import type { OpenedFile } from "../../files/rows.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { thousands } from "../../platform/thousands.ts";
 import { addSuspect, checkRows } from "./check-rows.ts";
@@ -16,9 +21,9 @@ import {
   UnreadableFile,
 } from "./desired.ts";
 import type { Drafts } from "./draft.ts";
-import { readCsv } from "./forms/csv.ts";
 import { jsonNodes } from "./forms/json-nodes.ts";
 import { readNdjson } from "./forms/ndjson.ts";
+import { desiredRows, readSheet } from "./forms/sheet.ts";
 import { readTree } from "./tree.ts";
 
 /** The forms of a desired state. */
@@ -38,11 +43,13 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
  */
 export const MOST_YAML_OPTIONS = 5000;
 
-/** What is bounded in each form: a line, a record, or a value as large as an option. */
-const UNITS: Readonly<Record<DesiredFormat, BoundedUnit>> = {
+/** The forms that are read: those that are written, and workbooks. */
+export type ReadFormat = DesiredFormat | "xlsx";
+
+/** What is bounded in each form that is no sheet: a line, or a value as large as an option. */
+const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
-  csv: "record",
   json: { jsonDepth: 2 },
 };
 
@@ -52,7 +59,11 @@ const LARGE_BYTES = 1_048_576;
 /** A desired state to be read. */
 export interface DesiredSource {
   readonly bytes: Uint8Array;
-  readonly format: DesiredFormat;
+  readonly format: ReadFormat;
+  /** Its name, which may say how its cells are separated. */
+  readonly path?: string;
+  /** How a sheet is read; what is absent is detected. */
+  readonly sheet?: SheetArguments;
   /** Where `contextsFile` looks; undefined where the state did not come from a file. */
   readonly folder: string | undefined;
   /** The longest line or value, in bytes; absent: any. */
@@ -66,6 +77,8 @@ export interface ReadDesired {
   readonly problems: readonly Problem[];
   /** SHA-256 of the bytes that were read, in hexadecimal digits. */
   readonly digest: string;
+  /** Of a sheet: how it was read. */
+  readonly file?: InputFile | undefined;
 }
 
 /** The form that the ending of a name says. Throws a FileError where it says none. */
@@ -73,13 +86,19 @@ export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
   if (format !== undefined) return format;
-  if (/^\.(?:xlsx|xlsm|xls|ods|numbers)$/.test(ending)) {
-    throw new FileError(`${JSON.stringify(path)} is a spreadsheet, which is not read`, AS_CSV);
-  }
   throw new FileError(
     `${JSON.stringify(path)} has an ending that does not say what it holds`,
     "Name it .yaml, .json, .csv or .ndjson.",
   );
+}
+
+/** The form of a file that is read, by the ending of its name. Throws a FileError where it is none. */
+export function formatToRead(path: string): ReadFormat {
+  const format = BY_ENDING[extname(path).toLowerCase()];
+  if (format !== undefined) return format;
+  const sheet = formatOf(path);
+  if (sheet === "csv" || sheet === "xlsx") return sheet;
+  throw unknownForm(path, ".yaml, ");
 }
 
 /**
@@ -87,19 +106,27 @@ export function formatOfDesired(path: string): DesiredFormat {
  * stay what is written, whatever they look like. Throws a FileError where a line is longer than `maxLineBytes`, and what
  * reading a contextsFile throws besides FileErrors.
  */
-export async function readDesired({ bytes, format, folder, maxLineBytes }: DesiredSource): Promise<ReadDesired> {
-  if (maxLineBytes !== undefined) lineLimit(UNITS[format], maxLineBytes)(bytes);
+export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
+  const { bytes, format, folder, maxLineBytes } = source;
+  if (maxLineBytes !== undefined && format !== "csv" && format !== "xlsx") {
+    lineLimit(UNITS[format], maxLineBytes)(bytes);
+  }
   const digest = createHash("sha256").update(bytes).digest("hex");
   if (bytes.length > LARGE_BYTES) keepHeapSmall();
   try {
     const drafts: Drafts = { options: [], files: [], problems: new Problems() };
-    const { targeting, suspects } = await readRows(textIn(bytes), format, drafts);
+    const { targeting, suspects, hasActions, file } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
     // Whether the service has such texts is looked up for a file that is well otherwise.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
-    const desired = { ...(targeting && { targeting }), options: drafts.options, suspects };
-    return { desired, problems: drafts.problems.sorted(), digest };
+    const desired = {
+      ...(targeting && { targeting }),
+      options: drafts.options,
+      suspects,
+      ...(hasActions && { hasActions }),
+    };
+    return { desired, problems: drafts.problems.sorted(), digest, file };
   } catch (thrown) {
     if (!(thrown instanceof UnreadableFile)) throw thrown;
     return { desired: { options: [], suspects: [] }, problems: [thrown.problem], digest };
@@ -114,13 +141,13 @@ function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
 }
 
-async function readRows(
-  text: string,
-  format: DesiredFormat,
-  drafts: Drafts,
-): Promise<{ readonly targeting?: DesiredTargeting | undefined; readonly suspects: readonly Suspect[] }> {
+async function readRows(source: DesiredSource, format: ReadFormat, drafts: Drafts): Promise<ReadRows> {
+  if (format === "csv" || format === "xlsx") {
+    const opened = await openSheet(source, format);
+    return { ...(await readSheet(opened, drafts)), file: opened.file };
+  }
   const NO_SUSPECTS = { suspects: [] };
-  if (format === "csv") return { suspects: readCsv(text, drafts) };
+  const text = textIn(source.bytes);
   if (format === "ndjson") return { ...NO_SUSPECTS, targeting: readNdjson(text, drafts) };
   const unmarked = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   if (format === "json") return { ...NO_SUSPECTS, targeting: readTree(jsonNodes(unmarked), drafts) };
@@ -135,6 +162,32 @@ async function readRows(
     );
   }
   return { ...NO_SUSPECTS, targeting };
+}
+
+/** What the rows of a file mean, beside their options. */
+interface ReadRows {
+  readonly targeting?: DesiredTargeting | undefined;
+  readonly suspects: readonly Suspect[];
+  readonly hasActions?: true;
+  readonly file?: InputFile;
+}
+
+/** Finds out how a sheet is read. Throws an UnreadableFile where it cannot be read. */
+async function openSheet(
+  { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
+  format: "csv" | "xlsx",
+): Promise<OpenedFile> {
+  const content = async function* (): AsyncGenerator<Uint8Array> {
+    yield bytes;
+  };
+  try {
+    return await openBytes(content, { path, format, maxLineBytes }, sheet, desiredRows);
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    const { message, remedy, cause } = thrown;
+    if (cause instanceof QuoteFault) throw new UnreadableFile(cause, cause.message, remedy);
+    throw new UnreadableFile({ line: 1, column: 1 }, message, remedy);
+  }
 }
 
 /** Text of UTF-8 bytes. Throws an UnreadableFile that names the line of the first bytes that are none. */
@@ -154,13 +207,14 @@ function textIn(bytes: Uint8Array): string {
   }
 }
 
-const AS_CSV = "Save its sheet as CSV UTF-8 (comma delimited), with all columns formatted as text.";
-const AS_TEXT = "Give YAML, JSON, CSV or NDJSON.";
+const AS_SHEET = "Name it .xlsx where it is a workbook; else unpack it.";
+const AS_XLSX = "Save it as .xlsx, and name it so.";
+const AS_TEXT = "Give YAML, JSON, NDJSON or a sheet.";
 
 /** What is told of files of other programs, by their first bytes: the problem, and the remedy. */
 const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
-  ["PK\u0003\u0004", "this is a spreadsheet or an archive, whatever its name says", AS_CSV],
-  ["\u00D0\u00CF\u0011\u00E0", "this is an old spreadsheet, whatever its name says", AS_CSV],
+  ["PK\u0003\u0004", "this is a spreadsheet or an archive, whatever its name says", AS_SHEET],
+  ["\u00D0\u00CF\u0011\u00E0", "this is an old spreadsheet, whatever its name says", AS_XLSX],
   ["\u00FF\u00FE", "the file is UTF-16", "Save it as UTF-8."],
   ["\u00FE\u00FF", "the file is UTF-16", "Save it as UTF-8."],
   ["%PDF", "this is a PDF", AS_TEXT],

@@ -1,9 +1,12 @@
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { recordsIn } from "../../files/delimited.ts";
+import { openBytes } from "../../files/open-file.ts";
+import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { csvCells } from "./forms/csv-cells.ts";
 import { jsonNodes } from "./forms/json-nodes.ts";
+import { desiredRows } from "./forms/sheet.ts";
 import type { Entry, MapNode, Node } from "./node.ts";
-import { type DesiredFormat, readDesired } from "./read-desired.ts";
+import { type ReadFormat, readDesired } from "./read-desired.ts";
 
 /** Text that goes in at a place, for so much that goes out. */
 interface Splice {
@@ -16,7 +19,13 @@ interface Splice {
  * Puts `_id`s into a file that was read without problems, by the position of the row among its options; everything else
  * stays to the letter, comments included. Throws a FileError where the result would not mean the same.
  */
-export async function withIds(text: string, format: DesiredFormat, ids: ReadonlyMap<number, string>): Promise<string> {
+export async function withIds(text: string, format: ReadFormat, ids: ReadonlyMap<number, string>): Promise<string> {
+  if (format === "xlsx" || text.includes("\uFFFD") || text.includes("\0")) {
+    throw new FileError(
+      "the new IDs can be written only into text files of UTF-8",
+      "Save the file as CSV UTF-8, or write each _id into its row by hand, as the results of the run name them.",
+    );
+  }
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
   const body = text.slice(mark.length);
   const spliced = mark + applied(body, await splicesOf(body, format, ids));
@@ -31,10 +40,10 @@ export async function withIds(text: string, format: DesiredFormat, ids: Readonly
 
 async function splicesOf(
   text: string,
-  format: DesiredFormat,
+  format: ReadFormat,
   ids: ReadonlyMap<number, string>,
 ): Promise<readonly Splice[]> {
-  if (format === "csv") return csvSplices(text, ids);
+  if (format === "csv") return sheetSplices(text, ids);
   if (format === "ndjson") return ndjsonSplices(text, ids);
   const root = format === "json" ? jsonNodes(text) : await (await import("./forms/yaml-nodes.ts")).yamlNodes(text);
   return [...optionsIn(root)].flatMap((map, row) => {
@@ -87,23 +96,33 @@ function ndjsonSplices(text: string, ids: ReadonlyMap<number, string>): readonly
   return splices;
 }
 
-function csvSplices(text: string, ids: ReadonlyMap<number, string>): readonly Splice[] {
-  const [header, ...records] = [...csvCells(text)];
-  const column = header?.findIndex((cell) => cell.text.trim() === "_id") ?? -1;
-  const first = header?.[0];
-  if (first === undefined) return [];
-  const splices: Splice[] = column < 0 ? [{ at: first.start, text: "_id," }] : [];
-  let row = 0;
-  for (const cells of records) {
-    const isBlank = cells.every((cell) => cell.text.trim() === "");
-    const id = isBlank ? undefined : ids.get(row);
-    const [start, last, cell] = [cells[0], cells.at(-1), cells[column]];
-    if (!isBlank) row += 1;
+async function sheetSplices(text: string, ids: ReadonlyMap<number, string>): Promise<readonly Splice[]> {
+  const bytes = async function* (): AsyncGenerator<Uint8Array> {
+    yield Buffer.from(text);
+  };
+  const { file } = await openBytes(bytes, { path: "", format: "csv", maxLineBytes: undefined }, {}, desiredRows);
+  const delimiter = file.sheet?.delimiter ?? ",";
+  const rows: SheetRow[] = [];
+  let header: SheetHeader | undefined;
+  const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (found) => {
+    header = found;
+  });
+  for await (const batch of read) rows.push(...batch);
+  const column = header?.at("_id") ?? -1;
+  const headed = recordsIn(text, { delimiter, withPlaces: true }).find(({ line }) => line === header?.line)
+    ?.places?.[0];
+  if (headed === undefined) return [];
+  const splices: Splice[] = column < 0 ? [{ at: headed.start, text: `_id${delimiter}` }] : [];
+  for (const [row, { places = [] }] of rows.entries()) {
+    const id = ids.get(row);
+    const [start, last, cell] = [places[0], places.at(-1), places[column]];
     if (start === undefined || last === undefined) continue;
-    if (column < 0) splices.push({ at: start.start, text: `${id ?? ""},` });
+    if (column < 0) splices.push({ at: start.start, text: `${id ?? ""}${delimiter}` });
     else if (id !== undefined && cell !== undefined) {
       splices.push({ at: cell.start, removed: cell.end - cell.start, text: id });
-    } else if (id !== undefined) splices.push({ at: last.end, text: `${",".repeat(column - cells.length + 1)}${id}` });
+    } else if (id !== undefined) {
+      splices.push({ at: last.end, text: `${delimiter.repeat(column - places.length + 1)}${id}` });
+    }
   }
   return splices;
 }
@@ -119,7 +138,7 @@ function applied(text: string, splices: readonly Splice[]): string {
 }
 
 /** What a file means, row by row, without places. Files of Context IDs are left alone. */
-async function meaningOf(text: string, format: DesiredFormat) {
+async function meaningOf(text: string, format: ReadFormat) {
   const { desired } = await readDesired({ bytes: Buffer.from(text), format, folder: undefined });
   return desired.options.map(({ _id, name, parent, type, exposeChildren, contexts }) => {
     return { _id, name, parent, type, exposeChildren, contexts };

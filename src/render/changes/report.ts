@@ -8,6 +8,7 @@ import { many } from "../failures/words.ts";
 import { fenced, MARKS_MEAN, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";
 import type { Row } from "../row.ts";
+import { sheetNotes } from "../sheet-words.ts";
 import {
   countsNote,
   headline,
@@ -155,6 +156,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...(run.notes ?? []),
     ...endNotes(run),
     ...unansweredNote(run),
+    ...sheetNotes(run.file),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
     ...countsNote(run),

@@ -1,5 +1,6 @@
 import type { PlannedRequest, StaleField } from "../../changes/rows/entries.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import type { InputFile } from "../../files/input-file.ts";
 import type { Refusal } from "../../runs/execution.ts";
 import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
@@ -47,6 +48,8 @@ export interface ReportedRun {
   readonly tellsAsked?: boolean;
   /** What the targeting holds after a change of its options. */
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
+  /** Its file, and how that was read. */
+  readonly file?: InputFile | undefined;
   /** What the rows of its file came to. */
   readonly rows?: RowCounts;
   /** Names that did not match exactly, and what they were taken for. */

@@ -6,6 +6,7 @@ import { EventRunState, resends, settledEntry } from "../../events/run/event-run
 import type { EventRun } from "../../events/run/event-runs.ts";
 import { type EventSource, type GivenEvent, objectOf } from "../../events/run/event-source.ts";
 import { verdictOf } from "../../events/run/verdict-kinds.ts";
+import type { InputFile } from "../../files/input-file.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
 import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../render/events/event-report.ts";
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
@@ -17,7 +18,7 @@ export const onUnknownArgument = () => ({
   onUnknown: z
     .enum(["report", "resend"])
     .default("report")
-    .describe("When an answer is lost: report it as unknown, or send again at the risk of recording it twice"),
+    .describe("When an answer is lost: report it, or send again and risk recording it twice"),
 });
 
 /** How many results a report looks at: those that fit are shown. */
@@ -37,6 +38,7 @@ function eventReport(about: {
   readonly nextSteps?: readonly string[];
   readonly notes?: readonly string[];
   readonly hasRejects?: boolean;
+  readonly file?: InputFile | undefined;
   readonly unknownIsFinal?: boolean;
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
 }): RenderedReport {
@@ -67,7 +69,7 @@ function eventReport(about: {
 
 /** What would become of events, none of which is sent. */
 export async function plannedEventReport(
-  about: { readonly environment: "live" | "sandbox"; readonly tool: string },
+  about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
   events: AsyncIterable<readonly GivenEvent[]>,
 ): Promise<RenderedReport> {
   const state = new EventRunState();
@@ -141,6 +143,7 @@ export async function eventRunReport(
     nextSteps,
     notes,
     hasRejects,
+    file: input.events.file,
     unknownIsFinal,
   });
 }

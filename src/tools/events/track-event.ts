@@ -19,7 +19,7 @@ type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
     string: () => z.unknown().meta({ type: "string" }),
-    number: () => z.unknown().meta({ type: ["number", "string"], description: "a number; a text is sent as text" }),
+    number: () => z.unknown().meta({ type: ["number", "string"] }),
     items: () =>
       z.unknown().meta({ ...z.toJSONSchema(z.array(z.looseObject(fieldsOf(ITEM_FIELDS)))), $schema: undefined }),
   };

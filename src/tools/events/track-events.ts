@@ -1,13 +1,20 @@
 import * as z from "zod";
 import { asMeant } from "../../events/check/as-meant.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
-import { countEvents, eventsIn, type GivenEvent, sourceOfEvents, sourceOfFile } from "../../events/run/event-source.ts";
+import {
+  countEvents,
+  eventsIn,
+  type GivenEvent,
+  rowsOfEvents,
+  sourceOfEvents,
+  sourceOfFile,
+} from "../../events/run/event-source.ts";
 import { thousands } from "../../platform/thousands.ts";
 import type { MadeBefore } from "../../runs/processes/same-call.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
-import { fileArguments, openedFile } from "../input-file.ts";
+import { eventFileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
@@ -21,11 +28,8 @@ const input = () =>
       .optional()
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
-    ...fileArguments("uid, eventName, parameters", "events"),
-    mend: z
-      .boolean()
-      .optional()
-      .describe("Put right names of events and parameters that are plainly misspelt, telling each"),
+    ...eventFileArguments("columns uid, eventName, parameters"),
+    mend: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });
@@ -42,19 +46,20 @@ export const trackEvents = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ items: sameAsEvents, file, encoding, mend, onUnknown, dryRun, ...given }, context) {
+  async handler({ items: sameAsEvents, mend, onUnknown, dryRun, ...all }, context) {
+    const { about, others: given } = fileArgumentsOf(all);
     const { environment, caller, arrivedAt } = context;
     if (given.events !== undefined && sameAsEvents !== undefined) {
       throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
     }
     const events = given.events ?? sameAsEvents;
-    const opened = await openedFile({ file, encoding }, { events }, context);
+    const opened = await openedFile(about, { events }, rowsOfEvents(mend ? { mend } : {}), context);
     // What JSON cannot carry would be something else once it is text.
     const meant = (events ?? []).map(asMeant);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, mend) : sourceOfFile(opened, mend);
     const inTime = () => checked(eventsIn(source), context);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_events" }, inTime());
+    if (dryRun) return plannedEventReport({ environment, tool: "track_events", file: opened?.file }, inTime());
     const counts = opened === undefined ? { items: meant.length } : await countEvents(inTime());
     if (counts.items === 0) throw noEvents();
     const { run, before } = await sendingOf(context).once({ source, ...counts, onUnknown }, caller, arrivedAt);

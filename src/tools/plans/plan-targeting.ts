@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
+import { sheetReadingArguments } from "../input-file.ts";
 import { runOutput } from "../writing/write.ts";
 
 const input = () =>
@@ -7,7 +8,10 @@ const input = () =>
     file: z
       .string()
       .optional()
-      .describe("Desired state in an allowed folder: YAML, JSON, CSV or NDJSON, as list_options saveTo writes it"),
+      .describe(
+        "Desired state in an allowed folder: .yaml, .json, .ndjson, .xlsx, .csv, .tsv or .txt, as list_options saveTo writes it",
+      ),
+    ...sheetReadingArguments(),
     desired: z
       .looseObject({})
       .optional()
@@ -24,9 +28,9 @@ export const planTargeting = {
   name: "plan_targeting",
   title: "Plan a desired state",
   description:
-    "Compares a desired state of a targeting with what is there, and keeps the plan: what would be created, renamed, " +
-    "moved, changed or deleted, conflicts, drift, limits. Sends nothing; apply_plan carries it out. An option without " +
-    "contexts keeps its own; children make a group; options that are not named stay.",
+    "Compares a desired state of a targeting with its present one, and keeps the plan: what would be created, renamed, " +
+    "moved, changed or deleted, conflicts and drift. Sends nothing; apply_plan applies it. Without contexts an option " +
+    "keeps its own; children make a group; options that are not named stay.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,

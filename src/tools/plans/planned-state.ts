@@ -5,25 +5,26 @@ import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
-import { formatOfDesired, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
+import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
 import { planBytes } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-changes.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
-import { bytesAt } from "../../platform/bytes.ts";
+import { bytesAt, wholeOf } from "../../platform/bytes.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
+import { sheetNotes } from "../../render/sheet-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
+import { type FileArguments, sheetArguments } from "../input-file.ts";
 import { fileWithinWait } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 
 /** The arguments of `plan_targeting`. */
-export interface DesiredArguments {
-  readonly file?: string | undefined;
+export interface DesiredArguments extends FileArguments {
   readonly desired?: Readonly<Record<string, unknown>> | undefined;
   readonly targetingId?: string | undefined;
   readonly base?: string | undefined;
@@ -42,8 +43,9 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const { desired, problems, digest } = await fileWithinWait(context, readGiven(given, context));
-  if (problems.length > 0) return problemsAnswer(context.environment, problems);
+  const { desired, problems, digest, file } = await fileWithinWait(context, readGiven(given, context));
+  const notes = sheetNotes(file);
+  if (problems.length > 0) return withNotes(problemsAnswer(context.environment, problems), notes);
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
@@ -70,7 +72,7 @@ export async function planDesiredState(
         // The base is renewed when the run ends that apply_plan starts.
         const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, caller } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-        return toldPlan(document, header, plan, context);
+        return withNotes(toldPlan(document, header, plan, context), notes);
       },
     },
     context,
@@ -92,15 +94,17 @@ async function readRemembering(
 }
 
 async function readGiven(
-  { file, desired }: DesiredArguments,
+  given: DesiredArguments,
   { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
 ): Promise<ReadDesired> {
+  const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
   if (file) {
-    const format = formatOfDesired(file);
+    const format = formatToRead(file);
     const place = await findFile(file, allowedDirs);
-    const bytes = Buffer.from(await textOf(bytesAt(place)), "utf8");
-    return readDesired({ bytes, format, folder: dirname(place.path), maxLineBytes });
+    const bytes = await wholeOf(bytesAt(place));
+    const sheet = sheetArguments(given);
+    return readDesired({ bytes, path: file, sheet, format, folder: dirname(place.path), maxLineBytes });
   }
   if (desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
@@ -113,6 +117,15 @@ async function readGiven(
     path: jsonPathAt(text, problem.column - 1) || "the state",
   }));
   return { ...read, desired: { ...read.desired, options }, problems };
+}
+
+/** An answer that also says how the file was read, behind its first line. */
+function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
+  if (notes.length === 0) return answer;
+  const { structured, text } = answer;
+  const [first = "", ...rest] = text.split("\n");
+  const lines = [first, ...notes.map((note) => `Note: ${note}.`), ...rest];
+  return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
 }
 
 function withoutLine<Row extends { readonly line: number }>(row: Row): Row {

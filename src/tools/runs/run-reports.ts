@@ -1,4 +1,5 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
@@ -194,7 +195,8 @@ export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | un
 }
 
 /** A run of any kind as reports tell it, with its first results. */
-export function reported({ header, state, status }: Run, environment: "live" | "sandbox"): ReportedRun {
+export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+  const { header, state, status } = run;
   const { call } = header;
   const did = didCounts(state);
   return {
@@ -210,6 +212,7 @@ export function reported({ header, state, status }: Run, environment: "live" | "
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
+    ...(isChangeRun(run) && { file: fileOf(run.header.call) }),
     hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
   };
 }

@@ -1,7 +1,9 @@
 import * as z from "zod";
+import { optionRows } from "../../changes/rows/option-rows.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
-import { fileArguments, openedFile } from "../input-file.ts";
+import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { aboutTargeting, referenceOf } from "./file-targeting.ts";
 import { optionFields } from "./option-arguments.ts";
 import { neededTargeting, noting, targetingArguments } from "./targeting-name.ts";
 
@@ -13,12 +15,12 @@ const input = () =>
         z.strictObject({
           ...optionFields(),
           parent: z.string().optional().describe("ULID of the group to add it to"),
-          parentName: z.string().optional().describe("Or the group's name, also of one created in this call"),
+          parentName: z.string().optional().describe("Or its name, also a new group's"),
         }),
       )
       .min(1)
       .optional(),
-    ...fileArguments("name, contextId or contexts, parentName, type"),
+    ...fileArguments("columns name, contextId or contexts, parentName, type"),
     onExisting: z
       .enum(["fail", "skip", "addContexts"])
       .optional()
@@ -38,11 +40,13 @@ export const bulkAddOptions = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ items, file, encoding, onExisting, dryRun, ...given }, context) {
-    const opened = await openedFile({ file, encoding }, { items }, context);
+  async handler({ items, onExisting, dryRun, ...all }, context) {
+    const { about, others: given } = fileArgumentsOf(all);
+    const opened = await openedFile(about, { items }, optionRows, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
-    const { _id: targetingId, note } = await neededTargeting(given, context);
-    const input = { targetingId, items: items ?? [], file: opened?.file, onExisting };
+    const found = await neededTargeting(referenceOf(given, opened), context);
+    const { _id: targetingId, note } = found;
+    const input = { targetingId, items: items ?? [], file: await aboutTargeting(opened, found, context), onExisting };
     return noting(note, await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,8 +1,11 @@
 import * as z from "zod";
+import { contextRows } from "../../changes/rows/context-rows.ts";
+import type { ToolContext } from "../context.ts";
 import type { ToolDefinition } from "../definition.ts";
-import { fileArguments, openedFile } from "../input-file.ts";
+import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmation/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
+import { aboutTargeting, referenceOf } from "./file-targeting.ts";
 import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
 
 const ids = (what: string) => z.array(z.string()).optional().describe(what);
@@ -19,17 +22,26 @@ const input = () =>
           names: ids("several names, with targetingId"),
           add: ids("Context IDs to add"),
           remove: ids("Context IDs to remove"),
-          set: ids("Exactly these Context IDs, instead of add and remove"),
+          set: ids("Exactly these Context IDs"),
           addFrom: ids("Option IDs whose Context IDs are added"),
           removeFrom: ids("Option IDs whose Context IDs are removed"),
+          addFile: z.string().optional().describe("File: one Context ID a line"),
+          removeFile: z.string().optional(),
+          setFile: z.string().optional(),
         }),
       )
       .min(1)
       .optional(),
-    ...fileArguments("_id or name, op, contextId or contexts"),
+    ...fileArguments("columns _id or name, contextId or contexts, op"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
+
+/** Items with the Context IDs of the files that they name. */
+async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
+  const { withListedContexts } = await import("./listed-contexts.ts");
+  return withListedContexts(items, context);
+}
 
 /** Changes which Context IDs options hold. */
 export const updateContexts = {
@@ -43,12 +55,15 @@ export const updateContexts = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, file, encoding, confirmation: token, dryRun, ...given }, context) {
+  async handler({ items: given, confirmation: token, dryRun, ...all }, context) {
     const tool = "update_contexts";
-    const opened = await openedFile({ file, encoding }, { items }, context);
-    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
-    const call =
-      (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file: opened?.file } } as const);
+    const { about, others } = fileArgumentsOf(all);
+    const opened = await openedFile(about, { items: given }, contextRows, context);
+    const items = given === undefined ? undefined : await listed(given, context);
+    const found = await findTargeting(referenceOf(others, opened), context);
+    const { _id: targetingId, note } = found ?? {};
+    const file = await aboutTargeting(opened, found, context);
+    const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file } } as const);
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun, bytes: opened?.bytes }, context));
   },

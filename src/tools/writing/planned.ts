@@ -1,4 +1,5 @@
 import type { WriteCall } from "../../changes/call.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
@@ -24,9 +25,16 @@ export interface Given {
 }
 
 /** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
-export function toldUnstarted({ tool }: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
+export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, stale, rows } = state.facts;
-  const told = { environment, tool, counts: countsOf(state), failures: toldFailures(state), results: [] };
+  const told = {
+    environment,
+    tool: call.tool,
+    file: fileOf(call),
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+  };
   return { ...told, ...(takenFor && { takenFor }), ...(stale && { stale }), ...(rows && { rows }) };
 }
 

@@ -39,7 +39,7 @@ export const runOutput = () =>
 
 /** The argument that every tool that writes takes. */
 export const dryRunArgument = () => ({
-  dryRun: z.boolean().optional().describe("Only plan: show what would happen, send nothing"),
+  dryRun: z.boolean().optional().describe("Only plan"),
 });
 
 /** How a write is carried out; `bytes` is the content of the call's file, where it has one. */

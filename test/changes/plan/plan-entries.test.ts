@@ -7,7 +7,7 @@ import type { AddOptionInput } from "../../../src/changes/rows/inputs.ts";
 import { optionRows } from "../../../src/changes/rows/option-rows.ts";
 import { requestItems } from "../../../src/changes/send/request-items.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
-import type { InputFile } from "../../../src/files/rows.ts";
+import type { InputFile } from "../../../src/files/input-file.ts";
 import { contentOf } from "../../files/content.ts";
 import { objectResults } from "../../support/object-results.ts";
 import { startService } from "../service.ts";

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { contextRows } from "../../../src/changes/rows/context-rows.ts";
 import { optionRows } from "../../../src/changes/rows/option-rows.ts";
+import type { Format } from "../../../src/files/input-file.ts";
 import { rejectedRows } from "../../../src/files/rejects.ts";
-import type { FailedObject, Format, RowShape } from "../../../src/files/rows.ts";
+import type { FailedObject, RowShape } from "../../../src/files/rows.ts";
 import { contentOf } from "../../files/content.ts";
 
 async function rejected<Item>(shape: RowShape<Item>, content: string, failed: readonly FailedObject[], format: Format) {

@@ -42,7 +42,7 @@ describe("files of options", () => {
     "%s is refused as what a spreadsheet made of a number",
     async (contextId) => {
       const [row] = await readOptionFile(`name,contextId\nNews,"${contextId}"\n`);
-      expect(problemOf(row)).toBe("scientific");
+      expect(problemOf(row)).toBe("damaged");
     },
   );
 
@@ -53,7 +53,7 @@ describe("files of options", () => {
 
   test("a row that cannot be used fails alone", async () => {
     const given = await readOptionFile(
-      `name,contextId,type\nNews,a,\nNews,${"x".repeat(257)},\nNews,b,group\nNews,c,,more\nNews,d,\n`,
+      `name,contextId,type\nNews,a,\nNews,${"x".repeat(257)},\nNews,b,folder\nNews,c,,more\nNews,d,\n`,
     );
     expect(given.map(problemOf)).toEqual([undefined, "INVALID_CONTEXT_ID", "type", "tooManyCells"]);
     expect(given[0]).toMatchObject({ item: { contexts: ["a", "d"] } });
@@ -66,9 +66,13 @@ describe("files of options", () => {
   });
 
   test("the header is checked", async () => {
-    await expect(readOptionFile("name,colour\nNews,red\n")).rejects.toThrow('unknown column "colour"');
+    await expect(readOptionFile("title,colour\nNews,red\n")).rejects.toThrow(
+      'header was read from line 1: "title", "colour"',
+    );
     await expect(readOptionFile("contextId\na\n")).rejects.toThrow("no column name");
-    await expect(readOptionFile("name,name\na,b\n")).rejects.toThrow("name stands twice");
+    await expect(readOptionFile("name,name\na,b\n")).rejects.toThrow(
+      '"name", "name" on line 1 of the file are all read as the column name',
+    );
     await expect(readOptionFile("name,contextId,contexts\na,b,c\n")).rejects.toThrow("both columns");
     await expect(readOptionFile("")).rejects.toThrow("the file is empty");
     await expect(readOptionFile('name\nNews\n"Sp"ort\n')).rejects.toThrow("line 3");
@@ -114,7 +118,7 @@ test.each(["{}", "", "[{}", '[{"name":"a"}] x', '"text"'])(
 
 describe("files of changes", () => {
   test("rows of one option and one op are merged", async () => {
-    const given = await readContextFile("_id,op,contextId\n1,add,a\n1,remove,b\n1,add,c\n2,set,d\n2,set,e\n3,set,\n");
+    const given = await readContextFile("_id,op,contextId\n1,add,a\n1,remove,b\n1,add,c\n2,set,d\n2,set,e\n3,set,[]\n");
     expect(given).toMatchObject([
       { index: 0, item: { _id: "1", add: ["a", "c"] } },
       { index: 1, item: { _id: "1", remove: ["b"] } },
@@ -133,21 +137,21 @@ describe("files of changes", () => {
 
   test("a bad row fails alone, but spoils a set", async () => {
     const given = await readContextFile(
-      "_id,op,contextId\n1,add,a\n1,add,1.2E+15\n2,set,b\n2,set,1.2E+15\n2,set,c\n3,drop,x\n,add,x\n3,add,\n",
+      "_id,op,contextId\n1,add,a\n1,add,1.2E+15\n2,set,b\n2,set,1.2E+15\n2,set,c\n3,drop,x\n3,add,\n,set,\n",
     );
     expect(given.map((row) => [row.index, problemOf(row)])).toEqual([
       [0, undefined],
-      [1, "scientific"],
+      [1, "damaged"],
       [2, "spoilt"],
-      [3, "scientific"],
+      [3, "damaged"],
       [5, "op"],
-      [6, "noOption"],
-      [7, "noContextId"],
+      [6, "noContextId"],
+      [7, "noOption"],
     ]);
   });
 
-  test("op and the option are needed", async () => {
-    await expect(readContextFile("_id,contextId\n1,a\n")).rejects.toThrow("no column op");
-    await expect(readContextFile("op,contextId\nadd,a\n")).rejects.toThrow("no column name");
+  test("the option is needed; Context IDs are added where nothing else is said", async () => {
+    expect(await readContextFile("_id,contextId\n1,a\n")).toMatchObject([{ item: { _id: "1", add: ["a"] } }]);
+    await expect(readContextFile("op,contextId\nadd,a\n")).rejects.toThrow("no column _id");
   });
 });

@@ -1,5 +1,6 @@
 import { RejectedError } from "../../../api/errors.ts";
-import { type GivenItem, type InputFile, placeOf, rowCounts } from "../../../files/rows.ts";
+import type { InputFile } from "../../../files/input-file.ts";
+import { type GivenItem, placeOf, rowCounts } from "../../../files/rows.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../../reading/option-contents.ts";
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";

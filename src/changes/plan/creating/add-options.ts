@@ -1,4 +1,5 @@
-import type { InputFile, Row } from "../../../files/rows.ts";
+import type { InputFile } from "../../../files/input-file.ts";
+import type { Row } from "../../../files/rows.ts";
 import { readOptionNames, readOptions } from "../../../reading/option-lists.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { NameIndex } from "../../../spec/name-match.ts";

@@ -22,7 +22,7 @@ import { tokenLater } from "./elsewhere.ts";
 
 /** The argument of tools that may take something away. */
 export const confirmationArgument = () => ({
-  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once the person agreed"),
+  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once approved"),
 });
 
 /** The token of an earlier answer, and what was given beside it: the tool, and the call or its targeting alone. */

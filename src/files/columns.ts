@@ -1,0 +1,209 @@
+import { FileError } from "../platform/file-error.ts";
+import { nearestWord } from "../platform/near-words.ts";
+
+/** A column or field that every file may have, and that is ignored: reject files hold the reason of a failure there. */
+export const REASON_COLUMN = "reason";
+
+/**
+ * The columns of sheets by the names of the API's fields: the heading that is written, and other headings that mean the
+ * same. Case, spaces, `_`, `-` and invisible characters of a heading do not matter.
+ */
+const HEADINGS: Readonly<Record<string, readonly string[]>> = {
+  action: ["Action", "작업", "동작"],
+  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디"],
+  name: ["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름"],
+  parentName: ["Group", "parent", "group name", "option group", "그룹", "그룹명", "옵션 그룹", "상위 옵션"],
+  contexts: ["Context IDs", "keywords", "article ids", "컨텍스트 ID 목록", "콘텍스트 ID 목록", "키워드 목록"],
+  contextId: ["Context ID", "context", "keyword", "article id", "컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID"],
+  op: ["Context Action", "operation", "컨텍스트 작업", "콘텍스트 작업"],
+  type: ["Is Group", "그룹 여부"],
+  exposeChildren: ["Expose Sub-options", "하위 옵션 노출"],
+  targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
+};
+
+/** Headings of columns that this server writes, and that are ignored when they are read. */
+const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
+
+/** The heading that a column is written with; the name itself where it has none. */
+export function headingOf(column: string): string {
+  return HEADINGS[column]?.[0] ?? column;
+}
+
+/** A heading without what does not matter: case, spaces, separators, invisible characters, how Hangul is composed. */
+export function plainHeading(heading: string): string {
+  return heading
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/[\s_\-\p{Cf}\p{Cc}]/gu, "");
+}
+
+/** The columns that a file may have. */
+export interface ValidColumns {
+  readonly columns: readonly string[];
+  /** Of each of these groups a file needs one column. */
+  readonly required: readonly (readonly string[])[];
+  /** Whether any other column is refused: what it holds would be lost. */
+  readonly isStrict?: true;
+  /** The column that a wrong name plainly means; absent: no wrong name means one. */
+  readonly spelt?: (name: string) => string | undefined;
+}
+
+/** Which headings a caller reads as which columns, such as `{name: "옵션명"}`. */
+export type ColumnsArgument = Readonly<Record<string, string>>;
+
+/** Where the columns of a file are. */
+export interface Header {
+  /** The position of a column; -1 where the file has none of that name. */
+  readonly at: (column: string) => number;
+  /** For each cell of the header the column that it is read as; empty for a cell that is ignored. */
+  readonly names: readonly string[];
+  /** The headings of cells that are ignored, but for those that this server writes. */
+  readonly ignored: readonly string[];
+}
+
+/** How well a heading says a column: as the caller maps it, by its name, or by another heading. */
+const [MAPPED, NAMED, ALIASED] = [0, 1, 2];
+
+interface Reading {
+  readonly column: string;
+  readonly rank: number;
+}
+
+/** Makes what finds the column that a heading means. Throws a FileError where the caller maps to a column that is none. */
+function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
+  const known = new Map<string, Reading>();
+  for (const column of columns.toReversed()) {
+    for (const alias of HEADINGS[column] ?? []) known.set(plainHeading(alias), { column, rank: ALIASED });
+  }
+  for (const column of columns.toReversed()) {
+    for (const name of [headingOf(column), column]) known.set(plainHeading(name), { column, rank: NAMED });
+  }
+  for (const [given, heading] of Object.entries(mapped)) {
+    const column = known.get(plainHeading(given))?.column;
+    if (column === undefined) {
+      throw new FileError(`columns maps ${JSON.stringify(given)}, which is no column`, validWords(columns));
+    }
+    for (const [plain, reading] of known) {
+      if (reading.rank === MAPPED || reading.column !== column) continue;
+      // A column that is mapped is read from that heading alone.
+      known.delete(plain);
+    }
+    known.set(plainHeading(heading), { column, rank: MAPPED });
+  }
+  return (heading: string): Reading | undefined => {
+    const plain = plainHeading(heading);
+    if (plain === "") return undefined;
+    const found = known.get(plain);
+    if (found !== undefined) return found;
+    const right = spelt(heading.trim());
+    return right === undefined || !columns.includes(right) ? undefined : { column: right, rank: ALIASED };
+  };
+}
+
+/** Makes what reads a row as a header. Throws a FileError where the caller maps to a column that is none. */
+export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
+  const read = readingOf(shape, mapped);
+  return (cells) => {
+    const readings = cells.map(read);
+    const best = new Map<string, number>();
+    for (const reading of readings) {
+      if (reading !== undefined) best.set(reading.column, Math.min(reading.rank, best.get(reading.column) ?? ALIASED));
+    }
+    const names = readings.map((reading) => (reading?.rank === best.get(reading?.column ?? "") ? reading?.column : ""));
+    const positions = new Map(names.map((name, at) => [name ?? "", at] as const).toReversed());
+    const ignored = cells.flatMap((cell, at) => {
+      const isRead = names[at] !== "" && names[at] !== undefined;
+      return isRead || plainHeading(cell) === "" || WRITTEN.has(plainHeading(cell)) ? [] : [cell.trim()];
+    });
+    positions.delete("");
+    return { at: (column) => positions.get(column) ?? -1, names: names.map((name) => name ?? ""), ignored };
+  };
+}
+
+/** Whether a header has all columns that a file needs. */
+export function isWhole(header: Header, { required }: ValidColumns): boolean {
+  return required.every((group) => group.some((column) => header.at(column) >= 0));
+}
+
+/** How many columns of a header are read. */
+export function columnCount({ names }: Header): number {
+  return names.filter((name) => name !== "").length;
+}
+
+/**
+ * Throws a FileError where a header lacks a column, has one twice, or has another one where that would be lost; the
+ * error shows the header as it was read and what its headings most likely mean.
+ */
+export function checkHeader(
+  header: Header,
+  { cells, line }: { readonly cells: readonly string[]; readonly line: number },
+  shape: ValidColumns,
+): void {
+  const { columns, required, isStrict } = shape;
+  const twice = header.names.find((name, at) => name !== "" && header.names.indexOf(name) !== at);
+  if (twice !== undefined) {
+    const headings = cells.filter((_, at) => header.names[at] === twice);
+    throw new FileError(
+      `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
+      `Leave one of them out, or say which one is meant: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
+    );
+  }
+  if (isStrict === true && header.ignored.length > 0) {
+    const { ignored } = header;
+    throw new FileError(
+      `unknown ${ignored.length === 1 ? "column" : "columns"} ${listed(ignored.slice(0, 5))} on line ${line} of the file`,
+      validWords(columns),
+    );
+  }
+  const missing = required.find((group) => !group.some((column) => header.at(column) >= 0));
+  if (missing === undefined) return;
+  const shown = cells.filter((cell) => cell.trim() !== "").map((cell) => cell.trim().slice(0, LONGEST_HEADING));
+  const likely = likelyMapping(header, shown, required);
+  const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
+  throw new FileError(
+    `the file has no column ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
+    `${likely === undefined ? "" : `If that is right, say which column is which: columns ${JSON.stringify(likely)}. `}` +
+      validWords(columns),
+  );
+}
+
+const SHOWN_HEADINGS = 12;
+const LONGEST_HEADING = 60;
+
+/** What headings most likely mean that were not understood: those that are near, or hold a heading that is known. */
+function likelyMapping(
+  header: Header,
+  shown: readonly string[],
+  required: ValidColumns["required"],
+): Readonly<Record<string, string>> | undefined {
+  const likely: Record<string, string> = {};
+  const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
+  for (const group of required) {
+    if (group.some((column) => header.at(column) >= 0)) continue;
+    for (const column of group) {
+      const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
+      const found = [...free].find((heading) => {
+        const plain = plainHeading(heading);
+        return nearestWord(plain, known) !== undefined || known.some((one) => plain.includes(one));
+      });
+      if (found === undefined) continue;
+      likely[column] = found;
+      free.delete(found);
+      break;
+    }
+    // Where one heading is left, it is what is missing.
+    const [only, ...others] = [...free];
+    const isOpen = !group.some((column) => column in likely);
+    if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
+  }
+  return Object.keys(likely).length === 0 ? undefined : likely;
+}
+
+function validWords(columns: readonly string[]): string {
+  return `Valid columns: ${columns.join(", ")}.`;
+}
+
+/** Names as a sentence lists them. */
+export function listed(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}

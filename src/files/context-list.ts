@@ -1,0 +1,53 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import { trimContextId } from "../spec/context-ids.ts";
+import { composedHangul } from "./damage.ts";
+import { DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { EncodingDetector } from "./detect-encoding.ts";
+import { isArchive } from "./sheet-rows.ts";
+import { textOf } from "./text.ts";
+
+/** A Context ID of a list, trimmed, and the line that it stands on, or its row in a sheet. */
+export interface ListedContextId {
+  readonly line: number;
+  readonly id: string;
+}
+
+/** No text holds it: a line is one cell. */
+const NO_DELIMITER = "\0";
+
+/**
+ * The Context IDs of a file without a header: one a line, or one a row in the first column of a workbook. Blank lines are
+ * skipped; a line in quotes is read as a spreadsheet writes it. Throws a FileError where the file cannot be read.
+ */
+export async function listedContextIds(
+  bytes: ByteSource,
+  maxBytes: number | undefined,
+): Promise<readonly ListedContextId[]> {
+  const ids: ListedContextId[] = [];
+  for await (const records of recordsOf(bytes, maxBytes)) {
+    for (const { line, cells } of records) {
+      const id = composedHangul(trimContextId(cells[0] ?? ""));
+      if (id !== "") ids.push({ line, id });
+    }
+  }
+  return ids;
+}
+
+async function* recordsOf(bytes: ByteSource, maxBytes: number | undefined): AsyncGenerator<readonly SheetRecord[]> {
+  if (await isArchive(bytes)) {
+    const { workbookRecords } = await import("./xlsx/workbook.ts");
+    yield* workbookRecords(bytes, undefined);
+    return;
+  }
+  const encodings = new EncodingDetector();
+  for await (const chunk of bytes()) encodings.take(chunk);
+  const reader = new DelimitedReader({ delimiter: NO_DELIMITER, maxBytes });
+  try {
+    for await (const text of textOf(bytes, encodings.found())) yield reader.take(text);
+    yield reader.end();
+  } catch (thrown) {
+    if (!(thrown instanceof QuoteFault)) throw thrown;
+    throw new FileError(`${thrown.message} (line ${thrown.line} of the file)`, QUOTES, { cause: thrown });
+  }
+}

@@ -1,0 +1,92 @@
+/** What spreadsheets make of texts that look like something else to them, by the word for it. */
+const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
+  // A formula that failed: a name that begins with =, + or -.
+  ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
+  // A long number, or digits around an E: the last digits are lost. Spreadsheets always write the sign.
+  ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
+  ["truth", /^(?:TRUE|FALSE)$/],
+  // 3-4, or MAR4.
+  [
+    "date",
+    /^(?:\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2})$/,
+  ],
+  // A column that was too narrow when it was saved.
+  ["narrow", /^#{3,}$/],
+  // How people keep leading zeros: a formula, which was saved as a text.
+  ["formulaText", /^="(?:[^"]|"")*"$/],
+];
+
+/**
+ * Characters that nobody sees: non-breaking spaces and zero-width characters. Joiners inside of an emoji are not meant.
+ */
+const INVISIBLE =
+  /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
+
+/** What is wrong with a text that a spreadsheet saved. */
+export interface Damage {
+  readonly damage:
+    | "formulaError"
+    | "scientific"
+    | "truth"
+    | "date"
+    | "narrow"
+    | "formulaText"
+    | "invisible"
+    | "noValue";
+  /** The invisible characters, as code points such as U+200B. */
+  readonly characters?: readonly string[];
+}
+
+/** The text of a cell of `.xlsx` whose formula has no stored value. No text can hold it by itself. */
+export const NO_VALUE = "\uFFFF";
+
+/** What a spreadsheet most likely made of another text; undefined where a text looks well. */
+export function damageIn(text: string): Damage | undefined {
+  const trimmed = text.trim();
+  if (trimmed === NO_VALUE) return { damage: "noValue" };
+  const found = DAMAGE.find(([, form]) => form.test(trimmed));
+  if (found !== undefined) return { damage: found[0] };
+  const characters = [...new Set(trimmed.match(INVISIBLE) ?? [])].map(codePoint);
+  return characters.length === 0 ? undefined : { damage: "invisible", characters };
+}
+
+function codePoint(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** A text with its Hangul composed to syllables, as macOS and some tools take them apart. */
+export function composedHangul(text: string): string {
+  return /[\u1100-\u11FF]/.test(text)
+    ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))
+    : text;
+}
+
+/** How to get the text back. */
+const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string, remedy: string]>> = {
+  formulaError: [
+    "is the error of a formula",
+    "Write the original text again, formatted as text: a text that begins with =, + or - is run as a formula.",
+  ],
+  scientific: [
+    "was turned into scientific notation by a spreadsheet, and its last digits are lost",
+    "Take it from its source again, and format the column as text before it is pasted.",
+  ],
+  truth: ["is what a spreadsheet makes of a truth value", "Write the original text again, formatted as text."],
+  date: ["is what a spreadsheet makes of a date", "Write the original text again, formatted as text."],
+  narrow: ["was saved from a column that was too narrow to show it", "Widen the column, and save the file again."],
+  formulaText: ["is a formula that was saved as a text", 'Write the text alone, formatted as text, without =" and ".'],
+  invisible: ["holds invisible characters", "Type the text again, without them."],
+  noValue: [
+    "stands for a formula without a stored value",
+    "Open the file in a spreadsheet program and save it, or put the value in place of the formula.",
+  ],
+};
+
+/** The words for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
+export function damageWords({ damage, characters = [] }: Damage): {
+  readonly message: string;
+  readonly remedy: string;
+} {
+  const [message, remedy] = DAMAGE_WORDS[damage];
+  return { message: characters.length === 0 ? message : `${message} (${characters.join(", ")})`, remedy };
+}

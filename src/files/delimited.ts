@@ -1,0 +1,236 @@
+import { FileError } from "../platform/file-error.ts";
+
+/** A record of a file: the line on which it begins, or its row in a sheet, counted from 1, and its cells. */
+export interface SheetRecord {
+  readonly line: number;
+  readonly cells: readonly string[];
+  /** Where each cell of a text stands; in a sheet a cell stands in its row and column. */
+  readonly places?: readonly CellPlace[];
+}
+
+/** Where a cell stands in a text. Lines and columns count from 1; `start` and `end` are positions, quotes included. */
+export interface CellPlace {
+  readonly line: number;
+  readonly column: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A fault of the quotes of a text, with its place. */
+export class QuoteFault extends Error {
+  readonly line: number;
+  readonly column: number;
+  constructor(message: string, { line, column }: Pick<CellPlace, "line" | "column">) {
+    super(message);
+    this.line = line;
+    this.column = column;
+  }
+}
+
+export const QUOTES =
+  'A cell with a separator, a quote or a line break stands in quotes, and a quote inside it is doubled: "a ""b"", c".';
+
+/** How a text is taken apart. */
+export interface Delimited {
+  readonly delimiter: string;
+  /** Whether records say where their cells stand. */
+  readonly withPlaces?: boolean;
+  /** The longest record, in bytes of UTF-8; absent: any. */
+  readonly maxBytes?: number | undefined;
+}
+
+const MEGABYTE = 1_048_576;
+
+/**
+ * Takes a text apart into records, piece by piece. An empty line is a record of one empty cell. A quote counts only at
+ * the beginning of a cell.
+ */
+export class DelimitedReader {
+  readonly #options: Delimited;
+  /** The text from the beginning of the record that is not whole yet. */
+  #begun: string[] = [];
+  #begunLength = 0;
+  /** Looked at again only once it has doubled, so that a long record is not searched again with each piece. */
+  #lookAt = 0;
+  #offset = 0;
+  #line = 1;
+
+  constructor(options: Delimited) {
+    this.#options = options;
+  }
+
+  /** The records that end in the next piece. Throws a QuoteFault, and a FileError for a record that is too long. */
+  take(text: string): readonly SheetRecord[] {
+    this.#begun.push(text);
+    this.#begunLength += text.length;
+    if (this.#begunLength < this.#lookAt) return [];
+    return this.#read(false);
+  }
+
+  /** The last record, where the text does not end with a line break. Throws as `take` does. */
+  end(): readonly SheetRecord[] {
+    return this.#begunLength === 0 ? [] : this.#read(true);
+  }
+
+  #read(isLast: boolean): readonly SheetRecord[] {
+    const text = this.#begun.length === 1 ? (this.#begun[0] ?? "") : this.#begun.join("");
+    const scan = new TextScan(text, { ...this.#options, line: this.#line, offset: this.#offset, isLast });
+    const records: SheetRecord[] = [];
+    let from = 0;
+    while (from < text.length) {
+      const record = scan.record();
+      if (record === undefined) break;
+      this.#checkLength(text, from, scan.at);
+      records.push(record);
+      this.#line = scan.line;
+      from = scan.at;
+    }
+    const rest = text.slice(from);
+    this.#checkLength(text, from, text.length);
+    this.#offset += from;
+    this.#begun = rest === "" ? [] : [rest];
+    this.#begunLength = rest.length;
+    this.#lookAt = 2 * rest.length;
+    return records;
+  }
+
+  #checkLength(text: string, from: number, to: number): void {
+    const { maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    if ((to - from) * 3 <= maxBytes || Buffer.byteLength(text.slice(from, to)) <= maxBytes) return;
+    throw new FileError(
+      `line ${this.#line} of the file is longer than ${maxBytes / MEGABYTE} MB; nothing was sent`,
+      "Check the file: a quote or a line break may be missing there. Else split that line, or let the person who runs " +
+        "this server raise TARGETING_MCP_MAX_LINE_MB.",
+    );
+  }
+}
+
+interface ScanOptions extends Delimited {
+  readonly line: number;
+  readonly offset: number;
+  readonly isLast: boolean;
+}
+
+/** Reads the records of a text one after another. */
+class TextScan {
+  at = 0;
+  line: number;
+  readonly #text: string;
+  readonly #options: ScanOptions;
+  #cells: string[] = [];
+  #places: CellPlace[] = [];
+  #lineStart = 0;
+  /** Where the next separator and line break are, so that none is looked for twice. */
+  readonly #next = { delimiter: -1, newline: -1 };
+
+  constructor(text: string, options: ScanOptions) {
+    this.#text = text;
+    this.#options = options;
+    this.line = options.line;
+  }
+
+  /** The next record; undefined where the text ends before it does. */
+  record(): SheetRecord | undefined {
+    const { delimiter, isLast, withPlaces } = this.#options;
+    const { line } = this;
+    this.#cells = [];
+    this.#places = [];
+    this.#lineStart = this.at;
+    for (;;) {
+      const isWhole = this.#text.charCodeAt(this.at) === QUOTE ? this.#quoted() : this.#bare();
+      if (!isWhole) return undefined;
+      const next = this.#text.charAt(this.at);
+      if (next === delimiter) {
+        this.at += 1;
+        // The text may go on behind the separator.
+        if (this.at === this.#text.length && !isLast) return undefined;
+        continue;
+      }
+      this.at += next === "" ? 0 : 1;
+      this.line += 1;
+      return { line, cells: this.#cells, ...(withPlaces === true && { places: this.#places }) };
+    }
+  }
+
+  #find(what: "delimiter" | "newline"): number {
+    if (this.#next[what] < this.at) {
+      const found = this.#text.indexOf(what === "newline" ? "\n" : this.#options.delimiter, this.at);
+      this.#next[what] = found < 0 ? this.#text.length : found;
+    }
+    return this.#next[what];
+  }
+
+  /** A cell without quotes: up to the next separator or line break. */
+  #bare(): boolean {
+    const text = this.#text;
+    const lineEnd = this.#find("newline");
+    const found = this.#find("delimiter");
+    const isCell = found < lineEnd;
+    if (!isCell && lineEnd === text.length && !this.#options.isLast) return false;
+    const end = isCell ? found : lineEnd;
+    const isReturn = !isCell && end > this.at && text.charCodeAt(end - 1) === RETURN;
+    this.#add(text.slice(this.at, isReturn ? end - 1 : end), this.at, isReturn ? end - 1 : end);
+    this.at = end;
+    return true;
+  }
+
+  #quoted(): boolean {
+    const text = this.#text;
+    const start = this.at;
+    const parts: string[] = [];
+    for (let from = start + 1; ; ) {
+      const end = text.indexOf('"', from);
+      if (end < 0 || (end + 1 === text.length && !this.#options.isLast)) {
+        if (!this.#options.isLast) return false;
+        throw this.#fault(start, "the quotes of the cell that begins here do not end");
+      }
+      parts.push(text.slice(from, end));
+      if (text.charCodeAt(end + 1) !== QUOTE) {
+        this.at = end + 1;
+        break;
+      }
+      parts.push('"');
+      from = end + 2;
+    }
+    if (text.charCodeAt(this.at) === RETURN) {
+      if (this.at + 1 === text.length && !this.#options.isLast) return false;
+      if (this.at + 1 === text.length || text.charCodeAt(this.at + 1) === NEWLINE) this.at += 1;
+    }
+    const next = text.charAt(this.at);
+    if (next !== "" && next !== "\n" && next !== this.#options.delimiter) {
+      throw this.#fault(start, "something stands between the quotes of this cell and the next separator");
+    }
+    const end = text.charCodeAt(this.at - 1) === RETURN ? this.at - 1 : this.at;
+    const cell = parts.join("");
+    this.#add(cell, start, end);
+    const newlines = cell.split("\n").length - 1;
+    if (newlines > 0) {
+      this.line += newlines;
+      this.#lineStart = text.lastIndexOf("\n", end - 1) + 1;
+    }
+    return true;
+  }
+
+  #add(cell: string, start: number, end: number): void {
+    this.#cells.push(cell);
+    if (this.#options.withPlaces !== true) return;
+    const { offset } = this.#options;
+    this.#places.push({ ...this.#spot(start), start: offset + start, end: offset + end });
+  }
+
+  #fault(start: number, message: string): QuoteFault {
+    return new QuoteFault(message, this.#spot(start));
+  }
+
+  #spot(start: number): Pick<CellPlace, "line" | "column"> {
+    return { line: this.line, column: start - this.#lineStart + 1 };
+  }
+}
+
+const [QUOTE, RETURN, NEWLINE] = [0x22, 0x0d, 0x0a];
+
+/** The records of a whole text. Throws as the reader does. */
+export function recordsIn(text: string, options: Delimited): readonly SheetRecord[] {
+  const reader = new DelimitedReader(options);
+  return [...reader.take(text), ...reader.end()];
+}

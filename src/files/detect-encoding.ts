@@ -1,0 +1,78 @@
+import type { Encoding } from "./input-file.ts";
+import { markedEncoding } from "./text.ts";
+
+/**
+ * Detects the encoding of a content that is taken piece by piece: by its mark; else UTF-16 where it has zero bytes, UTF-8
+ * where all of it is valid, and otherwise CP949 or Windows-1252, by which decodes to letters.
+ */
+export class EncodingDetector {
+  #marked: Encoding | undefined;
+  #isFirst = true;
+  /** Zero bytes at even and at odd positions. */
+  readonly #zeros: [even: number, odd: number] = [0, 0];
+  #position = 0;
+  readonly #utf8 = new TextDecoder("utf-8", { fatal: true });
+  #isUtf8 = true;
+  readonly #korean = new KoreanLikeness();
+
+  take(chunk: Uint8Array): void {
+    if (this.#isFirst) this.#marked = markedEncoding(chunk);
+    this.#isFirst = false;
+    if (this.#marked !== undefined) return;
+    for (let at = chunk.indexOf(0); at >= 0; at = chunk.indexOf(0, at + 1)) {
+      this.#zeros[(this.#position + at) % 2 === 0 ? 0 : 1] += 1;
+    }
+    this.#position += chunk.length;
+    if (this.#isUtf8) this.#isUtf8 = isValid(() => this.#utf8.decode(chunk, { stream: true }));
+    this.#korean.take(chunk);
+  }
+
+  found(): Encoding {
+    if (this.#marked !== undefined) return this.#marked;
+    const [even, odd] = this.#zeros;
+    if (even + odd > 0) return odd >= even ? "utf-16le" : "utf-16be";
+    if (this.#isUtf8 && isValid(() => this.#utf8.decode())) return "utf-8";
+    return this.#korean.isKorean() ? "euc-kr" : "windows-1252";
+  }
+}
+
+function isValid(decode: () => string): boolean {
+  try {
+    decode();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Whether bytes look like CP949: common syllables are two bytes above A0 there. A Western letter stands alone among
+ * ASCII, where CP949 has either no character or one of the rare syllables that end in an ASCII letter.
+ */
+class KoreanLikeness {
+  #lead = 0;
+  #common = 0;
+  #rare = 0;
+  #invalid = 0;
+
+  take(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      if (this.#lead === 0) {
+        if (byte >= 0x80) this.#lead = byte;
+        continue;
+      }
+      if (this.#lead >= 0xa1 && byte >= 0xa1) this.#common += 1;
+      else if (this.#lead > 0x80 && this.#lead <= 0xc6 && isLetter(byte)) this.#rare += 1;
+      else this.#invalid += 1;
+      this.#lead = 0;
+    }
+  }
+
+  isKorean(): boolean {
+    return this.#lead === 0 && this.#invalid === 0 && this.#common >= this.#rare;
+  }
+}
+
+function isLetter(byte: number): boolean {
+  return (byte >= 0x41 && byte <= 0x5a) || (byte >= 0x61 && byte <= 0x7a) || byte >= 0x81;
+}

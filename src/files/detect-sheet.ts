@@ -1,0 +1,244 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import { trimContextId } from "../spec/context-ids.ts";
+import { BETWEEN_CONTEXTS, NONE, splitter } from "./cells.ts";
+import {
+  columnCount,
+  type Header,
+  headerReader,
+  headingOf,
+  isWhole,
+  plainHeading,
+  type ValidColumns,
+} from "./columns.ts";
+import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
+import type { InputFile, SheetForm, SheetSeen } from "./input-file.ts";
+import { DELIMITERS, type Delimiter, type Encoding } from "./input-file.ts";
+import { type SheetHeader, type SheetNotes, type SheetRow, sheetRows } from "./sheet-rows.ts";
+import { textOf } from "./text.ts";
+
+/** What a caller says of a file; what is absent is detected. */
+export interface SheetArguments {
+  readonly encoding?: Encoding | undefined;
+  /** The name of a sheet, or its number, counted from 1. */
+  readonly sheet?: string | number | undefined;
+  readonly columns?: Readonly<Record<string, string>> | undefined;
+  readonly separator?: string | undefined;
+  readonly fillDown?: readonly string[] | undefined;
+}
+
+/** A sheet that is looked at. */
+export interface LookedAt {
+  readonly bytes: ByteSource;
+  readonly format: "csv" | "xlsx";
+  readonly encoding: Encoding;
+  readonly shape: ValidColumns;
+  /** Whether the file's name says that tabs separate its cells. */
+  readonly isTabbed: boolean;
+  readonly maxBytes: number | undefined;
+}
+
+/**
+ * Finds out how a sheet is to be read, and what is to be reported of it. Reads it to its end. Throws a FileError where it
+ * cannot be read, or lacks a column.
+ */
+export async function detectSheet(
+  looked: LookedAt,
+  given: SheetArguments,
+): Promise<{ readonly sheet: SheetForm; readonly seen: SheetSeen }> {
+  const { bytes, format, encoding, shape, maxBytes } = looked;
+  const form: SheetForm = {
+    ...(given.columns !== undefined && { columns: { ...given.columns } }),
+    ...(given.fillDown !== undefined && given.fillDown.length > 0 && { fillDown: [...given.fillDown] }),
+  };
+  const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
+  const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, total: 0 };
+  let facts: Facts | undefined;
+  const file: Pick<InputFile, "format" | "encoding" | "sheet"> = {
+    format,
+    encoding,
+    sheet: { ...form, ...place.form },
+  };
+  const rows = sheetRows({ bytes, file, shape, maxBytes, notes }, (header) => {
+    facts = new Facts(header, given.separator);
+  });
+  for await (const batch of rows) for (const row of batch) facts?.take(row);
+  const separator = facts?.separator();
+  return {
+    sheet: { ...form, ...place.form, ...(separator !== undefined && { separator }) },
+    seen: without0({ ...facts?.seen(), ...notes, ...place.seen }),
+  };
+}
+
+/** What is known of where the rows of a file are. */
+interface Placed {
+  readonly form: SheetForm;
+  readonly seen: SheetSeen;
+}
+
+async function sheetOf({ bytes, shape }: LookedAt, { sheet, columns }: SheetArguments): Promise<Placed> {
+  const { findSheet } = await import("./xlsx/workbook.ts");
+  const read = headerReader(shape, columns);
+  return findSheet(bytes, sheet, (cells) => isWhole(read(cells), shape));
+}
+
+/** How much of a text is looked at for its delimiter, in characters. */
+const SAMPLE = 65_536;
+const SAMPLE_RECORDS = 100;
+
+async function delimiterOf({ bytes, encoding, shape, isTabbed }: LookedAt, { columns }: SheetForm): Promise<Placed> {
+  let sample = "";
+  let isAll = true;
+  for await (const text of textOf(bytes, encoding)) {
+    sample += text;
+    isAll = sample.length < SAMPLE;
+    if (!isAll) break;
+  }
+  const said = /^"?sep=(.)"?\r?(?:\n|$)/i.exec(sample)?.[1];
+  const chosen = DELIMITERS.find((one) => one === said);
+  if (chosen !== undefined) return { form: { delimiter: chosen }, seen: {} };
+  const read = headerReader(shape, columns);
+  const order: readonly Delimiter[] = isTabbed ? ["\t", ",", ";", "|"] : DELIMITERS;
+  const scored = order.map((delimiter) => ({
+    delimiter,
+    score: likeness(recordsOf(sample, delimiter, isAll), read, shape),
+  }));
+  const best = scored.reduce((one, other) => (isMore(other.score, one.score) ? other : one));
+  return { form: { delimiter: best.delimiter }, seen: {} };
+}
+
+/** The first records of a sample; none where its quotes do not match for this delimiter. */
+function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
+  const reader = new DelimitedReader({ delimiter });
+  try {
+    const records = reader.take(sample);
+    return (isAll ? [...records, ...reader.end()] : records).slice(0, SAMPLE_RECORDS);
+  } catch (thrown) {
+    if (thrown instanceof QuoteFault) return [];
+    throw thrown;
+  }
+}
+
+/** How well a text reads: whether a row is a header, how many columns are read of one, and how many cells there are. */
+type Likeness = readonly [whole: number, columns: number, cells: number];
+
+function likeness(
+  records: readonly SheetRecord[],
+  read: (cells: readonly string[]) => Header,
+  shape: ValidColumns,
+): Likeness {
+  const headers = records.map(({ cells }) => read(cells));
+  const whole = headers.find((header) => isWhole(header, shape));
+  const first = records.find(({ cells }) => cells.some((cell) => cell.trim() !== ""));
+  if (whole !== undefined) return [1, columnCount(whole), 0];
+  return [0, Math.max(0, ...headers.map(columnCount)), first?.cells.length ?? 0];
+}
+
+function isMore(one: Likeness, other: Likeness): boolean {
+  const at = one.findIndex((value, position) => value !== other[position]);
+  return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
+}
+
+/** Ignored columns that are named, and columns that are named with their headings. */
+const NAMED = 12;
+/** A column of digits of this length may have lost leading zeros. */
+const DIGITS = /^\d+$/;
+
+/** What is counted of the rows of a sheet. */
+class Facts {
+  readonly #header: SheetHeader;
+  readonly #given: string | undefined;
+  readonly #at: { readonly contexts: number; readonly group: number; readonly targeting: number };
+  /** How many cells of Context IDs hold each separator. */
+  readonly #holding = new Map<string, number>();
+  /** How many Context IDs are of how many digits; undefined once one is something else. */
+  #digits: Map<number, number> | undefined = new Map();
+  #group = "";
+  #blankGroups = 0;
+  #targeting: string | undefined;
+
+  constructor(header: SheetHeader, given: string | undefined) {
+    this.#header = header;
+    this.#given = given?.trim() || given;
+    const one = header.at("contextId");
+    this.#at = {
+      contexts: one >= 0 ? one : header.at("contexts"),
+      group: header.at("parentName"),
+      targeting: header.at("targeting"),
+    };
+  }
+
+  take({ cells }: SheetRow): void {
+    const contexts = (cells[this.#at.contexts] ?? "").trim();
+    if (contexts !== "" && !contexts.startsWith("[")) {
+      for (const separator of ["\n", "|", ";", ","]) {
+        if (contexts.includes(separator)) this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);
+      }
+      this.#takeDigits(contexts);
+    }
+    const group = (cells[this.#at.group] ?? "").trim();
+    if (group !== "") this.#group = group;
+    else if (this.#group !== "" && this.#group !== NONE) this.#blankGroups += 1;
+    const targeting = (cells[this.#at.targeting] ?? "").trim();
+    if (targeting !== "") this.#targeting ??= targeting;
+  }
+
+  #takeDigits(contexts: string): void {
+    for (const text of splitter(BETWEEN_CONTEXTS)(contexts) ?? []) {
+      const id = trimContextId(text);
+      if (id === "") continue;
+      if (!DIGITS.test(id)) this.#digits = undefined;
+      this.#digits?.set(id.length, (this.#digits.get(id.length) ?? 0) + 1);
+    }
+  }
+
+  /** What separates the Context IDs of one cell; undefined where each cell is one Context ID. */
+  separator(): string | undefined {
+    if (this.#given !== undefined) return this.#given;
+    if (this.#header.at("contextId") >= 0) return undefined;
+    return ["|", ";", "\n"].find((one) => this.#holding.has(one)) ?? BETWEEN_CONTEXTS;
+  }
+
+  seen(): SheetSeen {
+    const { line, above, ignored, names, cells } = this.#header;
+    const separator = this.separator();
+    const holding = (signs: readonly string[]) => Math.max(0, ...signs.map((one) => this.#holding.get(one) ?? 0));
+    const separating = separator === undefined ? [] : [...separator, "\n"];
+    const read = names.flatMap((column, at) => {
+      const heading = (cells[at] ?? "").trim();
+      const isOwn = [column, headingOf(column)].some((one) => plainHeading(one) === plainHeading(heading));
+      return column === "" || isOwn ? [] : [{ column, heading: cut(heading) }];
+    });
+    return {
+      ...(line > 1 && { headerLine: line }),
+      above,
+      ignored: ignored.length,
+      ...(ignored.length > 0 && { ignoredHeadings: ignored.slice(0, NAMED).map(cut) }),
+      ...(read.length > 0 && { read: read.slice(0, NAMED) }),
+      severalIds: holding(separating),
+      commas: separating.includes(",") ? 0 : holding([","]),
+      unseparated: separator === undefined ? holding(["|", ";", "\n"]) : 0,
+      blankGroups: this.#blankGroups,
+      shorter: this.#shorter(),
+      ...(this.#targeting !== undefined && { targeting: this.#targeting }),
+    };
+  }
+
+  /** How many Context IDs of digits are shorter than all others, which have one length: leading zeros may be lost. */
+  #shorter(): number {
+    const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
+    const [longest, ...others] = lengths;
+    if (longest === undefined) return 0;
+    const shorter = others.reduce((sum, [, count]) => sum + count, 0);
+    return longest[0] >= 5 && longest[1] >= 9 * shorter ? shorter : 0;
+  }
+}
+
+const LONGEST_HEADING = 60;
+
+function cut(heading: string): string {
+  return heading.length <= LONGEST_HEADING ? heading : `${heading.slice(0, LONGEST_HEADING)}…`;
+}
+
+function without0(seen: SheetSeen): SheetSeen {
+  return Object.fromEntries(Object.entries(seen).filter(([, value]) => value !== 0));
+}

@@ -1,0 +1,262 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import { FileError } from "../platform/file-error.ts";
+import {
+  checkHeader,
+  columnCount,
+  type Header,
+  headerReader,
+  headingOf,
+  isWhole,
+  plainHeading,
+  type ValidColumns,
+} from "./columns.ts";
+import { composedHangul } from "./damage.ts";
+import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+import type { InputFile, SheetForm } from "./input-file.ts";
+import { textOf } from "./text.ts";
+
+/** The header of a sheet: its cells, and where its columns are. */
+export interface SheetHeader extends Header {
+  readonly line: number;
+  readonly cells: readonly string[];
+  /** How many filled rows stand above it. */
+  readonly above: number;
+}
+
+/** A filled row of a sheet below its header. */
+export interface SheetRow {
+  readonly line: number;
+  /** Its cells as they are meant: filled down, Hangul composed, formulas that were made texts as they were. */
+  readonly cells: readonly string[];
+  /** Its cells as the file has them, but for those that were filled down. */
+  readonly raw: readonly string[];
+  readonly places?: readonly CellPlace[];
+  /** How many blank rows were skipped before it, or behind the last; absent where none was. */
+  readonly skipped?: number;
+}
+
+/** What is counted while a sheet is read. */
+export interface SheetNotes {
+  continued: number;
+  filled: number;
+  composed: number;
+  total: number;
+}
+
+/** How a sheet is to be read. */
+export interface SheetReading {
+  readonly bytes: ByteSource;
+  readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
+  readonly shape: ValidColumns;
+  /** Whether rows say where their cells stand. */
+  readonly withPlaces?: boolean;
+  readonly maxBytes?: number | undefined;
+  readonly notes?: SheetNotes;
+}
+
+/** The first rows among which the header is looked for. */
+const HEADER_WITHIN = 100;
+
+/**
+ * The filled rows of a sheet below its header, piece by piece; `onHeader` gets the header before them. The header is the
+ * first row that has the required columns. Throws a FileError where the sheet as a whole cannot be read.
+ */
+export async function* sheetRows(
+  reading: SheetReading,
+  onHeader: (header: SheetHeader) => void,
+): AsyncGenerator<readonly SheetRow[]> {
+  const { shape, file, notes } = reading;
+  const read = headerReader(shape, file.sheet?.columns);
+  const above: SheetRecord[] = [];
+  let rows: RowReader | undefined;
+  const begin = (found: SheetRecord, before: readonly SheetRecord[]): RowReader => {
+    const { line, cells } = found;
+    const header = { ...read(cells), line, cells, above: before.filter((one) => !isBlank(one)).length };
+    checkHeader(header, header, shape);
+    onHeader(header);
+    return new RowReader(header, file.sheet ?? {}, shape, notes);
+  };
+  /** Where no row has all that is required: the row that has most of it, by which the error says what is missing. */
+  const beginAnyhow = (): RowReader => {
+    const filled = above.filter((one) => !isBlank(one));
+    const [first] = filled;
+    if (first === undefined) {
+      throw new FileError("the file is empty", `Its first line names columns: ${shape.columns.join(", ")}.`);
+    }
+    const best = filled.reduce((one, other) =>
+      columnCount(read(other.cells)) > columnCount(read(one.cells)) ? other : one,
+    );
+    return begin(best, above.slice(0, above.indexOf(best)));
+  };
+  for await (const batch of recordsOf(reading)) {
+    const ready: SheetRow[] = [];
+    for (const record of batch) {
+      if (rows !== undefined) rows.take(record, ready);
+      else if (!isBlank(record) && isWhole(read(record.cells), shape)) rows = begin(record, above);
+      else if (above.push(record) >= HEADER_WITHIN) {
+        rows = beginAnyhow();
+      }
+    }
+    if (ready.length > 0) yield ready;
+  }
+  rows ??= beginAnyhow();
+  yield rows.end();
+}
+
+/** The records of a sheet of any form. What was a workbook may have been kept as a text. */
+async function* recordsOf({
+  bytes,
+  file,
+  withPlaces = false,
+  maxBytes,
+}: SheetReading): AsyncGenerator<readonly SheetRecord[]> {
+  if (file.format === "xlsx" && (await isArchive(bytes))) {
+    const { workbookRecords } = await import("./xlsx/workbook.ts");
+    yield* workbookRecords(bytes, file.sheet?.sheet);
+    return;
+  }
+  const reader = new DelimitedReader({ delimiter: file.sheet?.delimiter ?? ",", withPlaces, maxBytes });
+  let isFirst = true;
+  const withoutSep = (records: readonly SheetRecord[]): readonly SheetRecord[] => {
+    const [first] = records;
+    if (!isFirst || first === undefined) return records;
+    isFirst = false;
+    return isSepLine(first.cells) ? records.slice(1) : records;
+  };
+  try {
+    for await (const text of textOf(bytes, file.encoding)) yield withoutSep(reader.take(text));
+    yield withoutSep(reader.end());
+  } catch (thrown) {
+    if (!(thrown instanceof QuoteFault)) throw thrown;
+    throw new FileError(`${thrown.message} (line ${thrown.line} of the file)`, QUOTES, { cause: thrown });
+  }
+}
+
+/** Whether a content is an archive, as workbooks are. */
+export async function isArchive(bytes: ByteSource): Promise<boolean> {
+  for await (const [first, second, third] of bytes()) return first === 0x50 && second === 0x4b && third === 0x03;
+  return false;
+}
+
+/** The first line of what Excel is to read: which separator the file has. */
+function isSepLine([first = "", ...others]: readonly string[]): boolean {
+  return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
+}
+
+function isBlank({ cells }: SheetRecord): boolean {
+  return cells.every((cell) => cell.trim() === "");
+}
+
+/** Words of a row of totals. */
+const TOTAL = /^(?:grand total|total|totals|sum|합계|총계|총합|소계|계|summe|gesamt|gesamtsumme):?$/i;
+const NUMBER = /^[\d.,'\s%₩$€-]*\d[\d.,'\s%₩$€-]*$/;
+
+/** Columns of an option that a row without them continues. */
+const CONTINUED = ["_id", "name", "op", "action"];
+
+/** Reads rows below a header one by one; holds the last one back, which may be one of totals. */
+class RowReader {
+  readonly #header: SheetHeader;
+  readonly #notes: SheetNotes;
+  readonly #isStrict: boolean;
+  readonly #filled: readonly number[];
+  readonly #continued: readonly number[];
+  readonly #contextId: number;
+  /** The columns that are read, by position. */
+  readonly #read: readonly boolean[];
+  #held: SheetRow | undefined;
+  #before: readonly string[] = [];
+  #blank = 0;
+  #count = 0;
+
+  constructor(
+    header: SheetHeader,
+    { fillDown = [] }: SheetForm,
+    shape: ValidColumns,
+    notes: SheetNotes = { continued: 0, filled: 0, composed: 0, total: 0 },
+  ) {
+    this.#header = header;
+    this.#notes = notes;
+    this.#isStrict = shape.isStrict === true;
+    this.#filled = fillDown.map((column) => positionOf(column, header));
+    this.#contextId = header.at("contextId");
+    this.#continued = this.#contextId < 0 ? [] : CONTINUED.map(header.at).filter((at) => at >= 0);
+    this.#read = header.names.map((name) => name !== "");
+  }
+
+  take(record: SheetRecord, ready: SheetRow[]): void {
+    if (isBlank(record)) {
+      this.#blank += 1;
+      return;
+    }
+    if (this.#held !== undefined) ready.push(this.#held);
+    const raw = this.#filledDown(record.cells);
+    const { line, places } = record;
+    const row = { line, raw, cells: raw.map((cell, at) => this.#meant(cell, at)), ...(places && { places }) };
+    this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
+    this.#before = raw;
+    this.#blank = 0;
+    this.#count += 1;
+  }
+
+  /** The last row, unless it is one of totals. */
+  end(): readonly SheetRow[] {
+    const held = this.#held;
+    if (held === undefined) return [];
+    if (!this.#isStrict && this.#isTotal(held)) {
+      this.#notes.total = held.line;
+      return [];
+    }
+    return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];
+  }
+
+  #filledDown(cells: readonly string[]): readonly string[] {
+    const filled = [...cells];
+    for (const at of this.#filled) {
+      const before = this.#before[at] ?? "";
+      if ((filled[at] ?? "").trim() !== "" || before.trim() === "") continue;
+      filled[at] = before;
+      this.#notes.filled += 1;
+    }
+    const [id, name] = [this.#header.at("_id"), this.#header.at("name")];
+    const isUnnamed = [id, name].every((at) => at < 0 || (filled[at] ?? "").trim() === "");
+    if (this.#continued.length === 0 || !isUnnamed || (filled[this.#contextId] ?? "").trim() === "") return filled;
+    if (this.#before.length === 0) return filled;
+    for (const at of this.#continued) if ((filled[at] ?? "").trim() === "") filled[at] = this.#before[at] ?? "";
+    this.#notes.continued += 1;
+    return filled;
+  }
+
+  #meant(cell: string, at: number): string {
+    // Cells that a spreadsheet would run as a formula are written with a quote before them.
+    const text = /^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell;
+    if (this.#isStrict || this.#read[at] !== true) return text;
+    const composed = composedHangul(text);
+    if (composed !== text) this.#notes.composed += 1;
+    return composed;
+  }
+
+  #isTotal({ cells }: SheetRow): boolean {
+    const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
+    const [first, ...others] = filled;
+    if (first === undefined || others.length === 0 || !TOTAL.test(first.cell)) return false;
+    const ids = [this.#header.at("_id"), this.#contextId, this.#header.at("contexts")];
+    // A number in the place of Context IDs is a total only where it counts the rows.
+    return others.every(({ cell, at }) => NUMBER.test(cell) && (!ids.includes(at) || Number(cell) === this.#count - 1));
+  }
+}
+
+/** The position of a column that is filled down: by its name, or by its heading. Throws a FileError where there is none. */
+function positionOf(column: string, header: SheetHeader): number {
+  const plain = plainHeading(column);
+  const at = header.names.findIndex(
+    (name, position) =>
+      name !== "" &&
+      [name, headingOf(name), header.cells[position] ?? ""].some((heading) => plainHeading(heading) === plain),
+  );
+  if (at >= 0) return at;
+  throw new FileError(
+    `fillDown names ${JSON.stringify(column)}, and the file has no such column`,
+    `Columns that were read: ${header.names.filter((name) => name !== "").join(", ")}.`,
+  );
+}

@@ -1,0 +1,89 @@
+import { type Entry, fromBuffer, type ZipFile } from "yauzl";
+import { FileError } from "../../platform/file-error.ts";
+
+/** More parts than this no workbook has that is meant. */
+const MOST_PARTS = 10_000;
+const MEGABYTE = 1_048_576;
+
+/** The parts of a workbook by their names; each is unpacked as it is read. */
+export interface Archive {
+  readonly names: readonly string[];
+  /** The unpacked bytes of a part; none where it is not there. Throws a FileError beyond `mostBytes`. */
+  readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
+}
+
+const DAMAGED = "Open it in a spreadsheet program and save it again as .xlsx, or as CSV UTF-8.";
+
+/** The error for a workbook that cannot be read. */
+export function unreadableWorkbook(why: string, cause?: unknown): FileError {
+  return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
+}
+
+/** Opens an archive. Throws a FileError where it is damaged, or has names that an honest one does not have. */
+export async function openArchive(packed: Buffer): Promise<Archive> {
+  const zip = await opened(packed);
+  const entries = new Map<string, Entry>();
+  await new Promise<void>((resolve, reject) => {
+    zip.on("entry", (entry) => {
+      if (entries.size >= MOST_PARTS) reject(unreadableWorkbook(`it has more than ${MOST_PARTS} parts`));
+      else if (entries.has(entry.fileName)) reject(unreadableWorkbook("two of its parts have the same name"));
+      else {
+        entries.set(entry.fileName, entry);
+        zip.readEntry();
+      }
+    });
+    zip.on("end", resolve);
+    zip.on("error", (thrown: Error) => reject(unreadableWorkbook(thrown.message, thrown)));
+    zip.readEntry();
+  });
+  return {
+    names: [...entries.keys()],
+    part: async function* (name, mostBytes) {
+      const entry = entries.get(name);
+      if (entry !== undefined) yield* unpacked(zip, entry, mostBytes);
+    },
+  };
+}
+
+function opened(packed: Buffer): Promise<ZipFile> {
+  return new Promise((resolve, reject) => {
+    const options = { lazyEntries: true, autoClose: false, strictFileNames: true, validateEntrySize: true } as const;
+    fromBuffer(packed, options, (thrown, zip) => {
+      if (thrown === null) resolve(zip);
+      else reject(unreadableWorkbook(thrown.message, thrown));
+    });
+  });
+}
+
+async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGenerator<Uint8Array> {
+  // What an archive says of its sizes may be wrong: the bytes are counted as well.
+  if (entry.uncompressedSize > mostBytes) throw tooLarge(entry, mostBytes);
+  const stream = await new Promise<AsyncIterable<unknown>>((resolve, reject) => {
+    zip.openReadStream(entry, (thrown, found) => {
+      if (thrown === null) resolve(found);
+      else reject(unreadableWorkbook(thrown.message, thrown));
+    });
+  });
+  let size = 0;
+  try {
+    for await (const chunk of stream) {
+      if (!(chunk instanceof Uint8Array)) continue;
+      size += chunk.length;
+      if (size > mostBytes) throw tooLarge(entry, mostBytes);
+      yield chunk;
+    }
+  } catch (thrown) {
+    throw thrown instanceof FileError ? thrown : unreadableWorkbook(messageOf(thrown), thrown);
+  }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
+  return new FileError(
+    `the workbook's part ${JSON.stringify(fileName)} has more than ${mostBytes / MEGABYTE} MB when it is unpacked`,
+    "Save its sheet alone as CSV UTF-8, or split it.",
+  );
+}

@@ -1,0 +1,208 @@
+import { formatValue } from "hucre";
+import { FileError } from "../../platform/file-error.ts";
+import { NO_VALUE } from "../damage.ts";
+import type { SheetRecord } from "../delimited.ts";
+import type { Archive } from "./archive.ts";
+import { readXml, unescaped } from "./xml.ts";
+
+/** What the cells of all sheets refer to. */
+export interface SheetParts {
+  readonly strings: readonly string[];
+  readonly formats: readonly (string | undefined)[];
+  /** Whether days are counted from 1904. */
+  readonly is1904: boolean;
+}
+
+const MEGABYTE = 1_048_576;
+/** A sheet is unpacked as it is read; nothing of it is held but the rows at hand. */
+const MOST_SHEET_BYTES = 256 * MEGABYTE;
+const MOST_COLUMNS = 512;
+const MOST_CELLS = 5_000_000;
+
+/** A range whose first cell is shown in place of all: the column, and the rows below the first. */
+interface MergedRange {
+  readonly column: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The rows of a sheet, piece by piece: cells are texts as they are shown, and merged cells are filled down. Throws a
+ * FileError where the part cannot be read, or is larger than what is read.
+ */
+export async function* readSheet(
+  archive: Archive,
+  part: string,
+  parts: SheetParts,
+): AsyncGenerator<readonly SheetRecord[]> {
+  const reader = new RowReader(parts, await mergedRanges(archive.part(part, MOST_SHEET_BYTES)));
+  for await (const _ of readXml(archive.part(part, MOST_SHEET_BYTES), reader)) {
+    const rows = reader.taken();
+    if (rows.length > 0) yield rows;
+  }
+  yield reader.taken();
+}
+
+/** Merged ranges stand behind the rows: they are looked for before the rows are read. */
+async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
+  const ranges: MergedRange[] = [];
+  let before = Buffer.alloc(0);
+  for await (const chunk of bytes) {
+    // A reference may be cut at the end of a piece.
+    const piece = Buffer.concat([before, chunk]);
+    const from = piece.indexOf("mergeCell");
+    if (from < 0) {
+      before = Buffer.from(piece.subarray(-LONGEST_REFERENCE));
+      continue;
+    }
+    const text = piece.toString("latin1");
+    let end = 0;
+    for (const found of text.matchAll(/<(?:\w+:)?mergeCell\s+ref="([A-Z]+)(\d+):[A-Z]+(\d+)"/g)) {
+      const [whole, column = "", first, last] = found;
+      end = found.index + whole.length;
+      const range = { column: columnOf(column), from: Number(first), to: Number(last) };
+      if (range.to > range.from) ranges.push(range);
+    }
+    before = Buffer.from(piece.subarray(Math.max(end, piece.length - LONGEST_REFERENCE)));
+  }
+  return ranges;
+}
+
+const LONGEST_REFERENCE = 64;
+
+/** The position of a column by its letters. */
+function columnOf(letters: string): number {
+  let column = 0;
+  for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
+  return column - 1;
+}
+
+class RowReader {
+  readonly #parts: SheetParts;
+  /** Merged ranges by the row in which they begin. */
+  readonly #merged = new Map<number, MergedRange[]>();
+  /** The ranges that reach the row at hand, with what is shown in them. */
+  #shown: { readonly range: MergedRange; readonly text: string }[] = [];
+  #rows: SheetRecord[] = [];
+  #line = 0;
+  #cells: string[] = [];
+  #column = 0;
+  #count = 0;
+  #type = "";
+  #style = -1;
+  #value = "";
+  #hasValue = false;
+  #hasFormula = false;
+  #isText = false;
+  #isPhonetic = false;
+
+  constructor(parts: SheetParts, merged: readonly MergedRange[]) {
+    this.#parts = parts;
+    for (const range of merged) this.#merged.set(range.from, [...(this.#merged.get(range.from) ?? []), range]);
+  }
+
+  /** The rows that were read since this was last called. */
+  taken(): readonly SheetRecord[] {
+    const rows = this.#rows;
+    this.#rows = [];
+    return rows;
+  }
+
+  readonly open = (name: string, attribute: (name: string) => string | undefined): void => {
+    if (name === "row") {
+      this.#line = Math.max(this.#line + 1, Number(attribute("r") ?? 0) || 0);
+      this.#cells = [];
+      this.#column = 0;
+    } else if (name === "c") {
+      const letters = /^[A-Z]{1,3}/.exec(attribute("r") ?? "")?.[0];
+      if (letters !== undefined) this.#column = columnOf(letters);
+      this.#type = attribute("t") ?? "n";
+      this.#style = Number(attribute("s") ?? -1);
+      this.#value = "";
+      this.#hasValue = false;
+      this.#hasFormula = false;
+    } else if (name === "v" || (name === "t" && !this.#isPhonetic)) {
+      this.#isText = true;
+      this.#hasValue = true;
+    } else if (name === "rPh") this.#isPhonetic = true;
+    else if (name === "f") this.#hasFormula = true;
+  };
+
+  readonly text = (piece: string): void => {
+    if (this.#isText) this.#value += piece;
+  };
+
+  readonly close = (name: string): void => {
+    if (name === "v" || name === "t") this.#isText = false;
+    else if (name === "rPh") this.#isPhonetic = false;
+    else if (name === "c") this.#endCell();
+    else if (name === "row") this.#endRow();
+  };
+
+  #endCell(): void {
+    const text = this.#shownText();
+    if (text !== "") {
+      if (this.#column >= MOST_COLUMNS) {
+        throw new FileError(
+          `row ${this.#line} of the sheet has a filled cell beyond column ${MOST_COLUMNS}`,
+          "Take the columns out that are not meant, or save the sheet as CSV UTF-8.",
+        );
+      }
+      this.#count += 1;
+      if (this.#count > MOST_CELLS) {
+        throw new FileError("the sheet has more than 5,000,000 filled cells", "Split it.");
+      }
+      while (this.#cells.length < this.#column) this.#cells.push("");
+      this.#cells[this.#column] = text;
+    }
+    this.#column += 1;
+  }
+
+  #endRow(): void {
+    this.#shown = this.#shown.filter(({ range }) => range.to >= this.#line);
+    for (const { range, text } of this.#shown) {
+      if ((this.#cells[range.column] ?? "") !== "") continue;
+      while (this.#cells.length < range.column) this.#cells.push("");
+      this.#cells[range.column] = text;
+    }
+    for (const range of this.#merged.get(this.#line) ?? []) {
+      const text = this.#cells[range.column] ?? "";
+      if (text !== "") this.#shown.push({ range, text });
+    }
+    this.#rows.push({ line: this.#line, cells: this.#cells });
+  }
+
+  #shownText(): string {
+    const value = this.#value;
+    // A formula that gives an empty text says that it is a text.
+    if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
+    if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
+    switch (this.#type) {
+      case "s":
+        return this.#parts.strings[Number(value)] ?? "";
+      case "str":
+      case "inlineStr":
+        return unescaped(value);
+      case "b":
+        return value === "1" || value === "true" ? "TRUE" : "FALSE";
+      case "n":
+        return this.#shownNumber(value);
+      default:
+        // An error, such as #N/A, or a date as a text.
+        return value;
+    }
+  }
+
+  #shownNumber(value: string): string {
+    const number = Number(value);
+    if (value.trim() === "" || !Number.isFinite(number)) return value;
+    const format = this.#parts.formats[this.#style];
+    if (format !== undefined) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
+    // Of more digits a spreadsheet keeps the first fifteen.
+    if (Number.isInteger(number) && Math.abs(number) < EXACT) return String(number);
+    if (Math.abs(number) >= EXACT) return number.toExponential(14).replace("e", "E");
+    return String(Number(number.toPrecision(15)));
+  }
+}
+
+const EXACT = 1e15;

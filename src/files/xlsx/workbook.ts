@@ -1,0 +1,231 @@
+import { type ByteSource, wholeOf } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { listed } from "../columns.ts";
+import type { SheetRecord } from "../delimited.ts";
+import type { SheetForm, SheetSeen } from "../input-file.ts";
+import { type Archive, openArchive, unreadableWorkbook } from "./archive.ts";
+import { readSheet, type SheetParts } from "./sheet.ts";
+import { readWholeXml, unescaped } from "./xml.ts";
+
+const MEGABYTE = 1_048_576;
+/** Parts that are held in memory. */
+const MOST_PART_BYTES = 96 * MEGABYTE;
+
+/** A sheet of a workbook: its name, and the part that holds it. */
+interface Sheet {
+  readonly name: string;
+  readonly part: string;
+  readonly isHidden: boolean;
+}
+
+interface Workbook {
+  readonly archive: Archive;
+  readonly sheets: readonly Sheet[];
+  readonly parts: SheetParts;
+}
+
+/** The first rows of a sheet among which its header is looked for. */
+const HEADER_WITHIN = 100;
+
+/**
+ * Finds the sheet that is meant: by its name or number, else the first that has a header. Throws a FileError where there
+ * is none, or the workbook cannot be read.
+ */
+export async function findSheet(
+  bytes: ByteSource,
+  wanted: string | number | undefined,
+  isHeader: (cells: readonly string[]) => boolean,
+): Promise<{ readonly form: SheetForm; readonly seen: SheetSeen }> {
+  const workbook = await openWorkbook(bytes);
+  const { sheets, archive } = workbook;
+  const found = wanted === undefined ? await sheetWithHeader(workbook, isHeader) : namedSheet(sheets, wanted);
+  const hasMacros = archive.names.some((name) => name.endsWith("vbaProject.bin"));
+  return {
+    form: { sheet: found.name },
+    seen: { ...(sheets.length > 1 && { otherSheets: sheets.length - 1 }), ...(hasMacros && { macros: true }) },
+  };
+}
+
+/** The rows of a sheet, piece by piece; of the first one where none is named. Throws as `findSheet` does. */
+export async function* workbookRecords(
+  bytes: ByteSource,
+  sheet: string | undefined,
+): AsyncGenerator<readonly SheetRecord[]> {
+  const { archive, sheets, parts } = await openWorkbook(bytes);
+  yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
+}
+
+async function sheetWithHeader(
+  { archive, sheets, parts }: Workbook,
+  isHeader: (cells: readonly string[]) => boolean,
+): Promise<Sheet> {
+  const visible = sheets.filter(({ isHidden }) => !isHidden);
+  for (const sheet of visible) {
+    let rows = 0;
+    for await (const batch of readSheet(archive, sheet.part, parts)) {
+      if (batch.slice(0, HEADER_WITHIN - rows).some(({ cells }) => isHeader(cells))) return sheet;
+      rows += batch.length;
+      if (rows >= HEADER_WITHIN) break;
+    }
+  }
+  const first = visible[0] ?? sheets[0];
+  if (first === undefined) throw unreadableWorkbook("it has no sheet");
+  return first;
+}
+
+function namedSheet(sheets: readonly Sheet[], wanted: string | number): Sheet {
+  const plain = (name: string): string => name.normalize("NFC").trim().toLowerCase();
+  const found =
+    typeof wanted === "number"
+      ? (sheets.find(({ name }) => name === String(wanted)) ?? sheets[wanted - 1])
+      : (sheets.find(({ name }) => name === wanted) ?? sheets.find(({ name }) => plain(name) === plain(wanted)));
+  if (found !== undefined) return found;
+  throw new FileError(
+    `the workbook has no sheet ${JSON.stringify(wanted)}`,
+    `Its sheets: ${listed(sheets.map(({ name }) => name).slice(0, 20))}.`,
+  );
+}
+
+async function openWorkbook(bytes: ByteSource): Promise<Workbook> {
+  const archive = await openArchive(await wholeOf(bytes));
+  const root = await relationsOf(archive, "");
+  const path = root.find(({ type }) => type.endsWith("/officeDocument"))?.target ?? "xl/workbook.xml";
+  if (!archive.names.includes(path)) {
+    const isOds = archive.names.includes("mimetype") && archive.names.includes("content.xml");
+    if (isOds) {
+      throw new FileError(
+        "the file is an OpenDocument spreadsheet, whatever its name says",
+        "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx).",
+      );
+    }
+    throw unreadableWorkbook("it is an archive of something else");
+  }
+  const relations = await relationsOf(archive, path);
+  const sheets: Sheet[] = [];
+  let is1904 = false;
+  await readWholeXml(archive.part(path, MOST_PART_BYTES), {
+    open(name, attribute) {
+      if (name === "workbookPr") is1904 = isTrue(attribute("date1904"));
+      if (name !== "sheet") return;
+      const part = relations.find(({ id }) => id === attribute("r:id"));
+      const called = attribute("name");
+      if (part?.type.endsWith("/worksheet") !== true || called === undefined) return;
+      sheets.push({ name: called, part: part.target, isHidden: (attribute("state") ?? "visible") !== "visible" });
+    },
+  });
+  const at = (kind: string) => relations.find(({ type }) => type.endsWith(`/${kind}`))?.target ?? "";
+  const [strings, formats] = [
+    await sharedStrings(archive, at("sharedStrings")),
+    await cellFormats(archive, at("styles")),
+  ];
+  return { archive, sheets, parts: { strings, formats, is1904 } };
+}
+
+interface Relation {
+  readonly id: string;
+  readonly type: string;
+  readonly target: string;
+}
+
+/** What a part refers to, by paths within the archive. Links that lead out of it are left aside. */
+async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
+  const folder = part.slice(0, part.lastIndexOf("/") + 1);
+  const relations: Relation[] = [];
+  await readWholeXml(archive.part(`${folder}_rels/${part.slice(folder.length)}.rels`, MOST_PART_BYTES), {
+    open(name, attribute) {
+      const [id, type, target] = [attribute("Id"), attribute("Type"), attribute("Target")];
+      if (name !== "Relationship" || id === undefined || type === undefined || target === undefined) return;
+      if (attribute("TargetMode") === "External") return;
+      relations.push({ id, type, target: pathOf(folder, target) });
+    },
+  });
+  return relations;
+}
+
+function pathOf(folder: string, target: string): string {
+  if (target.startsWith("/")) return target.slice(1);
+  const steps: string[] = [];
+  for (const step of `${folder}${target}`.split("/")) {
+    if (step === "..") steps.pop();
+    else if (step !== ".") steps.push(step);
+  }
+  return steps.join("/");
+}
+
+/** The texts that cells refer to, without how they are pronounced. */
+async function sharedStrings(archive: Archive, part: string): Promise<readonly string[]> {
+  const strings: string[] = [];
+  let text = "";
+  let isText = false;
+  let isPhonetic = false;
+  await readWholeXml(archive.part(part, MOST_PART_BYTES), {
+    open(name) {
+      if (name === "si") text = "";
+      else if (name === "rPh") isPhonetic = true;
+      else if (name === "t") isText = !isPhonetic;
+    },
+    text(piece) {
+      if (isText) text += piece;
+    },
+    close(name) {
+      if (name === "t") isText = false;
+      else if (name === "rPh") isPhonetic = false;
+      else if (name === "si") strings.push(unescaped(text));
+    },
+  });
+  return strings;
+}
+
+/** The number formats of cells, by the number of their style; undefined where a number is shown as it is. */
+async function cellFormats(archive: Archive, part: string): Promise<readonly (string | undefined)[]> {
+  const codes = new Map<string, string>(BUILT_IN);
+  const formats: (string | undefined)[] = [];
+  let isCells = false;
+  await readWholeXml(archive.part(part, MOST_PART_BYTES), {
+    open(name, attribute) {
+      if (name === "cellXfs") isCells = true;
+      else if (name === "numFmt") codes.set(attribute("numFmtId") ?? "", attribute("formatCode") ?? "");
+      else if (name === "xf" && isCells) formats.push(codes.get(attribute("numFmtId") ?? "0"));
+    },
+    close(name) {
+      if (name === "cellXfs") isCells = false;
+    },
+  });
+  return formats.map((format) =>
+    format === undefined || /^general$/i.test(format) || format === "@" ? undefined : format,
+  );
+}
+
+/** The formats that a workbook does not write down (ECMA-376, 18.8.30). */
+const BUILT_IN: readonly (readonly [string, string])[] = [
+  ["1", "0"],
+  ["2", "0.00"],
+  ["3", "#,##0"],
+  ["4", "#,##0.00"],
+  ["9", "0%"],
+  ["10", "0.00%"],
+  ["11", "0.00E+00"],
+  ["12", "# ?/?"],
+  ["13", "# ??/??"],
+  ["14", "yyyy-mm-dd"],
+  ["15", "d-mmm-yy"],
+  ["16", "d-mmm"],
+  ["17", "mmm-yy"],
+  ["18", "h:mm AM/PM"],
+  ["19", "h:mm:ss AM/PM"],
+  ["20", "h:mm"],
+  ["21", "h:mm:ss"],
+  ["22", "yyyy-mm-dd h:mm"],
+  ["37", "#,##0;(#,##0)"],
+  ["38", "#,##0;(#,##0)"],
+  ["39", "#,##0.00;(#,##0.00)"],
+  ["40", "#,##0.00;(#,##0.00)"],
+  ["45", "mm:ss"],
+  ["46", "[h]:mm:ss"],
+  ["47", "mm:ss.0"],
+  ["48", "##0.0E+0"],
+];
+
+function isTrue(text: string | undefined): boolean {
+  return text === "1" || text === "true";
+}

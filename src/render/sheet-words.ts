@@ -1,0 +1,83 @@
+import { headingOf } from "../files/columns.ts";
+import type { InputFile, SheetSeen } from "../files/input-file.ts";
+import { ENCODING_NAMES } from "../files/input-file.ts";
+import { thousands } from "../platform/thousands.ts";
+import { shownBriefly } from "./fence.ts";
+
+const DELIMITER_WORDS: Readonly<Record<string, string>> = {
+  ",": "commas",
+  ";": "semicolons",
+  "\t": "tabs",
+  "|": "vertical bars",
+};
+
+const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
+
+/** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was passed over. */
+export function sheetNotes(file: InputFile | undefined): readonly string[] {
+  if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
+  const { seen = {} } = file;
+  const notes = [
+    formWords(file, seen),
+    ignoredWords(seen),
+    ...(seen.read === undefined
+      ? []
+      : [
+          `${seen.read.map(({ column, heading }) => `${shownBriefly(heading)} as ${headingOf(column)}`).join(", ")}`,
+        ].map((words) => `columns read: ${words}`)),
+    ...cellWords(file, seen),
+    ...rowWords(seen),
+  ];
+  return notes.filter((note) => note !== undefined);
+}
+
+function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen): string | undefined {
+  const { delimiter = "," } = sheet;
+  const header = seen.headerLine === undefined ? "" : `, with the header on line ${seen.headerLine}`;
+  const above = seen.above === undefined ? "" : `; ${counted(seen.above, "row")} above it skipped`;
+  if (format === "xlsx") {
+    const others =
+      seen.otherSheets === undefined ? "" : ` (the workbook has ${counted(seen.otherSheets, "other sheet")})`;
+    const macros = seen.macros === true ? "; its macros were not run" : "";
+    return `read from the sheet ${shownBriefly(sheet.sheet ?? "")}${others}${header}${above}${macros}`;
+  }
+  if (encoding === "utf-8" && delimiter === "," && header === "") return undefined;
+  return `read as ${ENCODING_NAMES[encoding]}, separated by ${DELIMITER_WORDS[delimiter] ?? delimiter}${header}${above}`;
+}
+
+function ignoredWords({ ignored, ignoredHeadings = [] }: SheetSeen): string | undefined {
+  if (ignored === undefined) return undefined;
+  const more = ignored - ignoredHeadings.length;
+  const named = ignoredHeadings.map(shownBriefly).join(", ");
+  return `${counted(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
+}
+
+function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
+  const { separator = "" } = sheet;
+  return [
+    seen.severalIds &&
+      `${counted(seen.severalIds, "cell")} with several Context IDs, separated by ${SEPARATOR_WORDS[separator] ?? separator}`,
+    seen.commas &&
+      `${counted(seen.commas, "cell")} of Context IDs with commas, which were kept as part of the ID; separator "," splits them`,
+    seen.unseparated &&
+      `${counted(seen.unseparated, "cell")} of Context ID with | or ; or a line break, which were kept as part of the ID; separator splits them`,
+    seen.composed && `${counted(seen.composed, "cell")} with Hangul taken apart to letters, which was composed`,
+    seen.shorter &&
+      `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet took leading zeros away`,
+  ].map((words) => (typeof words === "string" ? words : undefined));
+}
+
+function rowWords(seen: SheetSeen): readonly (string | undefined)[] {
+  return [
+    seen.continued && `${counted(seen.continued, "row")} without an option, which continue the option above`,
+    seen.filled && `${counted(seen.filled, "blank cell")} filled from above`,
+    seen.blankGroups &&
+      seen.filled === undefined &&
+      `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
+    seen.total && `line ${seen.total} skipped as a row of totals`,
+  ].map((words) => (typeof words === "string" ? words : undefined));
+}
+
+function counted(count: number, noun: string): string {
+  return `${thousands(count)} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,204 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { contextRows } from "../../src/changes/rows/context-rows.ts";
+import { optionRows } from "../../src/changes/rows/option-rows.ts";
+import type { SheetArguments } from "../../src/files/detect-sheet.ts";
+import type { SheetSeen } from "../../src/files/input-file.ts";
+import { openFile } from "../../src/files/open-file.ts";
+import { itemsIn, type RowShape } from "../../src/files/rows.ts";
+import { planOf } from "../../src/plans/diff/diff.ts";
+import { formatToRead, readDesired } from "../../src/plans/file/read-desired.ts";
+import { sheetNotes } from "../../src/render/sheet-words.ts";
+import { trackEvents } from "../../src/tools/events/track-events.ts";
+import { getRun } from "../../src/tools/runs/get-run.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
+import { problemOf } from "./content.ts";
+
+// Files that LibreOffice, openpyxl and editors made; each holds what its test says.
+
+const FOLDER = join(import.meta.dirname, "sheets");
+const RULES = { allowedDirs: [FOLDER], maxLineBytes: 1_048_576 };
+
+async function read<Item>(name: string, shape: RowShape<Item>, given: SheetArguments = {}) {
+  const { file, bytes } = await openFile(join(FOLDER, name), given, RULES, shape);
+  return { file, items: await itemsIn(bytes, file, shape), notes: sheetNotes(file) };
+}
+
+const items = (given: readonly object[]) => given.map((one) => ("item" in one ? one.item : one));
+
+async function desired(name: string) {
+  const path = join(FOLDER, name);
+  return readDesired({ bytes: readFileSync(path), path, format: formatToRead(path), folder: undefined });
+}
+
+const KOREAN = readdirSync(FOLDER).filter((name) => name.startsWith("korean-"));
+
+test("there are many forms of the same options", () => {
+  expect(KOREAN.length).toBeGreaterThan(20);
+});
+
+describe.each(KOREAN)("%s holds the same options", (name) => {
+  test("for bulk_add_options", async () => {
+    expect(items((await read(name, optionRows)).items)).toEqual([
+      { name: "Ball games", type: "collection", contexts: [] },
+      { name: "Football", parentName: "Ball games", type: "atomic", contexts: ["00123", "goal"] },
+      { name: "러닝화", type: "atomic", contexts: ["1234567890123", "신발"] },
+    ]);
+  });
+
+  test.skipIf(name.endsWith(".ndjson"))("for update_contexts", async () => {
+    expect(items((await read(name, contextRows)).items)).toEqual([
+      { name: "Ball games", add: [] },
+      { name: "Football", add: ["00123", "goal"] },
+      { name: "러닝화", add: ["1234567890123", "신발"] },
+    ]);
+  });
+
+  test("for plan_targeting: the plan is the same", async () => {
+    const { desired: wanted, problems } = await desired(name);
+    expect(problems).toEqual([]);
+    const plan = planOf({
+      ...{ desired: wanted, base: undefined, prune: false, byName: false },
+      there: { targeting: { _id: "01J0000000000000000000000T", name: "Spring" }, options: [] },
+      thresholds: { maxChangePercent: 100, maxDeletes: 100 },
+    });
+    expect(plan.problems).toEqual([]);
+    expect(plan.items.map((item) => ({ ...item, line: 0 }))).toEqual([
+      { kind: "create", line: 0, name: "Ball games", type: "collection", parent: null, contexts: [] },
+      { kind: "create", line: 0, name: "Football", type: "atomic", parent: { item: 0 }, contexts: ["00123", "goal"] },
+      { kind: "create", line: 0, name: "러닝화", type: "atomic", parent: null, contexts: ["1234567890123", "신발"] },
+    ]);
+  });
+});
+
+test.each<readonly [string, string, SheetSeen]>([
+  ["korean-utf8.csv", "utf-8 ,", { severalIds: 2 }],
+  ["korean-mark.csv", "utf-8 ,", { severalIds: 2 }],
+  ["korean-cp949.csv", "euc-kr ,", { severalIds: 2 }],
+  ["korean-utf16be-tabs.csv", "utf-16be \t", { severalIds: 2 }],
+  ["korean-utf16le-without-mark.txt", "utf-16le \t", { severalIds: 2 }],
+  ["korean-libreoffice-utf16.csv", "utf-16le \t", { severalIds: 2 }],
+  ["korean-libreoffice-semicolons.csv", "utf-8 ;", { severalIds: 2 }],
+  ["korean-tabs.tsv", "utf-8 \t", { severalIds: 2 }],
+  ["korean-sep-line.csv", "utf-8 ;", { headerLine: 2, severalIds: 2 }],
+  ["korean-bars.txt", "utf-8 |", { severalIds: 2 }],
+  ["korean-decomposed.csv", "utf-8 ,", { severalIds: 2, composed: 2 }],
+  ["korean-one-a-row.csv", "utf-8 ,", { continued: 2, blankGroups: 1 }],
+  ["korean-more-columns.csv", "utf-8 ,", { ignored: 2, ignoredHeadings: ["Priority", "Owner"], severalIds: 2 }],
+  [
+    "korean-title-and-total.csv",
+    "utf-8 ,",
+    { headerLine: 4, above: 2, ignored: 1, ignoredHeadings: ["Clicks"], severalIds: 2, total: 9 },
+  ],
+])("%s is read as %j", async (name, form, seen) => {
+  const { file } = await read(name, optionRows);
+  expect(`${file.encoding} ${file.sheet?.delimiter}`).toBe(form);
+  expect(file.seen).toEqual(seen);
+});
+
+test("a workbook: the sheet with a header, merged cells, numbers as they are shown, the row of totals", async () => {
+  const { file, notes } = await read("korean-merged.xlsx", optionRows);
+  expect(file.sheet).toEqual({ sheet: "Options" });
+  expect(file.seen).toEqual({
+    ...{ otherSheets: 1, headerLine: 3, above: 1, ignored: 1, ignoredHeadings: ["Clicks"], total: 9 },
+  });
+  expect(notes.join("\n")).toContain('read from the sheet "Options" (the workbook has 1 other sheet)');
+  await expect(read("korean-merged.xlsx", optionRows, { sheet: "Nothing" })).rejects.toThrow('no sheet "Nothing"');
+  await expect(read("korean-merged.xlsx", optionRows, { sheet: 1 })).rejects.toThrow('"How to use this"');
+  expect((await read("korean-merged.xlsx", optionRows, { sheet: 2 })).items).toHaveLength(3);
+});
+
+test("Windows-1252 is told from Korean", async () => {
+  const one = await read("latin-libreoffice-windows-1252.csv", optionRows);
+  expect(one.file.encoding).toBe("windows-1252");
+  expect(items(one.items)).toEqual(items((await read("latin-utf8.csv", optionRows)).items));
+});
+
+test("what a spreadsheet has damaged is a problem of its row, whatever reads it", async () => {
+  const damage = [
+    undefined,
+    "scientific",
+    "formulaError",
+    "formulaText",
+    "truth",
+    "date",
+    "narrow",
+    "invisible",
+    "invisible",
+  ];
+  const all = [await read("damaged.csv", optionRows), await read("damaged.csv", contextRows)];
+  for (const { items: found } of all) {
+    const details = found.map((one) => ("reason" in one ? one.reason.detail?.damage : undefined));
+    expect(details).toEqual([...damage, undefined]);
+    expect(problemOf(found[7])).toBe("damaged");
+  }
+  const found = all[0]?.items ?? [];
+  expect("reason" in (found[8] ?? {}) && found[8]).toMatchObject({ reason: { detail: { characters: ["U+00A0"] } } });
+  const { desired: wanted, problems } = await desired("damaged.csv");
+  expect(problems).toEqual([]);
+  expect(wanted.suspects.map(({ line }) => line)).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
+});
+
+test("cells of a workbook: formulas without values, rounded numbers, dates and errors", async () => {
+  const { items: found } = await read("damaged.xlsx", optionRows);
+  expect(found.map((one) => ("reason" in one ? one.reason.detail?.damage : one.item.contexts))).toEqual([
+    ["a1"],
+    "noValue",
+    "scientific",
+    ["2026-03-04"],
+    "truth",
+    "formulaError",
+    ["12.5%"],
+  ]);
+});
+
+test.each([
+  ["refused-libreoffice.ods", /OpenDocument spreadsheet.*not read/],
+  ["refused-libreoffice.xls", /old Excel workbook.*not read/],
+  ["refused-encrypted.xlsx", /protected by a password/],
+  ["refused-duplicate-part.xlsx", /same name/],
+  ["refused-absolute-part.xlsx", /absolute path/],
+  ["refused-entities.xlsx", /document type/],
+  ["refused-many-columns.xlsx", /beyond column 512/],
+  ["refused-large-strings.xlsx", /more than 96 MB/],
+  ["refused-wrong-size.xlsx", /cannot be read: too many bytes/],
+  ["refused-cut.xlsx", /cannot be read/],
+])("%s is refused", async (name, words) => {
+  await expect(read(name, optionRows)).rejects.toThrow(words);
+});
+
+test.each(["events.xlsx", "events.tsv"])(
+  "events of %s are sent, and what failed is shown as it was given",
+  async (name) => {
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const { context, sandbox } = await eventTools({ allowedDirs: [folder, FOLDER] });
+    const rows = [
+      "UID\tEvent Name\titem_id\tprice\tquantity\ttx_id",
+      "a\tadd_to_cart\tx\t1.5\t2\t",
+      "b\tadd_to_cart\ty\t\t1\t",
+    ];
+    const text = [...rows, "c\tpurchase\t\t\t\t00042", "d\tnot_an_event\t\t\t\t"].join("\r\n");
+    await writeFile(
+      join(folder, "events.tsv"),
+      Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(text, "utf16le")]),
+    );
+    const { structured, text: said } = await answerOf(trackEvents, { file: name }, context);
+    expect(structured).toMatchObject({ counts: { succeeded: 2, failed: 2 } });
+    expect(said).toContain(name === "events.tsv" ? "read as UTF-16, separated by tabs" : "with the header on line 3");
+    expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
+      { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1.5, quantity: 2 },
+      { uid: "c", eventName: "purchase", tx_id: "00042" },
+    ]);
+    const given = { runId: String(structured.runId), outcome: "failed", includeInput: true } as const;
+    const failed = await answerOf(getRun, given, context);
+    expect(failed.structured).toMatchObject({
+      results: [
+        { input: { uid: "b", eventName: "add_to_cart", item_id: "y", quantity: 1 } },
+        { input: { uid: "d", eventName: "not_an_event" } },
+      ],
+    });
+  },
+);

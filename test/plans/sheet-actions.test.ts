@@ -1,0 +1,62 @@
+import { expect, test } from "vitest";
+import { baseAt, idOf, option, planText, there, wordsOf } from "./sides.ts";
+
+// What the columns Action and Context Action of a sheet mean for a plan.
+
+const A = option("A", { name: "Football", contexts: ["a", "b"] });
+const B = option("B", { name: "Running", contexts: ["c"] });
+
+const deleted = (plan: Awaited<ReturnType<typeof planText>>) =>
+  plan.items.flatMap((item) => (item.kind === "delete" ? [item.seen.name] : []));
+
+test("Remove deletes the option of a row: by its ID, or by its name where there is a base", async () => {
+  const byId = await planText("csv", `Action,Option ID,Option\nRemove,${idOf("A")},\n,,Running\n`, there(A, B));
+  expect(deleted(byId)).toEqual(["Football"]);
+  const byName = await planText("csv", "Action,Option\nDelete,Football\n", there(A, B));
+  expect(deleted(byName)).toEqual([]);
+  expect(wordsOf(byName)).toEqual([expect.stringContaining("2:1 Action is Remove, and the row has no Option ID")]);
+  const state = there(A, B);
+  expect(deleted(await planText("csv", "작업,옵션\n삭제,Football\n", state, { base: baseAt(state) }))).toEqual([
+    "Football",
+  ]);
+  // It is gone already: nothing is left to do.
+  expect((await planText("csv", "Action,Option\nRemove,Golf\n", there(A, B))).items).toEqual([]);
+});
+
+test("an option that others changed since the base is a conflict, and not deleted", async () => {
+  const changed = there({ ...A, name: "Soccer" }, B);
+  const plan = await planText("csv", `Action,Option ID\nRemove,${idOf("A")}\n`, changed, { base: baseAt(there(A, B)) });
+  expect(deleted(plan)).toEqual([]);
+  expect(plan.conflicts).toEqual([
+    expect.objectContaining({ _id: idOf("A"), field: "name", file: "deleted", line: 2 }),
+  ]);
+});
+
+test("Remove counts for the limit of deletions", async () => {
+  const sheet = `Action,Option ID\nRemove,${idOf("A")}\nRemove,${idOf("B")}\n`;
+  const thresholds = { maxChangePercent: 100, maxDeletes: 1 };
+  const plan = await planText("csv", sheet, there(A, B), { thresholds });
+  expect(plan.limits).toEqual([expect.objectContaining({ wanted: 2 })]);
+});
+
+test("prune and a filled column Action say both what is deleted", async () => {
+  const state = there(A, B);
+  const plan = await planText("csv", "Action,Option\nEdit,Football\n", state, { base: baseAt(state), prune: true });
+  expect(wordsOf(plan)).toEqual([expect.stringContaining("prune was given for a sheet whose column Action is filled")]);
+  const empty = await planText("csv", "Action,Option\n,Football\n", state, { base: baseAt(state), prune: true });
+  expect(deleted(empty)).toEqual(["Running"]);
+});
+
+test("Context Action says whether Context IDs are set, added or removed", async () => {
+  const sheet = "Option,Context Action,Context IDs\nFootball,Remove,b;x\nRunning,Add,d\n";
+  const plan = await planText("csv", sheet, there(A, B));
+  expect(plan.items).toMatchObject([
+    { _id: idOf("A"), contexts: { add: [], remove: ["b"] } },
+    { _id: idOf("B"), contexts: { add: ["d"], remove: [] } },
+  ]);
+  const rows = "Option,Context Action,Context ID\nFootball,Add,e\n,Remove,a\nRunning,,z\n";
+  expect((await planText("csv", rows, there(A, B))).items).toMatchObject([
+    { _id: idOf("A"), contexts: { add: ["e"], remove: ["a"] } },
+    { _id: idOf("B"), contexts: { add: ["z"], remove: ["c"] } },
+  ]);
+});
