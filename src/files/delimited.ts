@@ -63,7 +63,8 @@ export class DelimitedReader {
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
     this.#begunLength += text.length;
-    if (this.#begunLength < this.#lookAt) return [];
+    const { maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#begunLength < this.#lookAt && this.#begunLength <= maxBytes) return [];
     return this.#read(false);
   }
 

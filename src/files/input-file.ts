@@ -1,7 +1,7 @@
 import * as z from "zod";
 
 /** The forms of files, by the ending of their names; `csv` is any text of cells, whatever separates them. */
-export const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
+const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
 /** Encodings of files; `euc-kr` is what Korean Excel saves as CSV (CP949). */
@@ -22,7 +22,7 @@ export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
 /** How a sheet is read, as it was given or detected: what it needs to be read the same way again. */
-export const sheetForm = z.object({
+const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   /** The name of the sheet of a workbook. */
   sheet: z.string().exactOptional(),
@@ -38,7 +38,7 @@ export type SheetForm = Readonly<z.infer<typeof sheetForm>>;
 const count = z.number().exactOptional();
 
 /** What was seen of a sheet when it was opened; what did not occur is absent. */
-export const sheetSeen = z.object({
+const sheetSeen = z.object({
   /** Where the header is, when not on the first line, and how many filled rows stand above it. */
   headerLine: count,
   above: count,

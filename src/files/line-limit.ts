@@ -1,10 +1,7 @@
 import { FileError } from "../platform/file-error.ts";
 
-/**
- * What is bounded in a file: each line; each record of a CSV file, whose quoted cells may hold line breaks; or each JSON
- * value that lies in at most so many brackets.
- */
-export type BoundedUnit = "line" | "record" | { readonly jsonDepth: number };
+/** What is bounded in a file: each line, or each JSON value that lies in at most so many brackets. */
+export type BoundedUnit = "line" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;
 const [NEWLINE, SPACE, QUOTE, BACKSLASH, COMMA] = [0x0a, 0x20, 0x22, 0x5c, 0x2c];
@@ -56,12 +53,6 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
 function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
   if (unit === "line") return (byte) => byte === NEWLINE;
   let isQuoted = false;
-  if (unit === "record") {
-    return (byte) => {
-      if (byte === QUOTE) isQuoted = !isQuoted;
-      return byte === NEWLINE && !isQuoted;
-    };
-  }
   let isEscaped = false;
   let depth = 0;
   return (byte) => {
