@@ -4,8 +4,8 @@ export default defineConfig({
   test: {
     include: ["test/cluster/**/*.test.ts"],
     testTimeout: 300_000,
-    hookTimeout: 60_000,
-    expect: { poll: { timeout: 15_000 } },
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
     // Each file starts a database and several servers of its own, which mostly wait.
     maxWorkers: 2,
   },

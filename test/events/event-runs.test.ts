@@ -10,6 +10,7 @@ import { EventRunState } from "../../src/events/run/event-run-state.ts";
 import type { EventRun, PlannedEvents } from "../../src/events/run/event-runs.ts";
 import { sourceOfEvents, sourceOfFile } from "../../src/events/run/event-source.ts";
 import { type ByteSource, digestOf } from "../../src/platform/bytes.ts";
+import { hasCode } from "../../src/platform/file-error.ts";
 import type { RunStore } from "../../src/runs/backend/store.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
@@ -35,9 +36,16 @@ function distinct(count: number): PlannedEvents {
 async function uidsIn(folder: string): Promise<number> {
   const files = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = files.filter((one) => one.isFile()).map((one) => join(one.parentPath, one.name));
-  // A file may get its name, or be removed, while the folder is read.
-  const texts = paths.map((path) => readFile(path, "utf8").catch(() => ""));
+  const texts = paths.map(textOrGone);
   return new Set((await Promise.all(texts)).flatMap((text) => text.match(/user-\d+/g) ?? [])).size;
+}
+
+/** The text of a file; none for one that has got another name, or been removed, since the folder was read. */
+async function textOrGone(path: string): Promise<string> {
+  return readFile(path, "utf8").catch((error: unknown) => {
+    if (hasCode(error, "ENOENT")) return "";
+    throw error;
+  });
 }
 
 async function pieces(bytes: ByteSource): Promise<string> {

@@ -1,14 +1,14 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { systemClock } from "../../src/platform/clock.ts";
-import type { Backend } from "../../src/runs/backend/backend.ts";
-import { DamagedRunError } from "../../src/runs/backend/store.ts";
-import { postgresBackend } from "../../src/runs/postgres/backend.ts";
-import { openDatabase } from "../../src/runs/postgres/database/database.ts";
-import { migrate } from "../../src/runs/postgres/database/migrate.ts";
-import { StoredLease } from "../../src/runs/postgres/lease.ts";
-import { type TestPostgres, testPostgres } from "../cluster/postgres.ts";
-import { backendContract } from "./backend-contract.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import type { Backend } from "../../../src/runs/backend/backend.ts";
+import { DamagedRunError } from "../../../src/runs/backend/store.ts";
+import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
+import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
+import { migrate } from "../../../src/runs/postgres/database/migrate.ts";
+import { StoredLease } from "../../../src/runs/postgres/lease.ts";
+import { backendContract } from "../../runs/backend-contract.ts";
+import { type TestPostgres, testPostgres } from "../postgres.ts";
 
 let server: TestPostgres;
 const opened: Backend[] = [];

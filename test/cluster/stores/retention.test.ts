@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { systemClock } from "../../src/platform/clock.ts";
-import type { Backend } from "../../src/runs/backend/backend.ts";
-import type { RunHeader } from "../../src/runs/backend/store.ts";
-import type { Retention } from "../../src/runs/file/retention.ts";
-import { postgresBackend } from "../../src/runs/postgres/backend.ts";
-import { openDatabase } from "../../src/runs/postgres/database/database.ts";
-import { migrate } from "../../src/runs/postgres/database/migrate.ts";
-import { ulidSource } from "../../src/spec/ulid.ts";
-import { statement, type TestPostgres, testPostgres } from "../cluster/postgres.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import type { Backend } from "../../../src/runs/backend/backend.ts";
+import type { RunHeader } from "../../../src/runs/backend/store.ts";
+import type { Retention } from "../../../src/runs/file/retention.ts";
+import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
+import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
+import { migrate } from "../../../src/runs/postgres/database/migrate.ts";
+import { ulidSource } from "../../../src/spec/ulid.ts";
+import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 
 const DAY_MS = 86_400_000;
 
