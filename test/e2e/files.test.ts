@@ -194,6 +194,23 @@ test("changes come from a file, and go back to what get_option saved", async () 
   expect(sorted(await contentsOf(given, targetingId, "after.ndjson"))).toBe(sorted(before));
 });
 
+test("a row whose ID and name do not agree takes nothing from the option", async () => {
+  const given = await service();
+  const { client, sandbox, write } = given;
+  const targetingId = await sandbox.targeting("One");
+  const [news = "", sport = ""] = await sandbox.options(targetingId, [
+    { name: "News", contexts: ["a", "b"] },
+    { name: "Sport", contexts: ["c", "d"] },
+  ]);
+  await write("set.csv", `Option ID,Option,Context Action,Context IDs\n${news},Sport,Set,x\n${sport},Sport,Remove,c\n`);
+  const changed = await client.callTool("update_contexts", { file: "set.csv" });
+  expect(changed.structuredContent).toMatchObject({ status: "partial", counts: { succeeded: 1, failed: 1 } });
+  expect(textOf(changed)).toContain('"Sport", and its name is "News"');
+  const after = await contentsOf(given, targetingId, "after.ndjson");
+  expect(after).toContain('["a","b"]');
+  expect(after).toContain('["d"]');
+});
+
 test("what was deleted or taken away can be given back as a file", async () => {
   const given = await service();
   const { client, sandbox, write, stateDir } = given;

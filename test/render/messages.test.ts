@@ -112,6 +112,10 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "INVALID_ROW", detail: { problem: "actionElsewhere", action: "remove", does: "edit" } },
   { code: "INVALID_ROW", detail: { problem: "actionElsewhere", action: "edit", does: "add" } },
   { code: "INVALID_ROW", detail: { problem: "removeElsewhere" } },
+  {
+    code: "INVALID_ROW",
+    detail: { problem: "otherName", value: "Football", name: "Soccer", _id: "01J0000000000000000000000A" },
+  },
   { code: "INVALID_ROW", detail: { problem: "tooManyCells", columns: 2 } },
   { code: "INVALID_ROW", detail: { problem: "type", value: "group" } },
   { code: "INVALID_ROW", detail: { problem: "exposeChildren", value: "maybe" } },

@@ -39,7 +39,7 @@ const CONTEXT_COLUMNS = [
 ] as const;
 
 /**
- * How files for `update_contexts` are read. Where a row names both `_id` and `name`, the `_id` counts; Context IDs are
+ * How files for `update_contexts` are read. Where a row names both `_id` and `name`, they have to agree; Context IDs are
  * added where nothing else is said. What a sheet says of groups is not looked at.
  */
 export const contextRows: RowShape<ContextRow> = {
@@ -61,9 +61,12 @@ export const contextRows: RowShape<ContextRow> = {
       const wanted = contextActionIn(op(cells)) === undefined ? "add" : contextActionIn(op(cells));
       if (wanted === null || wanted === undefined) return invalidRow("op", { value: op(cells).slice(0, 40) });
       const _id = id(cells).trim();
-      const option = _id === "" ? { name: name(cells) } : { _id };
+      const calledName = name(cells).trim();
+      const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
       // The rows of a set belong together: without the unusable one, the set would remove its Context ID.
-      const key = oneContextARow ? `${wanted} ${_id === "" ? "name" : "_id"} ${option._id ?? option.name}` : undefined;
+      const key = oneContextARow
+        ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
+        : undefined;
       if (option.name?.trim() === "") return invalidRow("noOption", {});
       const damaged = option.name === undefined ? undefined : damagedName(option.name, "name");
       if (damaged !== undefined) return { reason: damaged };
@@ -78,10 +81,11 @@ export const contextRows: RowShape<ContextRow> = {
     return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, change) };
   },
   merge(item, further) {
+    if (item.calledName !== further.calledName) return invalidRow("rowsDisagree", { column: "name" }).reason;
     for (const op of OPS) for (const contextId of further[op] ?? []) item[op]?.push(contextId);
     return undefined;
   },
-  rest({ _id, _ids, name, names, ...changes }, failed) {
+  rest({ _id, _ids, name, names, calledName, ...changes }, failed) {
     return failed.map(({ about, reason }) => {
       const given = about._id === undefined ? { name: about.name } : { _id: about._id };
       return { row: { ...given, ...changes }, reason };

@@ -33,4 +33,6 @@ export interface UpdateContextsItem {
   readonly set?: readonly string[] | undefined;
   readonly addFrom?: readonly string[] | undefined;
   readonly removeFrom?: readonly string[] | undefined;
+  /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
+  readonly calledName?: string | undefined;
 }

@@ -49,6 +49,10 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
     message: `exposeChildren is ${text(value)}`,
     remedy: "Write yes or no, or leave the cell empty.",
   }),
+  otherName: ({ value, name, _id }) => ({
+    message: `the row calls the option ${String(_id)} ${text(value)}, and its name is ${text(name)}`,
+    remedy: "Check which one is meant, and leave the other cell empty.",
+  }),
   op: ({ value }) => ({
     message: `op is ${text(value)}`,
     remedy: "Write add, remove or set, or leave the cell empty.",

@@ -41,6 +41,7 @@ export async function planUpdateContexts(
   const find = await optionFinder(input.targetingId, isNamed, context);
   const sources = await readSources(items, context);
   const wishes = new Map<string, ContextWish>();
+  const called = new Map<string, string>();
   for (const one of given) {
     if ("reason" in one) {
       plan.failGiven(one);
@@ -58,14 +59,16 @@ export async function planUpdateContexts(
         const invalid = badId("_id", found._id);
         if (invalid === undefined) addWish(wishes, found._id, object, wanted);
         else plan.fail(object, invalid);
+        if (invalid === undefined && item.calledName !== undefined) called.set(found._id, item.calledName);
       }
     }
     if (objects.length === 0) {
       plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
     }
   }
+  const contents = await readWhereNeeded([...wishes.values()], context);
+  for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, read: contents.get(optionId) });
   const all = [...wishes.values()];
-  const contents = await readWhereNeeded(all, context);
   planContextChanges(plan, all, contents);
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
   const there = await optionalReads(context).contents(unread.map(({ optionId }) => optionId));
@@ -88,6 +91,19 @@ export async function planUpdateContexts(
   if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
   if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
   return plan;
+}
+
+/** Fails the rows about an option that they call by another name than it has: something would be taken from it. */
+function failMisnamed(
+  plan: Plan,
+  wishes: Map<string, ContextWish>,
+  called: { readonly optionId: string; readonly name: string; readonly read: OptionContents | Reason | undefined },
+): void {
+  const { optionId, name, read } = called;
+  if (read === undefined || "code" in read || read.option.name === name) return;
+  const reason = ownReason("INVALID_ROW", { problem: "otherName", value: name, name: read.option.name, _id: optionId });
+  for (const object of wishes.get(optionId)?.objects ?? []) plan.fail(object, reason);
+  wishes.delete(optionId);
 }
 
 type Target = { readonly _id: string } | { readonly name: string };
