@@ -176,7 +176,10 @@ async function afterAnswer({ connect }: AskingWorld, given: Parameters<AskingWor
       return askedOf(await client.call(tool, { ...besideToken, confirmation: confirmation?.token }));
     expect(confirmation?.token).toBeUndefined();
     await client.call("decide_run", { ...decision, decision: "approve" });
-    return askedOf(await client.call("get_run", { runId: decision.runId, waitMs: 9000 }));
+    for (;;) {
+      const answer = await client.call("get_run", { runId: decision.runId, waitMs: 9000 });
+      if (answer.structuredContent?.status !== "running") return askedOf(answer);
+    }
   };
   return async (calls) => {
     const answers = await Promise.all(callsOf(client, calls));

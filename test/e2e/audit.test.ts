@@ -69,11 +69,12 @@ test("a run whose client has gone leaves its outcome, once", async () => {
 
 test("a run that one server began and another one ends has one line, of the one that ends it", async () => {
   const service = await startService();
-  const first = await startHttp({ ...service.live, TARGETING_MCP_WAIT_MS: "500" });
+  const first = await startHttp({ ...service.live, TARGETING_MCP_WAIT_MS: "2000" });
   const client = await HTTP_CLIENTS["2026 client, modern"]({ url: first.url });
   const release = await service.hold("addOptions");
   const args = { targetingId: await service.targeting("Spring"), items: optionItems(10) };
-  const { runId = "", status } = checkedReport(await client.callTool("bulk_add_options", args));
+  const answered = await client.callTool("bulk_add_options", args);
+  const { runId, status } = z.object({ runId: z.string(), status: z.string() }).parse(answered.structuredContent);
   expect(status).toBe("running");
   await expect.poll(() => auditOf(first.stateDir, runId)).toHaveLength(1);
   first.child.kill("SIGKILL");

@@ -62,7 +62,7 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
       heard.push(done),
     );
     await expect.poll(() => heard).toContain(5000);
-    expect(await service.count("addOptions")).toBe(sent + 2);
+    await expect.poll(() => service.count("addOptions")).toBe(sent + 2);
     await release();
     const result = await calling;
     expect(report.parse(result.structuredContent).status).toBe("succeeded");

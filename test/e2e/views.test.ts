@@ -52,13 +52,21 @@ async function shared(name: HostName, { env, answer }: Pick<Given, "env" | "answ
   return { ...host, ...(await host.other({ answer })) };
 }
 
+let made = 0;
+
+/** Makes a targeting with a name of its own, which has one option. */
+function newTargeting(host: Pick<ViewHost, "call">): Promise<string> {
+  made += 1;
+  return madeTargeting(host, `Sports fans ${made}`);
+}
+
 function decisionOf(answer: ViewResult) {
   return decisionMeta.parse(answer._meta?.["targeting-mcp/decision"]);
 }
 
 /** A targeting that is to be deleted, and the answer that shows it to the person. */
 async function asked(host: ViewHost) {
-  const targetingId = await madeTargeting(host);
+  const targetingId = await newTargeting(host);
   const answer = await host.call("delete_targeting", { ids: [targetingId] });
   const isThere = async () => (await host.call("get_targeting", { targetingId })).isError !== true;
   return { targetingId, answer, ...decisionOf(answer), isThere };
@@ -155,7 +163,7 @@ describe.each(HOSTS)("a host that shows views over %s", (name) => {
   test("guessed secrets, and those of other runs, decide nothing", async () => {
     const host = await start();
     const first = await asked(host);
-    const second = decisionOf(await host.call("delete_targeting", { ids: [await madeTargeting(host, "Others")] }));
+    const second = decisionOf(await host.call("delete_targeting", { ids: [await newTargeting(host)] }));
     const guesses = ["", "x".repeat(43), `${first.secret}x`, first.secret.slice(0, -1), second.secret, first.runId];
     for (const secret of guesses) {
       for (const decision of ["approve", "decline"]) {
@@ -191,7 +199,7 @@ describe.each(HOSTS)("a host that shows views over %s", (name) => {
 
   test("a plan that deletes is decided on there, too", async () => {
     const host = await start();
-    const targetingId = await madeTargeting(host);
+    const targetingId = await newTargeting(host);
     const desired = { version: 1, targeting: { _id: targetingId }, options: [{ name: "Running", contexts: [] }] };
     const planned = await host.call("plan_targeting", { desired });
     expect(planned._meta).not.toHaveProperty(["targeting-mcp/decision"]);
@@ -214,7 +222,7 @@ describe.each(HOSTS)("a host that shows views over %s", (name) => {
         return { action: "accept", content: { confirm: true } };
       },
     });
-    const agreed = await yes.call("delete_targeting", { ids: [await madeTargeting(yes)] });
+    const agreed = await yes.call("delete_targeting", { ids: [await newTargeting(yes)] });
     expect(agreed.structuredContent).toMatchObject({ approval: { decision: "approved", channel: "client" } });
     expect(told).toHaveLength(1);
     const closed = await start({ answer: () => ({ action: "cancel" }) });
@@ -242,7 +250,7 @@ describe.each(HOSTS)("a host that shows views over %s", (name) => {
     expect(await call("decide_run")).toBe((await call("no_such_tool")).replace("no_such_tool", "decide_run"));
     const read = (uri: string) => refusalOf(plain.read(uri));
     expect(await read(VIEW_URI)).toBe((await read("ui://no/such")).replaceAll("ui://no/such", VIEW_URI));
-    const targetingId = await madeTargeting(plain);
+    const targetingId = await newTargeting(plain);
     const answer = await plain.call("delete_targeting", { ids: [targetingId] });
     expect(answer.structuredContent).toHaveProperty("confirmation.token");
     expect(JSON.stringify(answer._meta ?? {})).not.toContain("targeting-mcp/");
@@ -255,7 +263,7 @@ describe.each(EITHER)("over %s", (name) => {
   test("strict counts it only where the hosts' views are trusted", async () => {
     const strict = { TARGETING_MCP_CONFIRM: "strict", TARGETING_MCP_PAGE: "off" };
     const host = await start({ env: strict });
-    const targetingId = await madeTargeting(host);
+    const targetingId = await newTargeting(host);
     const refused = await host.call("delete_targeting", { ids: [targetingId] });
     expect(refused.isError).toBe(true);
     expect(JSON.stringify(refused._meta ?? {})).not.toContain("secret");

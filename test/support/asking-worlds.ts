@@ -31,7 +31,7 @@ export interface AskingWorld {
 async function overStdio(era: Era): Promise<AskingWorld> {
   const service = await startService();
   const browser = browserOfTest();
-  const env = cleanEnvironment({ ...service.live, ...browser.env, TARGETING_MCP_WAIT_MS: "20000" });
+  const env = cleanEnvironment({ ...service.live, ...browser.env, TARGETING_MCP_WAIT_MS: "120000" });
   return {
     service,
     stateDir: env.TARGETING_MCP_STATE_DIR ?? "",
@@ -46,7 +46,7 @@ async function overStdio(era: Era): Promise<AskingWorld> {
 /** Starts servers over HTTP that differ in what they ask by, for clients of both eras. */
 export async function startAskingServers() {
   const service = await startService();
-  const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "20000" });
+  const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "120000" });
   const stateDir = env.TARGETING_MCP_STATE_DIR ?? "";
   const file = `${stateDir}-access.json`;
   writeAccess(file, [{ name: "agent" }, { name: "boss", approves: true }]);
