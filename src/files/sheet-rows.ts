@@ -1,17 +1,9 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import {
-  checkHeader,
-  columnCount,
-  type Header,
-  headerReader,
-  headingOf,
-  isWhole,
-  plainHeading,
-  type ValidColumns,
-} from "./columns.ts";
+import { checkHeader, columnCount, type Header, headerReader, isWhole, type ValidColumns } from "./columns.ts";
 import { composedHangul } from "./damage.ts";
 import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile, SheetForm } from "./input-file.ts";
 import { textOf } from "./text.ts";
 

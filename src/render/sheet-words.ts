@@ -1,4 +1,4 @@
-import { headingOf } from "../files/columns.ts";
+import { headingOf } from "../files/headings.ts";
 import type { InputFile, SheetSeen } from "../files/input-file.ts";
 import { ENCODING_NAMES } from "../files/input-file.ts";
 import { thousands } from "../platform/thousands.ts";

@@ -1,6 +1,6 @@
 import { createHash, hash } from "node:crypto";
-import { plainHeading } from "../../files/columns.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import { plainHeading } from "../../files/headings.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
 import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";

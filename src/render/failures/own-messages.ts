@@ -163,9 +163,9 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   NO_FREE_PLACE: ({ limit, there }) => ({
     message:
-      `the changes swap places, which needs a free option for a moment: a targeting holds at most ${number(limit)} ` +
-      `options, and this one has ${number(there)}. Nothing was sent`,
-    remedy: "Delete an option that is no longer needed first, or make the changes in two steps.",
+      `the changes need a free place for a moment, and the targeting has ${number(there)} of at most ` +
+      `${number(limit)} options; nothing was sent`,
+    remedy: "Delete an option first, or make fewer changes at once.",
   }),
   PLAN_STALE_ELSEWHERE: () => ({
     message: "something else of the plan has changed since, so nothing was sent",

@@ -5,7 +5,7 @@ import { dryRunArgument, runOutput } from "../writing/write.ts";
 
 const input = () =>
   z.strictObject({
-    runId: z.string().optional().describe("runId of a plan_targeting, undo_run or dryRun answer"),
+    runId: z.string().optional().describe("runId of the plan"),
     ...dryRunArgument(),
     ...confirmationArgument(),
   });
@@ -15,9 +15,9 @@ export const applyPlan = {
   name: "apply_plan",
   title: "Apply a plan",
   description:
-    "Carries out a plan of plan_targeting, undo_run or a call with dryRun, exactly as it was shown: where something that " +
-    "matters has changed since, nothing is sent and the answer says what. dryRun: true only looks. A person is asked " +
-    "before it deletes, or takes away more than 100 Context IDs.",
+    "Applies what plan_targeting, undo_run or a call with dryRun has shown: if something that matters " +
+    "has changed, nothing is sent and the answer says what. dryRun: true only looks. A person is asked before it " +
+    "deletes, or takes away more than 100 Context IDs.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
