@@ -125,7 +125,7 @@ function full(mostBytes: number): ShareFullError {
   return new ShareFullError(
     `Your share of the store is full: plans, suites and unfinished runs may take ${mostBytes / MEGABYTE} MB. ` +
       "Nothing was sent, and nothing of this call was stored",
-    "Apply or cancel plans and waiting runs that are no longer needed (get_run lists them, cancel_run cancels one). " +
+    "Apply or cancel plans and waiting runs (get_run lists them, cancel_run cancels one). " +
       "The person who runs this server can raise TARGETING_MCP_CALLER_MB.",
   );
 }
