@@ -117,7 +117,8 @@ async function pauseOnce(
     for (const server of servers) await untilAnswered(server);
     const mine = first.call(call("First"));
     const stopped = stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
-    await Promise.race([stopped, mine.then(() => stopped)]);
+    // A call that is refused sends nothing, so that the moment would never come.
+    await Promise.race([stopped, mine.then((told) => (told === undefined ? Promise.reject(REFUSED) : stopped))]);
     await delay(50);
     const before = new Set(watcher.written);
     const pauseMs = random.between(PAUSE_MS.least, PAUSE_MS.most);
@@ -127,7 +128,7 @@ async function pauseOnce(
     await awake;
     const takenOver = (await held()).some((holder) => holder.pid === second.pid) || watcher.written.size > before.size;
     const told = await Promise.all([mine, theirs]);
-    const ids = [...new Set([runId, ...told.map((one) => one.runId)])];
+    const ids = [...new Set([runId, ...told.flatMap((one) => (one === undefined ? [] : [one.runId]))])];
     const wrong: string[] = [];
     for (const id of ids) wrong.push(...(await wrongWith(id, servers, sandbox.url, run === "events")));
     return { late: watcher.late, wrong, takenOver };
@@ -233,6 +234,8 @@ interface Call {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
+const REFUSED = new Error("the call of the process that is to stand still was refused");
+
 type Server = ReturnType<typeof serverAt>;
 
 function serverAt(url: string, settings: Readonly<Record<string, string>>) {
@@ -260,8 +263,8 @@ function serverAt(url: string, settings: Readonly<Record<string, string>>) {
   return {
     pid: server.child.pid ?? 0,
     ask,
-    /** Calls a tool that writes; gives its report of the run. */
-    call: async ({ tool, args }: Call) => report.parse(await ask(tool, args)),
+    /** Calls a tool that writes; gives what it answered, where that is a report of a run. */
+    call: async ({ tool, args }: Call) => report.safeParse(await ask(tool, args)).data,
     end: async () => {
       server.child.kill("SIGCONT");
       server.child.kill("SIGKILL");
