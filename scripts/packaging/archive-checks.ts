@@ -6,7 +6,7 @@ import * as z from "zod";
 import { fileAt } from "./generated.ts";
 
 /** Licenses that ask for no more than to travel with the code. */
-const LICENSES = ["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD"];
+const LICENSES = ["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD", "BlueOak-1.0.0"];
 
 const component = z.object({
   "bom-ref": z.string(),
