@@ -51,7 +51,7 @@ export function tryCase({ before, after, changes }: Case, random: Random, most: 
   return requests.length;
 }
 
-export function modelOf(tree: Tree): TargetingModel {
+function modelOf(tree: Tree): TargetingModel {
   const model = new TargetingModel();
   for (const [ref, one] of tree) model.put(ref, { ...one, contexts: new Set(one.contexts), others: 0 });
   return model;

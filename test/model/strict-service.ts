@@ -37,7 +37,7 @@ export class StrictService {
   }
 }
 
-export function copyOf(tree: Tree): Tree {
+function copyOf(tree: Tree): Tree {
   return new Map([...tree].map(([id, one]) => [id, { ...one, contexts: new Set(one.contexts) }]));
 }
 

@@ -22,7 +22,7 @@ interface OptionNow {
 type SeenOption = Pick<OptionNow, "name" | "parent" | "type">;
 
 /** An option to create. A group stands before the options that go into it. */
-export interface DesiredCreation extends Omit<OptionNow, "parent" | "contextCount"> {
+interface DesiredCreation extends Omit<OptionNow, "parent" | "contextCount"> {
   readonly kind: "create";
   readonly line: number;
   readonly parent: DesiredPlace;
@@ -41,7 +41,7 @@ export interface DesiredUpdate {
 }
 
 /** An option to delete. */
-export interface DesiredDeletion {
+interface DesiredDeletion {
   readonly kind: "delete";
   readonly _id: string;
   readonly seen: SeenOption;
