@@ -14,7 +14,7 @@ test("a failover that lost entries stops the run as interrupted, with that reaso
     TARGETING_MCP_STORE: store,
     TARGETING_MCP_MODE: "sandbox",
     TARGETING_MCP_SANDBOX_URL: service.url,
-    TARGETING_MCP_WAIT_MS: "1000",
+    TARGETING_MCP_WAIT_MS: "10000",
   };
   const [one, other] = [await startReplica(settings), await startReplica(settings)];
   const targetingId = await service.targeting("slow");
