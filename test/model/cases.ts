@@ -1,4 +1,5 @@
 import type { Change } from "../../src/model/work.ts";
+import { randomFrom } from "../faults/random.ts";
 
 /** An option of a tree as these tests have it. */
 export interface TreeOption {
@@ -19,16 +20,9 @@ export interface Case {
   readonly changes: readonly Change[];
 }
 
-/** Random numbers of a seed (mulberry32). */
+/** Random decisions of a seed. */
 export function randomOf(seed: number) {
-  let state = seed >>> 0;
-  const next = (): number => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-  const between = (least: number, most: number): number => least + Math.floor(next() * (most - least + 1));
+  const { next, between, chance } = randomFrom(seed);
   const shuffled = <T>(list: readonly T[]): T[] =>
     list
       .map((value) => ({ value, at: next() }))
@@ -37,7 +31,7 @@ export function randomOf(seed: number) {
   return {
     between,
     shuffled,
-    chance: (share: number): boolean => next() < share,
+    chance,
     pick: <T>(first: T, ...others: readonly T[]): T => [first, ...others][between(0, others.length)] ?? first,
   };
 }

@@ -33,6 +33,8 @@ interface Making extends ObjectPlace {
   readonly changes: DesiredChanges;
   /** By option: the item that is about it. */
   readonly itemOf: ReadonlyMap<Ref, number>;
+  /** The group at a place; null for the top level. */
+  readonly groupAt: (place: DesiredPlace) => Ref | null;
   readonly placeholders: Placeholders;
   /** The steps that the next request waits for. */
   last: readonly number[];
@@ -48,12 +50,14 @@ export function addSteps(plan: Plan, changes: DesiredChanges, place: ObjectPlace
   const refOf = ({ at, item }: { readonly at: number; readonly item: DesiredItem }): Ref =>
     item.kind === "create" ? newRef(at) : item._id;
   const itemOf = new Map(open.map((one) => [refOf(one), one.at]));
-  const wanted = new Map(open.map((one) => [refOf(one), changeOf(refOf(one), one.item, changes)]));
-  const making: Making = { plan, changes, ...place, itemOf, placeholders: placeholdersOf(changes), last: [] };
+  const groupAt = groupFinder(changes);
+  const wanted = new Map(open.map((one) => [refOf(one), changeOf(refOf(one), one.item, groupAt)]));
+  const placeholders = placeholdersOf(changes);
+  const making: Making = { plan, changes, ...place, itemOf, groupAt, placeholders, last: [] };
   addTargeting(making);
   const { model, others } = modelOf(changes, wanted);
   const room = LIMITS.targetingOptions.value - others;
-  const work = new Work(model, wanted, { placeholders: making.placeholders, room });
+  const work = new Work(model, wanted, { placeholders, room });
   const { requests, isWhole } = planRequests(work);
   if (!isWhole) {
     const reason = ownReason("NO_FREE_PLACE", { limit: LIMITS.targetingOptions.value, there: changes.there.size });
@@ -94,15 +98,15 @@ function placeholdersOf({ targeting }: DesiredChanges): Placeholders {
 }
 
 /** What an item wants of its option. */
-function changeOf(ref: Ref, item: DesiredItem, changes: DesiredChanges): Change {
+function changeOf(ref: Ref, item: DesiredItem, groupAt: Making["groupAt"]): Change {
   if (item.kind === "delete") return { kind: "delete", ref };
   if (item.kind === "create") {
     const { name, type, contexts, exposeChildren = false } = item;
-    const parent = refAt(item.parent, changes);
+    const parent = groupAt(item.parent);
     return { kind: "create", ref, name, group: type === "collection", parent, expose: exposeChildren, contexts };
   }
   const { name, exposeChildren: expose, contexts: { add, remove } = { add: [], remove: [] } } = item;
-  const parent = item.parent === undefined ? undefined : refAt(item.parent, changes);
+  const parent = item.parent === undefined ? undefined : groupAt(item.parent);
   return {
     ...{ kind: "update", ref, add, remove },
     ...(name !== undefined && { name }),
@@ -111,14 +115,15 @@ function changeOf(ref: Ref, item: DesiredItem, changes: DesiredChanges): Change 
   };
 }
 
-/** The group that an option goes into; null for the top level. */
-function refAt(place: DesiredPlace, { alreadyDone, items, there }: DesiredChanges): Ref | null {
-  if (place === null) return null;
-  if ("_id" in place) return place._id;
-  if (!alreadyDone.has(place.item)) return newRef(place.item);
-  const made = items[place.item];
-  const name = made?.kind === "create" ? made.name : undefined;
-  return [...there].find(([, option]) => option.name === name)?.[0] ?? newRef(place.item);
+/** Makes what finds the group at a place. One that the run need not create any more is found by its name. */
+function groupFinder({ alreadyDone, items, there }: DesiredChanges): Making["groupAt"] {
+  const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
+  return (place) => {
+    if (place === null) return null;
+    if ("_id" in place) return place._id;
+    const made = alreadyDone.has(place.item) ? items[place.item] : undefined;
+    return (made?.kind === "create" ? byName.get(made.name) : undefined) ?? newRef(place.item);
+  };
 }
 
 /**
@@ -172,10 +177,11 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
   const { plan } = making;
   let { last: after } = making;
   let filled: Weight | undefined;
-  const waitedFor: number[] = [];
+  let latest: number | undefined;
+  const lastParts: number[] = [];
   for (const item of request) {
     if (item.op === "create") {
-      waitedFor.splice(0, 1, addCreation(making, item, after));
+      latest = addCreation(making, item, after);
       continue;
     }
     const step = item.op === "delete" ? deletion(making, item, after) : update(making, item, { before, after });
@@ -183,12 +189,12 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
     const isFull = MEASURES.some((measure) => sum[measure] > REQUEST_LIMITS[step.operation][measure]);
     filled = isFull ? step.weight : sum;
     // Names and deletions follow the order of the items, so that a full request ends before the next item.
-    if (isFull && waitedFor[0] !== undefined) after = [waitedFor[0]];
+    if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
-    waitedFor.splice(0, 1, step.id);
-    if (item.op === "update") waitedFor.push(...addContextParts(making, item, step.id, before));
+    latest = step.id;
+    if (item.op === "update") lastParts.push(...addContextParts(making, item, step.id, before));
   }
-  making.last = [...new Set([...waitedFor, plan.steps.length - 1])];
+  making.last = [...new Set([...(latest === undefined ? [] : [latest]), ...lastParts, plan.steps.length - 1])];
 }
 
 function sumOf(one: Weight, other: Weight): Weight {
@@ -286,12 +292,12 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /** The object in whose outcome an update counts: that of its item, or of one for which a group gets a placeholder. */
-function objectOf({ itemOf, changes, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
+function objectOf({ itemOf, changes, groupAt, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
   const own = itemOf.get(ref);
   if (own !== undefined) return first + own;
   const leaving = [...before.inside(ref)].flatMap((child) => itemOf.get(child) ?? []);
   const entering = changes.items.findIndex(
-    (item) => item.kind !== "delete" && item.parent !== undefined && refAt(item.parent, changes) === ref,
+    (item) => item.kind !== "delete" && item.parent !== undefined && groupAt(item.parent) === ref,
   );
   return first + (leaving[0] ?? Math.max(0, entering));
 }
