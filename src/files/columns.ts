@@ -29,6 +29,9 @@ export interface Header {
   readonly ignored: readonly string[];
 }
 
+/** The first rows of a sheet among which its header is looked for. */
+export const HEADER_WITHIN = 100;
+
 /** How well a heading says a column: as the caller maps it, by its name, or by another heading. */
 const [MAPPED, NAMED, ALIASED] = [0, 1, 2];
 

@@ -1,6 +1,14 @@
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { checkHeader, columnCount, type Header, headerReader, isWhole, type ValidColumns } from "./columns.ts";
+import {
+  checkHeader,
+  columnCount,
+  HEADER_WITHIN,
+  type Header,
+  headerReader,
+  isWhole,
+  type ValidColumns,
+} from "./columns.ts";
 import { composedHangul } from "./damage.ts";
 import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { headingOf, plainHeading } from "./headings.ts";
@@ -45,9 +53,6 @@ export interface SheetReading {
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
 }
-
-/** The first rows among which the header is looked for. */
-const HEADER_WITHIN = 100;
 
 /**
  * The filled rows of a sheet below its header, piece by piece; `onHeader` gets the header before them. The header is the

@@ -13,18 +13,14 @@ const DELIMITER_WORDS: Readonly<Record<string, string>> = {
 
 const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was passed over. */
+/** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. */
 export function sheetNotes(file: InputFile | undefined): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   const { seen = {} } = file;
   const notes = [
     formWords(file, seen),
     ignoredWords(seen),
-    ...(seen.read === undefined
-      ? []
-      : [
-          `${seen.read.map(({ column, heading }) => `${shownBriefly(heading)} as ${headingOf(column)}`).join(", ")}`,
-        ].map((words) => `columns read: ${words}`)),
+    readWords(seen),
     ...cellWords(file, seen),
     ...rowWords(seen),
   ];
@@ -43,6 +39,11 @@ function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen)
   }
   if (encoding === "utf-8" && delimiter === "," && header === "") return undefined;
   return `read as ${ENCODING_NAMES[encoding]}, separated by ${DELIMITER_WORDS[delimiter] ?? delimiter}${header}${above}`;
+}
+
+function readWords({ read = [] }: SheetSeen): string | undefined {
+  const words = read.map(({ column, heading }) => `${shownBriefly(heading)} as ${headingOf(column)}`);
+  return words.length === 0 ? undefined : `columns read: ${words.join(", ")}`;
 }
 
 function ignoredWords({ ignored, ignoredHeadings = [] }: SheetSeen): string | undefined {

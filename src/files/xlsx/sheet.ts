@@ -18,6 +18,7 @@ const MEGABYTE = 1_048_576;
 const MOST_SHEET_BYTES = 256 * MEGABYTE;
 const MOST_COLUMNS = 512;
 const MOST_CELLS = 5_000_000;
+const MOST_MERGED_RANGES = 100_000;
 
 /** A range whose first cell is shown in place of all: the column, and the rows below the first. */
 interface MergedRange {
@@ -61,7 +62,13 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
       const [whole, column = "", first, last] = found;
       end = found.index + whole.length;
       const range = { column: columnOf(column), from: Number(first), to: Number(last) };
-      if (range.to > range.from) ranges.push(range);
+      if (range.to <= range.from) continue;
+      if (ranges.push(range) > MOST_MERGED_RANGES) {
+        throw new FileError(
+          "the sheet has more than 100,000 merged ranges",
+          "Take the merging off, or split the sheet.",
+        );
+      }
     }
     before = Buffer.from(piece.subarray(Math.max(end, piece.length - LONGEST_REFERENCE)));
   }
@@ -81,8 +88,8 @@ class RowReader {
   readonly #parts: SheetParts;
   /** Merged ranges by the row in which they begin. */
   readonly #merged = new Map<number, MergedRange[]>();
-  /** The ranges that reach the row at hand, with what is shown in them. */
-  #shown: { readonly range: MergedRange; readonly text: string }[] = [];
+  /** By column: what a merged range shows there, and the last row that it reaches. */
+  readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
   #rows: SheetRecord[] = [];
   #line = 0;
   #cells: string[] = [];
@@ -98,7 +105,11 @@ class RowReader {
 
   constructor(parts: SheetParts, merged: readonly MergedRange[]) {
     this.#parts = parts;
-    for (const range of merged) this.#merged.set(range.from, [...(this.#merged.get(range.from) ?? []), range]);
+    for (const range of merged) {
+      const others = this.#merged.get(range.from);
+      if (others === undefined) this.#merged.set(range.from, [range]);
+      else others.push(range);
+    }
   }
 
   /** The rows that were read since this was last called. */
@@ -159,15 +170,16 @@ class RowReader {
   }
 
   #endRow(): void {
-    this.#shown = this.#shown.filter(({ range }) => range.to >= this.#line);
-    for (const { range, text } of this.#shown) {
-      if ((this.#cells[range.column] ?? "") !== "") continue;
-      while (this.#cells.length < range.column) this.#cells.push("");
-      this.#cells[range.column] = text;
+    for (const [column, { to, text }] of this.#shown) {
+      if (to < this.#line) this.#shown.delete(column);
+      else if ((this.#cells[column] ?? "") === "") {
+        while (this.#cells.length < column) this.#cells.push("");
+        this.#cells[column] = text;
+      }
     }
-    for (const range of this.#merged.get(this.#line) ?? []) {
-      const text = this.#cells[range.column] ?? "";
-      if (text !== "") this.#shown.push({ range, text });
+    for (const { column, to } of this.#merged.get(this.#line) ?? []) {
+      const text = this.#cells[column] ?? "";
+      if (text !== "") this.#shown.set(column, { to, text });
     }
     this.#rows.push({ line: this.#line, cells: this.#cells });
   }

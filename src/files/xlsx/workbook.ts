@@ -1,6 +1,6 @@
 import { type ByteSource, wholeOf } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
-import { listed } from "../columns.ts";
+import { HEADER_WITHIN, listed } from "../columns.ts";
 import type { SheetRecord } from "../delimited.ts";
 import type { SheetForm, SheetSeen } from "../input-file.ts";
 import { type Archive, openArchive, unreadableWorkbook } from "./archive.ts";
@@ -23,9 +23,6 @@ interface Workbook {
   readonly sheets: readonly Sheet[];
   readonly parts: SheetParts;
 }
-
-/** The first rows of a sheet among which its header is looked for. */
-const HEADER_WITHIN = 100;
 
 /**
  * Finds the sheet that is meant: by its name or number, else the first that has a header. Throws a FileError where there
