@@ -26,9 +26,10 @@ export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  const read = new Map<string, readonly string[]>();
-  const idsIn = async (path: string): Promise<readonly string[]> => {
-    const ids = read.get(path) ?? (await idsOf(path, context));
+  /** Each file is read once, however many items name it. */
+  const read = new Map<string, Promise<readonly string[]>>();
+  const idsIn = (path: string): Promise<readonly string[]> => {
+    const ids = read.get(path) ?? idsOf(path, context);
     read.set(path, ids);
     return ids;
   };

@@ -3,6 +3,7 @@ import { contextRows } from "../../changes/rows/context-rows.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
+import { fileWithinWait } from "../within-wait.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmation/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
 import { aboutTargeting, referenceOf } from "./file-targeting.ts";
@@ -40,7 +41,7 @@ const input = () =>
 /** Items with the Context IDs of the files that they name. */
 async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
   const { withListedContexts } = await import("./listed-contexts.ts");
-  return withListedContexts(items, context);
+  return fileWithinWait(context, withListedContexts(items, context));
 }
 
 /** Changes which Context IDs options hold. */
