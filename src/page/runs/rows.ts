@@ -52,10 +52,10 @@ const STANDS_STILL = {
 
 /** The recent runs and all that may be unfinished, in any order; `ofOthers` are more of them. */
 export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
-  const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter(isListed);
+  const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   for await (const listed of shown.services.runs.list(shown.caller)) {
-    if (isListed(listed)) rows.push(await listedRow(listed, names, shown));
+    if (!isDryRun(listed)) rows.push(await listedRow(listed, names, shown));
     if (rows.length >= MOST_RUNS) return [...rows, ...(await openBeside(rows, shown))];
   }
   return rows;
@@ -66,12 +66,9 @@ async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readon
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
   const seen = await Promise.all(more.map((runId) => orUnreadable(seenRun(runId, shown))));
-  return (await Promise.all(seen.flatMap((one) => (one?.isOwn ? [foundRow(one, shown)] : [])))).filter(isListed);
-}
-
-/** Dry runs are no work that a person would look for. */
-function isListed(run: Pick<RunRow, "tool"> & { readonly status: string }): boolean {
-  return !isDryRun(run);
+  return (await Promise.all(seen.flatMap((one) => (one?.isOwn ? [foundRow(one, shown)] : [])))).filter(
+    (row) => !isDryRun(row),
+  );
 }
 
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {

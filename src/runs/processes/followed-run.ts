@@ -34,8 +34,9 @@ export function followedRun<S extends ReportedState>(
   let driven = true;
   let resting: Promise<void> | undefined;
   /**
-   * Reads it, so that its state is at least as new as the store at this moment; gives whether a process drives it.
-   * A run counts as driven until what its process wrote last was read: what it says is never older than that it ended.
+   * Reads the run, so that its state is at least as new as the store at this moment; gives whether a process drives it.
+   * It counts as driven until its last entries were read, so that no answer says that it ended and shows an older state.
+   * Throws where reading fails.
    */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
@@ -64,7 +65,6 @@ export function followedRun<S extends ReportedState>(
     /** As it was read last. */
     state: () => state,
     isDriven: () => driven,
-    /** See above. Throws where that fails. */
     look,
     /**
      * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
