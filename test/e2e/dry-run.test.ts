@@ -155,5 +155,5 @@ test("a dry run that cannot read what is there plans all the same, and says so",
   const args = { targetingId: news, items: [{ name: "One" }], dryRun: true };
   const report = checkedReport(await session.client.callTool("bulk_add_options", args));
   expect(report).toMatchObject({ status: "planned", counts: { items: 1, pending: 1, failed: 0 } });
-  expect(JSON.stringify(report.notes)).toContain("were not checked against what is there");
+  expect(JSON.stringify(report.notes)).toContain("were not checked against the current state");
 });

@@ -74,7 +74,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** A stored dry run as it was shown. */
+/** The call that applies a stored dry run; none where the run is something else, or was applied. */
 export function dryRunSteps(
   { header, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,
@@ -112,7 +112,7 @@ async function planToShow({ call, bytes }: Given, changes: Changes, context: Too
     return {
       plan,
       withoutPredictions,
-      notes: [`present names and limits were not checked against what is there: ${why}`],
+      notes: [`names and limits were not checked against the current state: ${why}`],
     };
   }
 }
@@ -184,5 +184,5 @@ function changesSince(before: RunState, plan: Plan): string {
       ? [changedEffect(before.facts.effect, lost)]
       : []),
   ];
-  return parts.length === 0 ? "the requests are others" : parts.join("; ");
+  return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
 }
