@@ -129,12 +129,12 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     reasonOf,
     finish: (run) => finishChange(run, world),
     isOpen: (_, state) => {
-      const { unknown, unattempted, pending } = state.counts();
-      return !isWithdrawn(state) && !isUndone(state) && unknown + unattempted + pending > 0;
+      const { unknown, notApplied, pending } = state.counts();
+      return !isWithdrawn(state) && !isUndone(state) && unknown + notApplied + pending > 0;
     },
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
-      status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0),
+      status === "interrupted" || (isRecent && open && (counts.notApplied ?? 0) > 0),
     mayBeTakenUp,
     mayGoOn,
   };

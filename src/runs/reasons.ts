@@ -11,6 +11,7 @@ export const OWN_CODES = {
   NAME_NOT_FOUND: "no option or targeting has the name",
   NAME_AMBIGUOUS: "several options or targetings have the name",
   NOT_EMPTY: "the option holds Context IDs or sub-options, and only empty ones were to be deleted",
+  EXISTS: "an option of the name exists, and existing ones were to be skipped",
   TOO_MANY_CONTEXT_IDS: "the option would hold more Context IDs than an option may",
   ITEM_TOO_LARGE: "the item does not fit into a request by itself",
   EMPTY_GROUP: "the option group would have neither sub-options nor Context IDs",

@@ -87,8 +87,8 @@ function isGone(event: unknown): boolean {
 
 function* failedObjects(state: EventRun["state"]): Generator<number> {
   for (let object = 0; object < state.objects.length; object += 1) {
-    const isUnattempted = state.standing(object) === "unattempted" && state.reason(object)?.code === "NEEDS_FAILED";
-    if (state.standing(object) === "failed" || isUnattempted) yield object;
+    const isNotApplied = state.standing(object) === "notApplied" && state.reason(object)?.code === "NEEDS_FAILED";
+    if (state.standing(object) === "failed" || isNotApplied) yield object;
   }
 }
 

@@ -88,7 +88,7 @@ export type StepChange =
        * `refused` means failed for a reason outside of the item (a wrong key), so that a resumed run tries
        * again.
        */
-      readonly to: "failed" | "refused" | "unknown" | "unattempted";
+      readonly to: "failed" | "refused" | "unknown" | "notApplied";
       readonly reason: Reason;
       /** Another step of the same entry takes back what was done before; it settles the objects. */
       readonly undone?: true;

@@ -117,8 +117,8 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     await rested(run);
     return printReport(run, context);
   }
-  const { pending, unattempted, unknown } = run.state.counts();
-  if (!(await isAgreed(`Go on with it? ${pending + unattempted + unknown} are not known to be done.`, yes))) return 1;
+  const { pending, notApplied, unknown } = run.state.counts();
+  if (!(await isAgreed(`Go on with it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);

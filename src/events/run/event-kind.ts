@@ -106,8 +106,8 @@ function lostIn(state: EventRunState): readonly EventEntry[] {
 
 /** How many events may still have to be sent. */
 function leftOf(call: EventCall, state: EventRunState): number {
-  const { pending, unattempted, unknown } = state.counts();
-  return pending + unattempted + (resends(call, state) ? unknown : 0);
+  const { pending, notApplied, unknown } = state.counts();
+  return pending + notApplied + (resends(call, state) ? unknown : 0);
 }
 
 /**
@@ -133,7 +133,7 @@ async function finish(
     const standing = state.standing(object);
     // What failed of a file is in its reject file, which is written again from all that failed as long as anything is left.
     if (standing === "failed") return hasLeft || file === undefined;
-    return standing === "pending" || standing === "unattempted" || standing === "unknown";
+    return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
   const keepsAny = hasLeft || unknown > 0 || (failed > 0 && file === undefined);
   await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());

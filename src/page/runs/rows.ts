@@ -117,7 +117,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingAnywhere(runId, shown.services);
   const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
-  const { unknown, unattempted, pending } = state.counts();
+  const { unknown, notApplied, pending } = state.counts();
   return {
     ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
     tool: state.facts?.tool ?? header.call.tool,
@@ -129,7 +129,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     ...(waiting
       ? await waitingParts(waiting, shown, to)
       : isOwn
-        ? await withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
+        ? await withUndo(run, actionsOf(run.status(), unknown + notApplied + pending > 0, shown), shown)
         : { actions: [] }),
   };
 }
@@ -241,11 +241,11 @@ function actionsOf(status: string, isOpen: boolean, { services }: Shown): readon
 
 function failureRow(failure: ReturnType<typeof toldFailures>[number]): FailureRow {
   const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
-  const kind = outcome === "failed" || outcome === "unattempted" || outcome === "skipped" ? outcome : "unknown";
+  const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;
   return { outcome: kind, count, places: where, message: forPeople(message), remedy: forPeople(remedy) };
 }
 
-const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };
+const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };

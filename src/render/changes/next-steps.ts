@@ -147,7 +147,7 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
     return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;
   }
   if (isEvents({ tool }) && !hasRejects) {
-    const all = tool === "track_events" ? "; mend: true puts names right that are plainly misspelt" : "";
+    const all = tool === "track_events" ? "; autocorrect: true corrects names that are plainly misspelt" : "";
     return `mend what failed as the remedies say, and send only that again with ${tool}${all}`;
   }
   const seen = `get_run with runId ${runId}, outcome failed and includeInput: true shows what each held`;
@@ -167,6 +167,6 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
-    .filter(({ outcome, errorCode }) => outcome === "unattempted" && (NEVER_SENT.has(errorCode) || PLANNING.has(tool)))
-    .reduce((left, { count }) => left - count, counts.unattempted);
+    .filter(({ outcome, errorCode }) => outcome === "notApplied" && (NEVER_SENT.has(errorCode) || PLANNING.has(tool)))
+    .reduce((left, { count }) => left - count, counts.notApplied);
 }

@@ -145,6 +145,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
     remedy: "To delete it all the same, leave onlyEmpty out.",
   }),
+  EXISTS: () => ({
+    message: "an option of this name exists already; it was left as it is",
+    remedy: 'To give it the Context IDs, call bulk_add_options with onExisting "addContexts".',
+  }),
   TOO_MANY_CONTEXT_IDS: (detail) => ({
     message:
       detail.count === undefined

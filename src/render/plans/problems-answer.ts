@@ -29,4 +29,4 @@ export function problemsAnswer(environment: "live" | "sandbox", problems: readon
   });
 }
 
-const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };
+const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };

@@ -125,7 +125,7 @@ export async function eventRunReport(
   const { header, state, status } = run;
   const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
   const rows = tellingResults(state, RESULTS_READ).flatMap(({ index, outcome }) =>
-    outcome === "failed" || outcome === "unknown" || outcome === "unattempted" ? [index] : [],
+    outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
   const wanted = [...new Set([...first, ...rows])];
   const { eventsAt, givenOf } = await import("../given.ts");

@@ -29,7 +29,7 @@ const input = () =>
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
     ...eventFileArguments("columns uid, eventName, parameters"),
-    mend: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
+    autocorrect: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });
@@ -46,18 +46,18 @@ export const trackEvents = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ items: sameAsEvents, mend, onUnknown, dryRun, ...all }, context) {
+  async handler({ items: sameAsEvents, autocorrect, onUnknown, dryRun, ...all }, context) {
     const { about, others: given } = fileArgumentsOf(all);
     const { environment, caller, arrivedAt } = context;
     if (given.events !== undefined && sameAsEvents !== undefined) {
       throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
     }
     const events = given.events ?? sameAsEvents;
-    const opened = await openedFile(about, { events }, rowsOfEvents(mend ? { mend } : {}), context);
+    const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
     // What JSON cannot carry would be something else once it is text.
     const meant = (events ?? []).map(asMeant);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
-    const source = opened === undefined ? sourceOfEvents(meant, mend) : sourceOfFile(opened, mend);
+    const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events", file: opened?.file }, inTime());
     const counts = opened === undefined ? { items: meant.length } : await countEvents(inTime());

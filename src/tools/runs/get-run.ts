@@ -23,7 +23,7 @@ const input = () =>
     status: z.enum(STATUSES).optional().describe("Filters the list, as do tool and targetingId"),
     tool: z.string().optional(),
     targetingId: z.string().optional(),
-    outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown", "pending"]).optional(),
+    outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"]).optional(),
     includeInput: z
       .boolean()
       .optional()

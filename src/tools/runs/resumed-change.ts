@@ -38,7 +38,7 @@ export async function resumeChange(
   }
   await checkStarted(run, context);
   const counts = run.state.counts();
-  const left = counts.pending + counts.unattempted + counts.unknown + counts.failed;
+  const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
   // One that died after its last answer has nothing left to send, but no end yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
@@ -126,8 +126,8 @@ export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<E
   }
   if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
   if (deletes) {
-    const { pending, unattempted, unknown } = state.counts();
-    const open = pending + unattempted + unknown + state.refused().size;
+    const { pending, notApplied, unknown } = state.counts();
+    const open = pending + notApplied + unknown + state.refused().size;
     const sentence = `This goes on deleting: ${open} deletions of this run are not known to be done.`;
     return open === 0 ? undefined : { sentence, parts: leftParts(state) };
   }
@@ -152,7 +152,7 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
   return effectPart("Not known to be done", left);
 }
 
-const LEFT: ReadonlySet<Standing> = new Set(["pending", "unattempted", "unknown"]);
+const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
 /** Goes on with a run. What a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
 async function askedAgain(

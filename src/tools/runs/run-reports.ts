@@ -129,8 +129,8 @@ function mayGoOn(run: Run): boolean {
   if (status === "running") return false;
   if (status === "interrupted" || status === "planned" || status === "needs_confirmation") return true;
   if (isChangeRun(run) && (isWithdrawn(run.state) || isUndone(run.state))) return false;
-  const { unknown, unattempted } = run.state.counts();
-  return unknown + unattempted > 0;
+  const { unknown, notApplied } = run.state.counts();
+  return unknown + notApplied > 0;
 }
 
 async function changeReport(run: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {

@@ -4,6 +4,7 @@ import { readOptionNames, readOptions } from "../../../reading/option-lists.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { NameIndex } from "../../../spec/name-match.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
+import { leftAsItIs } from "../../rows/existing.ts";
 import type { AddOptionInput, OnExisting } from "../../rows/inputs.ts";
 import type { RowRange } from "../../rows/row-block.ts";
 import { parts } from "../checks.ts";
@@ -145,7 +146,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
 /** Plans an option that exists: it is left as it is, or gets the Context IDs; its new sub-options are added to it. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
-  if (add.length === 0) plan.settlements.push({ object: option.object, outcome: "alreadyDone", _id: there });
+  if (add.length === 0) plan.settlements.push(leftAsItIs(option.object, there, existing.onExisting));
   else planAdding(plan, option.object, there, add);
   const place = { targeting: { id: existing.targetingId }, parent: { id: there } };
   for (const child of option.children) {

@@ -1,5 +1,6 @@
 import type { Reason } from "../../../runs/outcome.ts";
 import type { StepOf } from "../../rows/entries.ts";
+import { leftAsItIs } from "../../rows/existing.ts";
 import type { StepMaker } from "../../rows/step-maker.ts";
 import type { ChangeDriver, Consequences } from "../change-driver.ts";
 import { existingIds } from "./reconcile.ts";
@@ -24,6 +25,6 @@ export function existingOption(
   }
   return {
     changes: [{ step: step.id, to: "replaced" }],
-    settlements: [{ object, outcome: "alreadyDone", _id: existing }],
+    settlements: [leftAsItIs(object, existing, driver.onExisting)],
   };
 }

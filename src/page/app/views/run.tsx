@@ -35,7 +35,7 @@ const OUTCOMES = {
   alreadyDone: "Already done",
   skipped: "Skipped",
   failed: "Failed",
-  unattempted: "Not applied",
+  notApplied: "Not applied",
   unknown: "Unknown",
   pending: "Pending",
 } as const satisfies Partial<Record<keyof RunCounts, string>>;
