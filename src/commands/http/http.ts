@@ -84,6 +84,7 @@ async function serverOf(
     settings,
     access,
     accessOfNow,
+    tokens,
     all,
     input,
     log,
@@ -101,7 +102,7 @@ async function serverOf(
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
   const { auth, metadata } = await authOf(
     settings,
-    { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys },
+    { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys, noteToken: tokens.note },
     { publicUrl, log },
   );
   const tools = await allTools();

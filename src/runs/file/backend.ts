@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
 import { appendLine, makeFolder } from "../../platform/durable-files.ts";
 import type { Backend } from "../backend/backend.ts";
+import { callerTextsIn } from "./caller-texts.ts";
 import { withEarlier } from "./earlier-runs.ts";
 import { endedSessionsIn } from "./ended-sessions.ts";
 import { machineLock } from "./locks/project-lock.ts";
@@ -46,6 +47,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
     },
     sealKey: () => sealKeyIn(stateDir),
     endedSessions: endedSessionsIn(join(stateDir, "ended-sessions"), clock),
+    callerRights: callerTextsIn(join(stateDir, "caller-rights")),
     close: async () => {},
   };
 }
