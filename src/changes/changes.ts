@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
+import { DamagedRunError, orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
@@ -304,9 +304,15 @@ export class Changes {
   /** A run is not resumed once undoing it starts. Throws a FileError where it is driven again. */
   async #endUndone(call: WriteCall): Promise<void> {
     const undoes = undoneBy(call);
-    if (undoes === undefined || (await this.runs.stored(undoes)) === undefined) return;
+    if (undoes === undefined) return;
     const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
-    if (!(await this.runs.endForGood(undoes, ending))) throw wasResumed();
+    try {
+      const isThere = (await this.runs.stored(undoes)) !== undefined;
+      if (isThere && !(await this.runs.endForGood(undoes, ending))) throw wasResumed();
+    } catch (thrown) {
+      // A damaged one is not resumed in any case.
+      if (!(thrown instanceof DamagedRunError)) throw thrown;
+    }
   }
 
   /**

@@ -20,10 +20,22 @@ export class LostEntriesError extends RunStoreError {}
 /** What is kept of a run is damaged: what it did, or sent, cannot be said. */
 export class DamagedRunError extends RunStoreError {
   readonly runId: string;
-  constructor(runId: string, remedy: string) {
+  /** Whether what it removed is whole. */
+  readonly holdsRemoved: boolean;
+  /** Undefined where that is damaged as well. */
+  readonly header: RunHeader | undefined;
+  constructor(runId: string, remedy: string, { holdsRemoved = false, header }: KeptOfDamaged = {}) {
     super(`the journal of run ${runId} is damaged: what it did cannot be read`, remedy);
     this.runId = runId;
+    this.holdsRemoved = holdsRemoved;
+    this.header = header;
   }
+}
+
+/** What is whole of a run that is damaged. */
+export interface KeptOfDamaged {
+  readonly holdsRemoved?: boolean;
+  readonly header?: RunHeader | undefined;
 }
 
 /** The store cannot be reached now; nothing was sent for the call that needed it. */

@@ -153,7 +153,9 @@ async function driverLease(place: string, clock: Clock): Promise<Lease | undefin
 async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
   const summary = await readSummary(folder, runId);
   const text = await readText(join(folder, runId, FILES.header));
-  if (summary === undefined ? await isDamaged(folder, runId) : summary.isDamaged) throw damaged(runId);
+  if (summary === undefined ? await isDamaged(folder, runId) : summary.isDamaged) {
+    throw damaged(runId, { header: headerIn(parseJson(text ?? "")) });
+  }
   if (text === undefined) return undefined;
   const header = parseHeader(runId, text);
   const started = await isStarted(folder, runId);

@@ -200,7 +200,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   );
   if (found === undefined) return undefined;
   const header = headerIn(parseJson(found.header));
-  if (header === undefined || !found.whole) throw damaged(runId);
+  if (header === undefined || !found.whole) throw damaged(runId, { header });
   return {
     header,
     started: found.started,
