@@ -1,4 +1,5 @@
 import { isApiError } from "../api/errors.ts";
+import type { InputFile } from "../files/input-file.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ProjectLock } from "../runs/backend/project-lock.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
@@ -7,7 +8,7 @@ import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
-import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
+import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
 import { type FinishingWorld, finishChange } from "./finish-run.ts";
 import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedState } from "./not-planned.ts";
@@ -99,6 +100,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
+    // How the rows of a file are read follows from what was given of it.
+    identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     mayWait: true,
     // A plan that a person is to decide on waits like any other run.
     waitsAs: ({ call: { tool }, dryRun }, { facts: { waits } }) =>
@@ -138,6 +141,13 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     mayBeTakenUp,
     mayGoOn,
   };
+}
+
+/** A file by what was given of it. */
+function withoutFound(file: InputFile | undefined) {
+  if (file?.given === undefined) return file;
+  const { digest, format, encoding, given } = file;
+  return { digest, format, encoding, given };
 }
 
 /**

@@ -13,7 +13,7 @@ import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from
 import { CONFIRMATION_MS, needsConfirmation } from "./confirmation.ts";
 import { doneBy } from "./done.ts";
 import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
-import { endingOf, isWithdrawn, unmadeState } from "./not-planned.ts";
+import { endingOf, isWithdrawn, UNREADABLE_FILE, unmadeState } from "./not-planned.ts";
 import { plannedRequests, weighed } from "./pack/requests.ts";
 import type { DesiredChanges, ResolveUndone } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
@@ -252,7 +252,9 @@ export class Changes {
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
     // Planning reads the same file, and reports why it cannot be read.
-    const reading = read().catch(() => undefined);
+    const reading = read().catch(() => {
+      if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
+    });
     const plan = planning.plan.catch(async (thrown: unknown) => {
       await reading;
       throw thrown;

@@ -6,6 +6,7 @@ import type { Header, ValidColumns } from "./columns.ts";
 import { REASON_COLUMN } from "./headings.ts";
 import type { InputFile } from "./input-file.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
+import { lookedAt, type ReadableFile } from "./looked-at.ts";
 import type { SheetHeader } from "./sheet-rows.ts";
 
 /** A file to be read: what it is, and its content. */
@@ -81,18 +82,19 @@ export interface FileRow<Item> extends Row<Item> {
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
-  file: Pick<InputFile, "format" | "encoding" | "sheet" | "targeting">,
+  file: ReadableFile,
   shape: RowShape<Item>,
   onHeader: (header: SheetHeader) => void = () => {},
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   const { format, encoding } = file;
-  if (format === "csv" || format === "xlsx") yield* sheetFileRows(bytes, file, shape, onHeader);
+  if (format === "csv" || format === "xlsx")
+    yield* sheetFileRows(bytes, await lookedAt(bytes, file, shape), shape, onHeader);
   else yield* jsonRows(format === "json" ? jsonArrayTexts(bytes, encoding) : ndjsonTexts(bytes, encoding), shape);
 }
 
 async function* sheetFileRows<Item>(
   bytes: ByteSource,
-  file: Pick<InputFile, "format" | "encoding" | "sheet" | "targeting">,
+  file: ReadableFile,
   shape: RowShape<Item>,
   onHeader: (header: SheetHeader) => void,
 ): AsyncGenerator<readonly FileRow<Item>[]> {

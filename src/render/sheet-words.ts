@@ -16,6 +16,8 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 /** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. */
 export function sheetNotes(file: InputFile | undefined): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
+  // How it is read is not known yet.
+  if (file.given !== undefined && file.sheet === undefined) return [];
   const { seen = {} } = file;
   const notes = [
     formWords(file, seen),

@@ -25,6 +25,7 @@ export const OWN_CODES = {
   RATE_LIMITED: "the service limits requests, for longer than the retry budget",
   CANCELLED: "the run was cancelled before this was sent",
   NOT_PLANNED: "the run could not be planned, so that nothing of it was sent",
+  FILE_UNREADABLE: "the file of the call cannot be read",
   NOT_SAVED: "what was to be saved could not be read, or not be written",
   WITHDRAWN: "the run was cancelled before it was started",
   UNDONE: "the run was undone before this was sent",

@@ -7,6 +7,7 @@ import { contextRows } from "../../src/changes/rows/context-rows.ts";
 import { optionRows } from "../../src/changes/rows/option-rows.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
 import type { SheetSeen } from "../../src/files/input-file.ts";
+import { lookedAt } from "../../src/files/looked-at.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
@@ -23,7 +24,12 @@ const FOLDER = join(import.meta.dirname, "sheets");
 const RULES = { allowedDirs: [FOLDER], maxLineBytes: 1_048_576 };
 
 async function read<Item>(name: string, shape: RowShape<Item>, given: SheetArguments = {}) {
-  const { file, bytes } = await openFile(join(FOLDER, name), given, RULES, shape);
+  const opened = await openFile(join(FOLDER, name), given, RULES);
+  const { bytes } = opened;
+  // Whether how it is read was found out before or not, its rows are the same.
+  const unread = await itemsIn(bytes, { ...opened.file }, shape);
+  const file = { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) };
+  expect(await itemsIn(bytes, file, shape)).toEqual(unread);
   return { file, items: await itemsIn(bytes, file, shape), notes: sheetNotes(file) };
 }
 

@@ -1,12 +1,15 @@
 import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { FileError } from "../../platform/file-error.ts";
 import { damaged } from "../../runs/entries.ts";
-import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
+import type { Driving, Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
 import { NothingKeptError } from "../../runs/nothing-kept.ts";
+import { ownReason } from "../../runs/reasons.ts";
 import { type EventWorld, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
-import { countEvents, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./event-source.ts";
+import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./event-source.ts";
 
 /**
  * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
@@ -23,10 +26,11 @@ export function eventKind(world: EventWorld): EventKind {
     mayWait: false,
     tidies: true,
     readBack,
-    async start(run) {
-      await run.flush();
-      // Only now, so that the journal of a started run has its first entry.
+    async start(run, { counting }) {
+      if (counting === undefined) await run.flush();
+      // Only now, so that the journal of a started run has its first entry; an empty one is begun anew.
       await run.markStarted();
+      if (counting !== undefined) await begin(run, counting, clock);
       await sendLeft(run, world);
     },
     async resume(run, again) {
@@ -46,6 +50,34 @@ export function eventKind(world: EventWorld): EventKind {
     identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
+}
+
+/** The first entry of a run. */
+export function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
+  return { t: "begin", items, ...(skipped > 0 && { skipped }), at };
+}
+
+const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
+
+/** Begins a run once its events are counted. A file that cannot be read, or holds none, is one event that failed. */
+async function begin(
+  run: Driving<EventCall, EventEntry, EventRunState>,
+  counting: Promise<EventCounts>,
+  clock: Pick<Clock, "now">,
+): Promise<void> {
+  const counted = await counting.catch((thrown: unknown) => {
+    if (thrown instanceof FileError) return thrown;
+    throw thrown;
+  });
+  if (!(counted instanceof FileError) && counted.items > 0) {
+    run.record(beginOf(counted, clock.now()));
+    return run.flush();
+  }
+  const { message, remedy } = counted instanceof FileError ? counted : NO_ROWS;
+  const reason = ownReason("FILE_UNREADABLE", { effect: "file", message, remedy });
+  run.record(beginOf({ items: 1 }, clock.now()));
+  run.record({ t: "settled", object: 0, outcome: "failed", reason, attempts: 0, at: clock.now() });
+  await run.flush();
 }
 
 /**
@@ -86,8 +118,8 @@ async function beginAnew({
     throw damaged(runId);
   }
   const kept = { kept: call.input.events, bytes: part("input") };
-  const counts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
-  return counts.items > 0 ? { t: "begin", ...counts, at: createdAt } : undefined;
+  const counts: EventCounts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
+  return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
 /** After a crash the answers about events that had left are lost. */
@@ -125,7 +157,7 @@ async function finish(
   // Where a crash came between these steps, the events may be gone already.
   if (!(await holdsAnything(bytes))) return;
   const { failed, unknown } = state.counts();
-  if (file !== undefined && failed > 0) {
+  if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;

@@ -17,6 +17,14 @@ export interface EventSource {
   readonly bytes: ByteSource;
   /** How many bytes there are; absent where that is not known. */
   readonly size?: number;
+  /** Where it is not known yet how many events there are: what counts them. */
+  readonly counting?: Promise<EventCounts>;
+}
+
+/** How many events there are, and how many empty rows were passed over between them. */
+export interface EventCounts {
+  readonly items: number;
+  readonly skipped?: number | undefined;
 }
 
 /** The form of a content of events: a file as it was given, or else one event a line. */
@@ -193,9 +201,7 @@ export async function* onlyKept(
 }
 
 /** How many events there are, and how many empty rows were passed over between them. */
-export async function countEvents(
-  events: AsyncIterable<readonly GivenEvent[]>,
-): Promise<{ readonly items: number; readonly skipped: number }> {
+export async function countEvents(events: AsyncIterable<readonly GivenEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
   for await (const batch of events) {
     counts.items += batch.length;

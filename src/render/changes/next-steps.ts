@@ -5,7 +5,7 @@ import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 /** What kind of cause a failure has, where no item can be mended for it. */
-type Cause = "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
+type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
   UNAUTHORIZED: "setting",
@@ -58,7 +58,8 @@ export function endNotes(run: ReportedRun): readonly string[] {
   return [...(isBusy && isOver && run.runId !== undefined ? [busyNote(run)] : []), ...limitNote(run)];
 }
 
-function causeOf({ errorCode }: ToldFailure): Cause | undefined {
+function causeOf({ errorCode, isOfFile }: ToldFailure): Cause | undefined {
+  if (isOfFile) return "file";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
 
@@ -164,9 +165,14 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
 
+/** Whether another try sends none of it either. */
+function isNeverSent({ errorCode, isOfFile = false }: ToldFailure): boolean {
+  return NEVER_SENT.has(errorCode) || isOfFile;
+}
+
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
-    .filter(({ outcome, errorCode }) => outcome === "notApplied" && (NEVER_SENT.has(errorCode) || PLANNING.has(tool)))
+    .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
     .reduce((left, { count }) => left - count, counts.notApplied);
 }

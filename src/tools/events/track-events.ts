@@ -16,6 +16,7 @@ import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { eventFileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
+import { unlessLate } from "../within-wait.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { dryRunArgument, runOutput } from "../writing/write.ts";
@@ -60,9 +61,14 @@ export const trackEvents = {
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events", file: opened?.file }, inTime());
-    const counts = opened === undefined ? { items: meant.length } : await countEvents(inTime());
-    if (counts.items === 0) throw noEvents();
-    const { run, before } = await sendingOf(context).once({ source, ...counts, onUnknown }, caller, arrivedAt);
+    const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
+    const counts = counting === undefined ? { items: meant.length } : await unlessLate(context, counting);
+    if (counts?.items === 0) throw noEvents();
+    // Where counting takes longer than the call may, the run goes on with it.
+    counting?.catch(() => undefined);
+    const planned =
+      counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
+    const { run, before } = await sendingOf(context).once({ ...planned, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
     const nextSteps = await interruptedHints(context, run.header.runId);
     return eventRunReport(run, context, { nextSteps, notes: beforeWords(before) }, source);

@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import { dirname } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
@@ -13,13 +15,15 @@ import { asPlanned } from "../../plans/planned-changes.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt, wholeOf } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { many } from "../../render/failures/words.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
 import { sheetNotes } from "../../render/sheet-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { type FileArguments, sheetArguments } from "../input-file.ts";
-import { fileWithinWait } from "../within-wait.ts";
+import { fileWithinWait, unlessLate } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 
@@ -43,31 +47,42 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const { desired, problems, digest, file } = await fileWithinWait(context, readGiven(given, context));
-  const notes = sheetNotes(file);
-  if (problems.length > 0) return withNotes(problemsAnswer(context.environment, problems), notes);
+  const { bytes, digest, ...source } = await fileWithinWait(context, givenBytes(given, context));
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = given.targetingId || undefined;
-  const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
   // A base that is named goes with another file, or none.
   const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
-  return madeInTime<MadePlan>(
+  const reading = readState(bytes, source, context);
+  const read = await unlessLate(context, reading);
+  if (read !== undefined && read.problems.length > 0) {
+    return withNotes(problemsAnswer(context.environment, read.problems), sheetNotes(read.file));
+  }
+  // Where the state is not read yet, only the call can say which targeting it is about.
+  const file = read?.desired.targeting;
+  const targetingId = await (read === undefined && targeting === undefined
+    ? undefined
+    : whichTargeting({ given: targeting, file, base, byName, memory }));
+  return madeInTime<MadeState>(
     {
       ...{ plannedBy: "plan_targeting", base: beside, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
-      make: (signal) =>
-        makePlan(
+      async make(signal) {
+        const { desired, problems, file: sheet } = await reading;
+        if (problems.length > 0) throw hasProblems(problems);
+        const made = await makePlan(
           { desired, fileDigest: digest, base, targeting, prune, byName },
           {
             ...{ environment: context.environment, apiUrl: context.apiUrl, memory },
             thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
             read: (id) => readRemembering(api, id, signal, context, given.fresh),
           },
-        ),
+        );
+        return { ...made, notes: sheetNotes(sheet) };
+      },
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
-      async answer({ document, there }) {
+      async answer({ document, there, notes }) {
         const { caller } = context;
         // The base is renewed when the run ends that apply_plan starts.
         const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, caller } as const;
@@ -93,23 +108,37 @@ async function readRemembering(
   return there;
 }
 
-async function readGiven(
-  given: DesiredArguments,
-  { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
-): Promise<ReadDesired> {
+/** A plan, and how its file was read. */
+interface MadeState extends MadePlan {
+  readonly notes: readonly string[];
+}
+
+/** The content of a desired state, with its digest, and how it is to be read: as a file, or as what stands in the call. */
+async function givenBytes(given: DesiredArguments, { allowedDirs }: Pick<ToolContext, "allowedDirs">) {
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
-  if (file) {
-    const format = formatToRead(file);
-    const place = await findFile(file, allowedDirs);
-    const bytes = await wholeOf(bytesAt(place));
-    const sheet = sheetArguments(given);
-    return readDesired({ bytes, path: file, sheet, format, folder: dirname(place.path), maxLineBytes });
-  }
-  if (desired === undefined)
+  if (!file && desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
-  const text = JSON.stringify(desired);
-  const read = await readDesired({ bytes: Buffer.from(text), format: "json", folder: undefined });
+  const digested = (bytes: Uint8Array) => ({ bytes, digest: createHash("sha256").update(bytes).digest("hex") });
+  if (!file) return { ...digested(Buffer.from(JSON.stringify(desired))), format: "json" as const, folder: undefined };
+  const format = formatToRead(file);
+  const place = await findFile(file, allowedDirs);
+  const bytes = await wholeOf(bytesAt(place));
+  return { ...digested(bytes), path: file, sheet: sheetArguments(given), format, folder: dirname(place.path) };
+}
+
+type StateSource = Omit<Awaited<ReturnType<typeof givenBytes>>, "bytes" | "digest">;
+
+async function readState(
+  bytes: Uint8Array,
+  source: StateSource,
+  { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
+): Promise<ReadDesired> {
+  // Large states take long to read: before that, what waits gets its turn.
+  await nextTurn();
+  if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
+  const read = await readDesired({ bytes, ...source });
+  const text = Buffer.from(bytes).toString("utf8");
   // What stands in a call has no lines.
   const options = read.desired.options.map(withoutLine);
   const problems = read.problems.map((problem) => ({
@@ -117,6 +146,21 @@ async function readGiven(
     path: jsonPathAt(text, problem.column - 1) || "the state",
   }));
   return { ...read, desired: { ...read.desired, options }, problems };
+}
+
+/** How many places of problems are named. */
+const PLACES_NAMED = 20;
+
+/** The problems of a state that was read after its call had answered: the run ends for them. */
+function hasProblems(problems: ReadDesired["problems"]): FileError {
+  const [first] = problems;
+  const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
+  const more = problems.length - places.length;
+  return new FileError(
+    `the desired state has ${many(problems.length, "problem")} (${places.join(", ")}${more > 0 ? ` and ${more} more` : ""})` +
+      `${first === undefined ? "" : `, first: ${first.message}`}`,
+    "Fix it, and plan it again.",
+  );
 }
 
 /** An answer that also says how the file was read, behind its first line. */

@@ -19,6 +19,7 @@ import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation
 import { agreedNow } from "../writing/confirmation/deciding.ts";
 import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
+import { checkNoDryRun } from "../writing/dry-run-steps.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
@@ -88,10 +89,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
       "Make the call again if it is wanted after all.",
     );
   }
-  if (run.header.dryRun) {
-    const { checkNoDryRun } = await import("../writing/dry-runs.ts");
-    checkNoDryRun(run);
-  }
+  checkNoDryRun(run);
   // A plan that waits was made after its call had answered.
   if (run.status() === "planned") return;
   if (run.header.unplanned && (await changesOf(context).runs.stored(run.header.runId))?.started === false) {

@@ -1,10 +1,13 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { asKnown } from "../../files/looked-at.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { confirmationStep, renderReport } from "../../render/changes/report.ts";
@@ -24,6 +27,7 @@ import { eventRunReport } from "../events/event-answer.ts";
 import { askFor } from "../writing/confirmation/confirmation-token.ts";
 import { endedWhereTooLate } from "../writing/confirmation/deciding.ts";
 import { effectOf } from "../writing/confirmation/effect-of.ts";
+import { dryRunSteps } from "../writing/dry-run-steps.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
@@ -157,7 +161,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
 /** What can be done with a run that is a plan; loaded late, since few runs are. */
 async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { header, status } = run;
-  if (header.dryRun) return (await import("../writing/dry-runs.ts")).dryRunSteps(run, context);
+  if (header.dryRun) return dryRunSteps(run, context);
   if (header.call.tool !== "apply_plan" || status() !== "planned") return [];
   const { stepsOfPlan } = await import("../plans/kept-plan.ts");
   return stepsOfPlan(header.runId, context);
@@ -212,9 +216,15 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    ...(isChangeRun(run) && { file: fileOf(run.header.call) }),
+    ...(isChangeRun(run) && { file: reportedFile(run.header.call) }),
     hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
   };
+}
+
+/** The file of a call, with how its rows are read as far as that is known by now. */
+function reportedFile(call: WriteCall): InputFile | undefined {
+  const file = fileOf(call);
+  return file && asKnown(file);
 }
 
 /** Whether a call was given a file, whose rows may fail. */
