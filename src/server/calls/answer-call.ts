@@ -3,7 +3,7 @@ import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } fr
 import { duringCall } from "../../platform/call-time.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
-import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices } from "../../tools/context.ts";
+import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
 import { mayDecideInView } from "../../tools/writing/confirmation/in-view.ts";
 import { withoutAbsent, withUpperIds } from "../arguments/absent.ts";
@@ -15,6 +15,7 @@ import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
+import { arrivalOf } from "./arrivals.ts";
 import { auditCall, isAudited } from "./audit.ts";
 import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
@@ -72,7 +73,7 @@ export async function answerCall(
       signal: call.mcpReq.signal,
       caller,
       ...(goesOn && { goesOn }),
-      arrivedAt: services.clock.now(),
+      arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
       canAsk: () => isAsked && canAsk(call, server),
       inView: views !== undefined && mayDecideInView(services),
       ...progressOf(call, log),
@@ -81,7 +82,7 @@ export async function answerCall(
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
       prepared.run(reply === undefined ? context : { ...context, reply });
-    const outcome = await inTime(services, async () => {
+    const outcome = await inTime(context, async () => {
       let found = await run(said === "closed" ? undefined : said);
       for (let round = 1; "ask" in found; round += 1) {
         const { ask }: ToolQuestion = { ask: { ...found.ask, message: redactor.text(found.ask.message) } };
@@ -112,10 +113,12 @@ function leavingTime(services: ToolServices): ToolServices {
   return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
 }
 
+type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
+
 /** Carries a call out. Only a shared store may stay away for longer than a call waits: then that ends with the wait. */
-function inTime<T>({ runs, clock, waitMs }: ToolServices, work: () => Promise<T>): Promise<T> {
+function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
-  return duringCall(clock.monotonic() + Math.max(waitMs + STORE_MS, LEAST_READ_MS), work);
+  return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
 /** Whether only another person than the caller may approve what this call asks for. */

@@ -3,6 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../arguments/json-values.ts";
+import { noteArrival } from "../calls/arrivals.ts";
 import { httpError, whenOver } from "./guards.ts";
 import { type Held, largeBodies } from "./large-bodies.ts";
 import { type Claim, shares } from "./shares.ts";
@@ -68,6 +69,8 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
     if (typeof read === "string") return httpError(...UNREAD[read]);
+    // Whatever it waits for from here on counts as the wait of its calls.
+    noteArrival(request, Date.now());
     const count = valuesIn(read, MOST_VALUES);
     if (count > MOST_VALUES)
       return httpError(413, `the body holds more than ${MOST_VALUES} values: send the items in several calls`);
