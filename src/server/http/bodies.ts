@@ -31,6 +31,8 @@ const PARSE_ERROR = -32_700;
 /** Bodies from this size on take turns: what is made of one takes ten times its memory. */
 const LARGE_BODY = 1_048_576;
 const MOST_LARGE_BYTES = 2 * LARGEST_BODY;
+/** What a body of many short values takes goes by their number: each counts as so many bytes of a body. */
+const BYTES_A_VALUE = 40;
 
 /** The body of a request, parsed. */
 export interface ReadBody {
@@ -79,7 +81,8 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
     if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
     const answered = new Promise<void>((resolve) => whenOver(outgoing, resolve));
-    const held = await large.enter(caller, read.length, waitMs, answered);
+    const room = Math.max(read.length, count * BYTES_A_VALUE);
+    const held = await large.enter(caller, room, waitMs, answered);
     if (held === undefined) return httpError(...UNREAD.noRoom);
     const body = parsed(read, toolsWithLists);
     return body instanceof Response ? body : { ...body, held };
