@@ -113,6 +113,19 @@ test("a confirmation starts nothing that deletes more than is allowed by now", a
   expect(await service.count("deleteTargetings")).toBe(0);
 });
 
+test("a confirmation starts nothing where the server has become strict", async () => {
+  const service = await startService();
+  const asking = await startServer({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
+  const made = await asking.call("create_targetings", { items: [{ name: "One" }] });
+  const { confirmation } = await asking.call("delete_targeting", { ids: made.results.map(({ _id }) => _id) });
+  const env = { TARGETING_MCP_STATE_DIR: asking.stateDir, TARGETING_MCP_CONFIRM: "strict" };
+  const strict = await startServer({ ...service.live, ...env });
+  const refused = await strict.call("delete_targeting", { confirmation: confirmation.token });
+  expect(refused.isError).toBe(true);
+  expect(refused.text).toContain("TARGETING_MCP_CONFIRM is strict");
+  expect(await service.count("deleteTargetings")).toBe(0);
+});
+
 describe("a deletion that waits on the page is refused to its approver", () => {
   test.for([
     ["was removed", []],

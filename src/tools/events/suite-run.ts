@@ -23,7 +23,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { askFor, checkCounts, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
 import { agreedNow } from "../writing/confirmation/deciding.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { readQuestion } from "../writing/confirmation/question-token.ts";
@@ -190,7 +190,7 @@ async function confirmed(token: string, given: RunTestsInput, context: ToolConte
   if (await suites.wasRun(confirmation.run)) {
     return runOnce(confirmation.run, { kept, place: undefined, asked }, context);
   }
-  checkNotExpired(confirmation, context);
+  checkCounts(confirmation, context);
   return runOnce(confirmation.run, { kept, place: await placeOf(saveTo, context), asked }, context);
 }
 

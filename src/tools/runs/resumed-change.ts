@@ -15,7 +15,7 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
+import { askFor, checkCounts, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
 import { agreedNow } from "../writing/confirmation/deciding.ts";
 import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
@@ -166,7 +166,7 @@ async function askedAgain(
   const digest = `resume ${runId}`;
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
-    checkNotExpired(given, context);
+    checkCounts(given, context);
     if (given.standsFor(digest)) return goOn("agreed_by_token");
     throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
   }

@@ -15,7 +15,7 @@ import { reportRun } from "../../runs/run-reports.ts";
 import { needsYes } from "../planned.ts";
 import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
-import { checkNotExpired, confirmationIn, expired } from "./confirmation-token.ts";
+import { checkCounts, confirmationIn, expired } from "./confirmation-token.ts";
 import { agreedNow, startAgreed } from "./deciding.ts";
 import { effectOf } from "./effect-of.ts";
 import { tokenLater } from "./elsewhere.ts";
@@ -53,7 +53,7 @@ async function startConfirmed(
   changes: Changes,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  checkNotExpired(confirmation, context);
+  checkCounts(confirmation, context);
   const bytes = context.runs.part(header.runId, "input");
   const isAsAgreed = (plan: Plan): boolean => {
     const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
