@@ -119,12 +119,12 @@ test("a session that is renewed lasts no longer, and one that was ended is over 
   expect(await sessions.of(request(other))).toBeDefined();
 });
 
-test("what is sealed for one purpose is nothing for another, and an end that is no finite number is over", () => {
-  const given = { key: new Uint8Array(32), content: z.string(), now: () => 0 };
+test("what is sealed for one purpose is nothing for another, and an end that is no finite number, or too far away, is over", () => {
+  const given = { key: new Uint8Array(32), content: z.string(), mostMs: 10, now: () => 0 };
   const [one, other] = [sealFor({ ...given, purpose: "one" }), sealFor({ ...given, purpose: "other" })];
   expect(one.open(one.seal("text", 1))).toEqual({ content: "text", endsAt: 1 });
   expect(other.open(one.seal("text", 1))).toBeUndefined();
-  for (const end of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -1]) {
+  for (const end of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -1, 11, 1e300]) {
     expect(one.open(one.seal("text", end)), String(end)).toBeUndefined();
   }
   expect(sealFor({ ...given, purpose: "one", now: () => Number.NaN }).open(one.seal("text", 1))).toBeUndefined();

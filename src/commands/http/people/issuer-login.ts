@@ -67,7 +67,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     () => readLoginMetadata(issuer, proxies),
     (reason) => problem("the metadata of the authorization server cannot be read", reason),
   );
-  const logins = sealFor({ key, purpose: "login through the issuer", content: begun, now });
+  const logins = sealFor({ key, purpose: "login through the issuer", content: begun, mostMs: LOGIN_MS, now });
   const used = usedOnce(now);
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
