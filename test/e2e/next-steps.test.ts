@@ -44,6 +44,7 @@ describe("resume_run is named only where it would do something", () => {
       failures: [{ errorCode: "NOT_EMPTY" }],
     });
     expect(textOf(given)).toContain("1 succeeded (1 deleted), 1 skipped");
+    expect(textOf(given)).toContain("What was skipped:");
     expect(stepsOf(given)).not.toMatch(/resume_run|mend/);
     const { runId } = given.structuredContent ?? {};
     const shown = await session.client.callTool("get_run", { runId, outcome: "skipped" });

@@ -1,3 +1,4 @@
+import { RATE_LIMITED } from "../../api/errors.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { ToldFailure } from "../failures/failures.ts";
 import { plain, shown } from "../fence.ts";
@@ -58,8 +59,10 @@ export function endNotes(run: ReportedRun): readonly string[] {
   return [...(isBusy && isOver && run.runId !== undefined ? [busyNote(run)] : []), ...limitNote(run)];
 }
 
-function causeOf({ errorCode, isOfFile }: ToldFailure): Cause | undefined {
+function causeOf({ errorCode, statusCode, isOfFile }: ToldFailure): Cause | undefined {
   if (isOfFile) return "file";
+  // Events that are limited have the code of a busy service.
+  if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
 

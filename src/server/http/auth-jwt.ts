@@ -161,7 +161,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   const scp = typeof data.scp === "string" ? data.scp.split(" ") : (data.scp ?? []);
   const scopes = [...(data.scope?.split(" ") ?? []), ...scp];
   const { client_id, azp, exp } = data;
-  const token = { name, client: client_id ?? azp ?? "", scopes, until: exp * 1000 };
+  const token = { name, client: client_id ?? azp ?? "", scopes, until: Math.min(exp * 1000, Number.MAX_SAFE_INTEGER) };
   if (projectClaim === undefined) return { ...token, project: undefined };
   const project = Object.hasOwn(payload, projectClaim) ? payload[projectClaim] : undefined;
   if (typeof project !== "string") throw invalid(`the token has no claim ${projectClaim}`);
