@@ -48,7 +48,7 @@ async function started() {
     await run.rest;
     return answerOf(getRun, { runId }, context);
   };
-  return { context, file, ended, targetingId: await targeting("Spring"), api, option };
+  return { context, file, ended, targetingId: await targeting("Spring"), api, option, changes };
 }
 
 test("rows are added, of a sheet of whatever form, and how it was read is told", async () => {
@@ -119,6 +119,19 @@ test("a dry run is not applied where it would do something else by now", async (
   const { structured, text } = await ended(applied.structured);
   expect(structured).toMatchObject({ counts: { succeeded: 0 }, requests: { sent: 0 } });
   expect(text).toContain("has changed since it was shown");
+});
+
+test("a dry run whose server ended before it was planned is made again by its call alone", async () => {
+  const { context, targetingId, changes } = await started();
+  const call = { tool: "bulk_add_options", input: { targetingId, items: [{ name: "Red" }] } } as const;
+  const { runId } = await changes.keep(call, "tester", undefined, { dryRun: true, unplanned: true });
+  const { structured } = await answerOf(getRun, { runId }, context);
+  expect(structured).toMatchObject({
+    status: "interrupted",
+    nextSteps: [expect.stringContaining("make the call again")],
+  });
+  expect(structured).not.toHaveProperty("neverPlanned");
+  await expect(answerOf(resumeRun, { runId }, context)).rejects.toThrow("never planned");
 });
 
 test.each([

@@ -43,6 +43,8 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   if (blocked === undefined && isOver && !causes.has("setting") && resumable(run) > 0) {
     steps.push(...(causes.has("busy") ? [busyStep(runId)] : [resumeStep(run, runId, whenToResume(causes))]));
   }
+  if (run.neverPlanned)
+    steps.push("make the call again: the server ended before this was planned, and nothing was sent");
   if (isOver && isEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
   const failed = run.failures.filter(({ outcome }) => outcome === "failed");
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(mendStep(run, runId));
@@ -72,6 +74,7 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
 
 /** How much of a run another try would settle. Events that may have been recorded are not sent again. */
 function resumable(run: ReportedRun): number {
+  if (run.neverPlanned) return 0;
   const unknown = isEvents(run) || run.unknownIsFinal ? 0 : run.counts.unknown;
   return unknown + run.counts.pending + waiting(run);
 }

@@ -70,6 +70,8 @@ export interface ReportedRun {
   readonly blocked?: Refusal | undefined;
   /** What else is to be said of what happened. */
   readonly notes?: readonly string[];
+  /** Whether its server ended before it was planned: it is not resumed. */
+  readonly neverPlanned?: boolean | undefined;
   /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */
   readonly unknownIsFinal?: boolean;
 }

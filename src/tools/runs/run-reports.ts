@@ -144,6 +144,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     ...state.facts,
     approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
+    neverPlanned: isNeverPlanned(run),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
   const onPage = pageReport(run);
@@ -156,6 +157,11 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation.token)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
+}
+
+/** Whether the server of a run ended before it was planned, after its call had answered. A plan is made again. */
+function isNeverPlanned({ header, state, status }: ChangeRun): boolean {
+  return header.unplanned === true && header.call.tool !== "apply_plan" && status() === "interrupted" && !state.planned;
 }
 
 /** What can be done with a run that is a plan; loaded late, since few runs are. */
