@@ -64,9 +64,10 @@ export const contextRows: RowShape<ContextRow> = {
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
       // The rows of a set belong together: without the unusable one, the set would remove its Context ID.
-      const key = oneContextARow
-        ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
-        : undefined;
+      const key =
+        oneContextARow || _id !== ""
+          ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
+          : undefined;
       if (option.name?.trim() === "") return invalidRow("noOption", {});
       const damaged = option.name === undefined ? undefined : damagedName(option.name, "name");
       if (damaged !== undefined) return { reason: damaged };

@@ -18,6 +18,8 @@ export interface OptionInput extends ChildInput {
 
 /** An item of `bulk_add_options`. */
 export interface AddOptionInput extends OptionInput {
+  /** Of a row of a file: the option that it is about, where the targeting has it. */
+  readonly _id?: string | undefined;
   readonly parent?: string | undefined;
   readonly parentName?: string | undefined;
 }

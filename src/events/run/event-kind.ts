@@ -1,4 +1,3 @@
-import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
 import { damaged } from "../../runs/entries.ts";
 import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
@@ -126,6 +125,7 @@ async function finish(
   if (!(await holdsAnything(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0) {
+    const { failedRows, rejectedRows } = await import("../../files/rejects.ts");
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;

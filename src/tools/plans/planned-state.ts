@@ -43,8 +43,15 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const { desired, problems, digest, file } = await fileWithinWait(context, readGiven(given, context));
+  const { desired, problems, digest, file, bytes } = await fileWithinWait(context, readGiven(given, context));
   const notes = sheetNotes(file);
+  const sheet = file &&
+    bytes && {
+      file,
+      bytes: async function* () {
+        yield bytes;
+      },
+    };
   if (problems.length > 0) return withNotes(problemsAnswer(context.environment, problems), notes);
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
@@ -55,7 +62,7 @@ export async function planDesiredState(
   const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
   return madeInTime<MadePlan>(
     {
-      ...{ plannedBy: "plan_targeting", base: beside, from: { given, fileDigest: digest } },
+      ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
       make: (signal) =>
         makePlan(
@@ -70,7 +77,7 @@ export async function planDesiredState(
       async answer({ document, there }) {
         const { caller } = context;
         // The base is renewed when the run ends that apply_plan starts.
-        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, caller } as const;
+        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, sheet, caller } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
         return withNotes(toldPlan(document, header, plan, context), notes);
       },
@@ -96,7 +103,7 @@ async function readRemembering(
 async function readGiven(
   given: DesiredArguments,
   { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
-): Promise<ReadDesired> {
+): Promise<ReadDesired & { readonly bytes?: Uint8Array }> {
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
   if (file) {
@@ -104,7 +111,8 @@ async function readGiven(
     const place = await findFile(file, allowedDirs);
     const bytes = await wholeOf(bytesAt(place));
     const sheet = sheetArguments(given);
-    return readDesired({ bytes, path: file, sheet, format, folder: dirname(place.path), maxLineBytes });
+    const read = await readDesired({ bytes, path: file, sheet, format, folder: dirname(place.path), maxLineBytes });
+    return { ...read, bytes };
   }
   if (desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");

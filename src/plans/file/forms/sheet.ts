@@ -77,7 +77,7 @@ class Rows {
   readonly #drafts: Drafts;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
-  /** The positions of options by their ID or name, where several rows may be about one. */
+  /** The positions of options by their ID, or by their name where each row has one Context ID. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, separator: string, drafts: Drafts) {
@@ -107,10 +107,12 @@ class Rows {
     };
     this.#noteTargeting(at("targeting"));
     const option = this.#option(at, spotIn(row, 0));
-    const key = this.#oneARow ? (option._id ?? option.name) : undefined;
+    const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    if (before !== undefined && first !== undefined) {
+    // Another name, or nothing to add, is a row that stands twice.
+    const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
+    if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
       return;
     }
@@ -175,6 +177,7 @@ class Rows {
   #merged(first: DesiredOption, further: DesiredOption): DesiredOption {
     const { problems } = this.#drafts;
     const differs =
+      (further.name !== undefined && first.name !== undefined && further.name !== first.name) ||
       (further.type !== undefined && first.type !== undefined && further.type !== first.type) ||
       (further.exposeChildren !== undefined &&
         first.exposeChildren !== undefined &&
