@@ -443,3 +443,45 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   expect(textOf(edited)).toContain("says something else in Context IDs");
   expect(textOf(edited)).toContain("Use plan_targeting to edit options");
 });
+
+test("a planned sheet comes back with semicolons and results, and does nothing when it is planned again", async () => {
+  const given = await service();
+  const { client, sandbox, folder, read, write, env } = given;
+  const targetingId = await sandbox.targeting("Sports");
+  await sandbox.options(targetingId, [{ name: "Football", contexts: ["a", "b"] }, { name: "Old" }]);
+  await call(client, "list_options", { targetingId, saveTo: "sports.csv", delimiter: ";" });
+  const [header = "", football = "", old = ""] = (await read("sports.csv")).split("\r\n");
+  expect(header).toBe("\uFEFFOption ID;Option;Group;Context IDs;Context Action;Is Group;Expose Sub-options");
+  const rows = [`Sheet of Ann\r\n\r\nNotes;${header.slice(1)};Action`, `=1+1;${football.replace("a|b", "a|c")};`];
+  await write("edited.csv", [...rows, `;${old};Remove`, ";;+New;;x;;;;", ""].join("\r\n"));
+  const planned = await client.callTool("plan_targeting", { targetingId, file: "edited.csv" });
+  const { runId } = answer.parse(planned.structuredContent);
+  expect(textOf(await client.callTool("get_run", { runId, saveTo: "planned.csv" }))).toContain("3 not applied");
+  const asked = await call(client, "apply_plan", { runId });
+  await call(client, "apply_plan", { runId, confirmation: asked.confirmation?.token });
+  await call(client, "get_run", { runId, saveTo: "results.csv" });
+  const lines = (await read("results.csv")).split("\r\n");
+  expect(lines.slice(0, 3)).toEqual([
+    "\uFEFFSheet of Ann",
+    "",
+    "Notes;Option ID;Option;Group;Context IDs;Context Action;Is Group;Expose Sub-options;Action;Result;Problem;How to fix",
+  ]);
+  expect(lines[3]).toMatch(/^'=1\+1;\w{26};Football;\[\];a\|c;Set;no;;Edit;Done;;$/);
+  expect(lines[4]).toMatch(/^;\w{26};Old;\[\];\[\];Set;no;;Remove;Done;;$/);
+  expect(lines[5]).toMatch(/^;\w{26};'?\+New;;x;Set;;;Add;Done;;$/);
+  const again = await client.callTool("plan_targeting", { targetingId, file: "results.csv" });
+  expect(textOf(again)).toContain("nothing to do");
+
+  // The command writes the same, to any folder, over nothing.
+  const to = join(folder, "from-command.csv");
+  const command = await startCommand(["runs", runId ?? "", "--to", to], env).exited;
+  expect(command).toMatchObject({ code: 0 });
+  expect(await readFile(to, "utf8")).toBe(await read("results.csv"));
+  const twice = await startCommand(["runs", runId ?? "", "--to", to], env).exited;
+  expect(twice).toMatchObject({ code: 1 });
+
+  // What was not given as a sheet has none.
+  const items = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Item" }] });
+  const none = await client.callTool("get_run", { runId: items.runId, saveTo: "none.csv" });
+  expect(textOf(none)).toContain("was not given a sheet");
+});
