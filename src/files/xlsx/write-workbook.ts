@@ -28,25 +28,32 @@ interface Comment extends CellMark {
   readonly row: number;
 }
 
+/** What is known of sheets once they are written. */
+interface Seen {
+  readonly comments: Comment[];
+  /** The range of the filter of each sheet. */
+  readonly filters: string[];
+}
+
 /**
  * Writes a workbook of two sheets, piece by piece: the given one, with texts as texts, a header that stays in view, a
  * filter and columns as wide as what they hold; and one with the values and limits of its columns. Throws a FileError
  * where a workbook cannot hold so much.
  */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
-  const comments: Comment[] = [];
+  const seen: Seen = { comments: [], filters: [] };
   const values = { name: VALUES_SHEET.name, above: 0, rows: inTurn(VALUES_SHEET.rows) };
   yield* zipped([
     ["[Content_Types].xml", once(contentTypes)],
     ["_rels/.rels", once(() => relations([["rId1", `${OFFICE}/officeDocument`, "xl/workbook.xml"]]))],
-    ["xl/workbook.xml", once(() => workbook([sheet.name, values.name]))],
     ["xl/_rels/workbook.xml.rels", once(workbookRelations)],
     ["xl/styles.xml", once(() => STYLES)],
-    ["xl/worksheets/sheet1.xml", sheetXml(sheet, comments)],
-    ["xl/worksheets/sheet2.xml", sheetXml(values, undefined)],
+    ["xl/worksheets/sheet1.xml", sheetXml(sheet, seen)],
+    ["xl/worksheets/sheet2.xml", sheetXml(values, { filters: seen.filters })],
+    ["xl/workbook.xml", once(() => workbook([sheet.name, values.name], seen.filters))],
     ["xl/worksheets/_rels/sheet1.xml.rels", once(sheetRelations)],
-    ["xl/comments1.xml", once(() => commentsXml(comments))],
-    ["xl/drawings/vmlDrawing1.vml", once(() => drawing(comments))],
+    ["xl/comments1.xml", once(() => commentsXml(seen.comments))],
+    ["xl/drawings/vmlDrawing1.vml", once(() => drawing(seen.comments))],
   ]);
 }
 
@@ -83,8 +90,11 @@ async function* zipped(parts: readonly (readonly [name: string, text: AsyncItera
 /** How much of a sheet is compressed at once, in characters. */
 const PIECE = 65_536;
 
-/** The XML of a sheet; takes the comments of its rows where they are kept. */
-async function* sheetXml({ rows, above }: WrittenSheet, comments: Comment[] | undefined): AsyncGenerator<string> {
+/** The XML of a sheet; notes its filter, and the comments of its rows where they are kept. */
+async function* sheetXml(
+  { rows, above }: WrittenSheet,
+  { comments, filters }: Pick<Seen, "filters"> & Partial<Seen>,
+): AsyncGenerator<string> {
   const reading = rows[Symbol.asyncIterator]();
   const sample: WrittenRow[] = [];
   for (let next = await reading.next(); !next.done; next = await reading.next()) {
@@ -114,7 +124,9 @@ async function* sheetXml({ rows, above }: WrittenSheet, comments: Comment[] | un
     piece = "";
   }
   const width = sample[above]?.cells.length ?? 1;
-  const filter = `<autoFilter ref="A${frozen}:${lettersOf(width - 1)}${Math.max(count, frozen)}"/>`;
+  const last = Math.max(count, frozen);
+  filters.push(`$A$${frozen}:$${lettersOf(width - 1)}$${last}`);
+  const filter = `<autoFilter ref="A${frozen}:${lettersOf(width - 1)}${last}"/>`;
   yield `${piece}</sheetData>${filter}${comments === undefined ? "" : '<legacyDrawing r:id="rId1"/>'}</worksheet>`;
 }
 
@@ -208,13 +220,18 @@ function sheetRelations(): string {
 }
 
 /** The names of sheets as Excel takes them, each another one. */
-function workbook(names: readonly [string, string]): string {
+function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];
   const sheets = shown.map(
     (name, at) => `<sheet name="${escaped(name ?? "")}" sheetId="${at + 1}" r:id="rId${at + 1}"/>`,
   );
-  return `${DECLARATION}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets>${sheets.join("")}</sheets></workbook>`;
+  // Without a name a spreadsheet program may not show the buttons of a filter.
+  const ranges = filters.map((range, at) => {
+    const name = escaped((shown[at] ?? "").replaceAll("'", "''"));
+    return `<definedName name="_xlnm._FilterDatabase" localSheetId="${at}" hidden="1">'${name}'!${range}</definedName>`;
+  });
+  return `${DECLARATION}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets>${sheets.join("")}</sheets><definedNames>${ranges.join("")}</definedNames></workbook>`;
 }
 
 function commentsXml(comments: readonly Comment[]): string {
