@@ -4,6 +4,7 @@ import type { ChangeHeader } from "../../changes/changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import type { Desired } from "../../plans/file/desired.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
@@ -14,6 +15,7 @@ import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt, wholeOf } from "../../platform/bytes.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
+import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
 import { sheetNotes } from "../../render/sheet-words.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -43,8 +45,19 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const { desired, problems, digest, file, bytes } = await fileWithinWait(context, readGiven(given, context));
-  const notes = sheetNotes(file);
+  const {
+    desired,
+    problems,
+    digest,
+    file,
+    bytes,
+    columns = [],
+  } = await fileWithinWait(context, readGiven(given, context));
+  const read = sheetNotes(file);
+  const isSheet = file !== undefined;
+  const notes = isSheet
+    ? [...read, ...previewNotes(file, { columns, rows: desired.options.slice(0, PREVIEW_ROWS).map(rowOf) })]
+    : read;
   const sheet = file &&
     bytes && {
       file,
@@ -125,6 +138,17 @@ async function readGiven(
     path: jsonPathAt(text, problem.column - 1) || "the state",
   }));
   return { ...read, desired: { ...read.desired, options }, problems };
+}
+
+/** An option of a file as a preview shows it. */
+function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {
+  const { ids = [], atLeast = false, remove } = contexts ?? {};
+  const op = remove !== undefined ? "remove" : atLeast ? "add" : "set";
+  return {
+    ...{ line, option: name ?? _id, isGroup: type === "collection", isRemoved },
+    group: parent.kind === "name" ? parent.name : undefined,
+    contexts: contexts && { op, ids: remove ?? ids },
+  };
 }
 
 /** An answer that also says how the file was read, behind its first line. */

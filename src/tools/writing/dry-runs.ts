@@ -16,6 +16,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
 import { type Given, toldUnstarted, tookTooLong } from "./planned.ts";
 import { planInTime } from "./planning.ts";
+import { previewOf } from "./preview.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
 interface Shown {
@@ -32,8 +33,9 @@ interface Shown {
  */
 export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
   const shown = await planToShow(given, changes, context);
-  const { plan, notes } = shown;
+  const { plan } = shown;
   const { call, bytes } = given;
+  const notes = [...(await previewOf(call, bytes)), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { dryRun: true });
     await propose(runId, plan, changes, context);

@@ -34,6 +34,8 @@ export interface ReadSheet {
   /** The texts that a spreadsheet may have made of others. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
+  /** The columns that were read, by their headings. */
+  readonly columns: readonly { readonly heading: string; readonly column: string }[];
 }
 
 /**
@@ -54,7 +56,8 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
     }
   }
   const { targeting, suspects = [], hasActions = false } = rows ?? {};
-  return { targeting, suspects, ...(hasActions && { hasActions }) };
+  const columns = rows?.columns() ?? [];
+  return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
 /** Where a cell stands: in a text by its letters, in a workbook by its row and column. */
@@ -85,6 +88,11 @@ class Rows {
     this.#drafts = drafts;
     this.#oneARow = header.at("contextId") >= 0;
     this.#textsOf = splitter(separator);
+  }
+
+  columns(): ReadSheet["columns"] {
+    const { names, cells } = this.#header;
+    return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
   }
 
   add(row: SheetRow): void {
