@@ -485,3 +485,30 @@ test("a planned sheet comes back with semicolons and results, and does nothing w
   const none = await client.callTool("get_run", { runId: items.runId, saveTo: "none.csv" });
   expect(textOf(none)).toContain("was not given a sheet");
 });
+
+test("rows go by what their options hold: names, Context IDs with separators, and others that look the same", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Held");
+  const ids = await sandbox.options(targetingId, [
+    { name: "One", contexts: ["a|b", "Shoes", "x"] },
+    { name: "Two", contexts: ["y"] },
+  ]);
+  const header = "Option ID,Option,Context Action,Context IDs";
+  await write("rows.csv", `${header}\n${ids[0]},One,Remove,a|b|x\n${ids[1]},Three,Add,z\n`);
+  const first = await client.callTool("update_contexts", { targetingId, file: "rows.csv" });
+  expect(first.structuredContent).toMatchObject({ counts: { items: 2, succeeded: 1, failed: 1 } });
+  expect(textOf(first)).toContain("calls the option");
+  expect((await client.callTool("get_option", { optionId: ids[0] })).structuredContent).toMatchObject({
+    contexts: ["Shoes"],
+  });
+  await write("near.csv", `${header}\n${ids[0]},one,Add,shoes|new\n`);
+  const near = await client.callTool("update_contexts", { targetingId, file: "near.csv" });
+  expect(near.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
+  expect(textOf(near)).toContain(
+    '1 Context ID differs from one of the option only in case, width or composition: "shoes" beside "Shoes"',
+  );
+  await write("plan.csv", `${header}\n${ids[1]},Two,Add,Ｙ\n`);
+  const planned = await client.callTool("plan_targeting", { targetingId, file: "plan.csv" });
+  expect(textOf(planned)).toContain('"Ｙ" beside "y"');
+  expect(textOf(planned)).toContain('first rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
+});

@@ -27,7 +27,12 @@ async function read<Item>(name: string, shape: RowShape<Item>, given: SheetArgum
   return { file, items: await itemsIn(bytes, file, shape), notes: sheetNotes(file) };
 }
 
-const items = (given: readonly object[]) => given.map((one) => ("item" in one ? one.item : one));
+/** Items without the cells that they were taken from, which only planning needs. */
+const items = (given: readonly object[]) =>
+  given.map((one) => {
+    if (!("item" in one) || typeof one.item !== "object" || one.item === null) return one;
+    return Object.fromEntries(Object.entries(one.item).filter(([field]) => field !== "split"));
+  });
 
 async function desired(name: string) {
   const path = join(FOLDER, name);

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { cellReader, contextActionIn, contextsReader, damagedName } from "../../files/cells.ts";
+import { cellReader, contextActionIn, contextsReader, damagedName, type SplitCells } from "../../files/cells.ts";
 import { fieldProblem } from "../../files/fields.ts";
 import { invalidRow, type RowShape } from "../../files/rows.ts";
 import type { UpdateContextsItem } from "./inputs.ts";
@@ -22,7 +22,8 @@ const OPS = ["add", "remove", "set"] as const;
 type Op = (typeof OPS)[number];
 
 /** A row of a file: changes to the Context IDs of an option. */
-export type ContextRow = UpdateContextsItem & Partial<Record<Op, string[] | undefined>>;
+export type ContextRow = Omit<UpdateContextsItem, "split"> &
+  Partial<Record<Op, string[] | undefined>> & { split?: SplitCells | undefined };
 
 /** The columns of a file of changes to Context IDs. */
 const CONTEXT_COLUMNS = [
@@ -74,7 +75,7 @@ export const contextRows: RowShape<ContextRow> = {
       const found = contexts(cells);
       if ("reason" in found) return wanted === "set" ? { ...found, key } : found;
       if (found.isBlank) return invalidRow("noContextId", {});
-      return { item: { ...option, [wanted]: found.contexts }, key };
+      return { item: { ...option, [wanted]: found.contexts, ...(found.split && { split: found.split }) }, key };
     };
   },
   fromValue(value) {
@@ -84,9 +85,12 @@ export const contextRows: RowShape<ContextRow> = {
   merge(item, further) {
     if (item.calledName !== further.calledName) return invalidRow("rowsDisagree", { column: "name" }).reason;
     for (const op of OPS) for (const contextId of further[op] ?? []) item[op]?.push(contextId);
+    if (further.split !== undefined) {
+      item.split = { ...further.split, cells: [...(item.split?.cells ?? []), ...further.split.cells] };
+    }
     return undefined;
   },
-  rest({ _id, _ids, name, names, calledName, ...changes }, failed) {
+  rest({ _id, _ids, name, names, calledName, split: _, ...changes }, failed) {
     return failed.map(({ about, reason }) => {
       const given = about._id === undefined ? { name: about.name } : { _id: about._id };
       return { row: { ...given, ...changes }, reason };

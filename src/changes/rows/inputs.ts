@@ -1,3 +1,4 @@
+import type { SplitCells } from "../../files/cells.ts";
 import type { OptionType } from "../../spec/records.ts";
 
 /** What happens to an option whose name the targeting already has. */
@@ -37,4 +38,6 @@ export interface UpdateContextsItem {
   readonly removeFrom?: readonly string[] | undefined;
   /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
   readonly calledName?: string | undefined;
+  /** Of a row: the cells of Context IDs that were taken apart. */
+  readonly split?: SplitCells | undefined;
 }

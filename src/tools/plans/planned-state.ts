@@ -4,6 +4,7 @@ import type { ChangeHeader } from "../../changes/changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import type { PlanItem } from "../../plans/diff/plan.ts";
 import type { Desired } from "../../plans/file/desired.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
@@ -14,9 +15,11 @@ import { asPlanned } from "../../plans/planned-changes.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt, wholeOf } from "../../platform/bytes.ts";
+import { nearNote } from "../../render/changes/headline.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
 import { sheetNotes } from "../../render/sheet-words.ts";
+import { nearContextIds } from "../../spec/context-ids.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -92,7 +95,10 @@ export async function planDesiredState(
         // The base is renewed when the run ends that apply_plan starts.
         const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, sheet, caller } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-        return withNotes(toldPlan(document, header, plan, context), notes);
+        return withNotes(toldPlan(document, header, plan, context), [
+          ...notes,
+          ...nearNotes(document.plan.items, there),
+        ]);
       },
     },
     context,
@@ -139,6 +145,19 @@ async function readGiven(
   }));
   return { ...read, desired: { ...read.desired, options }, problems };
 }
+
+/** What is added beside a Context ID of the option that differs only in case, width or composition. */
+function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefined): readonly string[] {
+  const held = new Map(there?.options.map(({ _id, contexts }) => [_id, contexts]));
+  const near = items.flatMap((item) =>
+    item.kind === "change" && item.contexts !== undefined
+      ? nearContextIds(item.contexts.add, held.get(item._id) ?? [])
+      : [],
+  );
+  return nearNote(near.length === 0 ? {} : { nearIds: { count: near.length, first: near.slice(0, MOST_NEAR) } });
+}
+
+const MOST_NEAR = 3;
 
 /** An option of a file as a preview shows it. */
 function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {

@@ -78,6 +78,7 @@ class Rows {
   contextIds = 0;
   readonly #header: SheetHeader;
   readonly #drafts: Drafts;
+  readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
   /** The positions of options by their ID, or by their name where each row has one Context ID. */
@@ -87,6 +88,7 @@ class Rows {
     this.#header = header;
     this.#drafts = drafts;
     this.#oneARow = header.at("contextId") >= 0;
+    this.#separator = separator;
     this.#textsOf = splitter(separator);
   }
 
@@ -211,7 +213,11 @@ class Rows {
     }
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
-    return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }) } };
+    const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
+    // Which of them are to go and which to come is not known any more where both are.
+    const isOne = remove.length === 0 || ids.length === 0;
+    const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
+    return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
   /** A damaged text may still be what the service holds: that is looked at later, and the rules of names with it. */
@@ -283,8 +289,10 @@ class Rows {
     if (op !== undefined && said === null) {
       problems.add(op, `Context Action is ${quoted(op.text)}`, "Write Set, Add or Remove, or leave the cell empty.");
     }
-    if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids] }, spot };
-    return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add" }, spot };
+    const isTakenApart = at("contextId") === undefined && texts.length > 1 && !cell.text.trim().startsWith("[");
+    const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};
+    if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids], ...split }, spot };
+    return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
   }
 
   /** The Context IDs of a cell, which is a JSON array of texts where it begins with `[`. */
