@@ -12,13 +12,13 @@ const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
   columns: z.object({}).catchall(z.string()).optional().describe("Heading of each column"),
+  fillDown: z.array(z.string()).optional(),
 });
 
 /** The arguments that say how a sheet of options is read; what is not given is detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
-  fillDown: z.array(z.string()).optional().describe("Columns to fill down"),
 });
 
 const fileArgument = (columns: string, beside: string) => ({

@@ -3,6 +3,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { contextRows } from "../../src/changes/rows/context-rows.ts";
 import { optionRows } from "../../src/changes/rows/option-rows.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
@@ -207,3 +208,18 @@ test.each(["events.xlsx", "events.tsv"])(
     });
   },
 );
+
+test("blank cells of events continue those above where fillDown names their column", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+  await writeFile(
+    join(folder, "events.csv"),
+    "uid,eventName,item_id,price,quantity\nu1,add_to_cart,x,1,1\n,add_to_cart,y,2,1\nu2,add_to_cart,z,3,1\n",
+  );
+  const { structured } = await answerOf(trackEvents, { file: "events.csv", fillDown: ["uid"] }, context);
+  expect(structured).toMatchObject({ counts: { succeeded: 3 } });
+  const sent = sandbox
+    .events()
+    .map(({ text }) => z.object({ uid: z.string(), item_id: z.string() }).parse(JSON.parse(text)));
+  expect(sent.map(({ uid, item_id }) => `${item_id} of ${uid}`).sort()).toEqual(["x of u1", "y of u1", "z of u2"]);
+});
