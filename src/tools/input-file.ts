@@ -5,6 +5,7 @@ import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
+import { readableDirs } from "./readable-dirs.ts";
 import { fileWithinWait } from "./within-wait.ts";
 
 /** The arguments that say how a file of rows is read; what is not given is detected. */
@@ -98,7 +99,7 @@ export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
   shape: ValidColumns,
-  context: Pick<ToolContext, "allowedDirs" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
 ): Promise<OpenedFile | undefined> {
   const other = Object.keys(beside).find((name) => beside[name] !== undefined);
   const { file, ...reading } = given;
@@ -110,5 +111,7 @@ export async function openedFile(
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
   // Loaded with the first file that is given.
   const { openFile } = await import("../files/open-file.ts");
-  return fileWithinWait(context, openFile(file, sheetArguments(given), context, shape));
+  const { maxLineBytes } = context;
+  const rules = { allowedDirs: await readableDirs(context), maxLineBytes };
+  return fileWithinWait(context, openFile(file, sheetArguments(given), rules, shape));
 }

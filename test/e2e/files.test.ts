@@ -512,3 +512,27 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   expect(textOf(planned)).toContain('"Ｙ" beside "y"');
   expect(textOf(planned)).toContain('first rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
 });
+
+test("without the setting the roots of a client may be read, and a refused path names what allows it", async () => {
+  const { sandbox, folder, env, write } = await service();
+  const targetingId = await sandbox.targeting("Roots");
+  await write("names.csv", "Option\nFrom root\n");
+  const bare = { ...env, TARGETING_MCP_ALLOWED_DIRS: "" };
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env: bare, roots: [folder], name: "claude-code" });
+  const file = join(folder, "names.csv");
+  expect(await call(client, "bulk_add_options", { targetingId, file: "names.csv" })).toMatchObject({
+    status: "succeeded",
+  });
+  const saved = await client.callTool("list_options", { targetingId, saveTo: join(folder, "saved.csv") });
+  expect(saved.isError).toBe(true);
+  expect(textOf(saved)).toContain(
+    `targeting-mcp setup claude-code --allowed-dirs="${folder}", and restarts Claude Code`,
+  );
+  const other = await client.callTool("bulk_add_options", { targetingId, file: join(tmpdir(), "names.csv") });
+  expect(textOf(other)).toContain("lies outside of the folders that are allowed");
+  await client.close();
+  const plain = await CLIENTS["2025 client"]({ args: [COMMAND], env: bare });
+  const refused = await plain.callTool("bulk_add_options", { targetingId, file });
+  expect(textOf(refused)).toContain("no folder is allowed");
+  expect(textOf(refused)).toContain(`TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry of the host`);
+});

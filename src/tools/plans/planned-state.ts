@@ -24,6 +24,7 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { type FileArguments, sheetArguments } from "../input-file.ts";
+import { readableDirs } from "../readable-dirs.ts";
 import { fileWithinWait } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
@@ -75,7 +76,9 @@ export async function planDesiredState(
   const targeting = given.targetingId || undefined;
   const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
   // A base that is named goes with another file, or none.
-  const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
+  // The roots of a client are read, and never written to.
+  const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
+  const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   return madeInTime<MadePlan>(
     {
       ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
@@ -121,13 +124,14 @@ async function readRemembering(
 
 async function readGiven(
   given: DesiredArguments,
-  { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<ReadDesired & { readonly bytes?: Uint8Array }> {
   const { file, desired } = given;
+  const { maxLineBytes } = context;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
   if (file) {
     const format = formatToRead(file);
-    const place = await findFile(file, allowedDirs);
+    const place = await findFile(file, await readableDirs(context));
     const bytes = await wholeOf(bytesAt(place));
     const sheet = sheetArguments(given);
     const read = await readDesired({ bytes, path: file, sheet, format, folder: dirname(place.path), maxLineBytes });
@@ -186,10 +190,11 @@ function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
 /** The base that is named, else the one beside the file; by names, that is the base of another targeting. */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
-  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+  context: Pick<ToolContext, "allowedDirs" | "roots">,
 ): Promise<{ readonly base?: Base; readonly place?: Place }> {
   const path = base || (file && !byName ? basePathOf(file) : undefined);
   if (path === undefined) return {};
+  const allowedDirs = await readableDirs(context);
   const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
   return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
 }
