@@ -43,7 +43,24 @@ async function desired(name: string) {
 const KOREAN = readdirSync(FOLDER).filter((name) => name.startsWith("korean-"));
 
 test("there are many forms of the same options", () => {
-  expect(KOREAN.length).toBeGreaterThan(20);
+  expect(KOREAN.length).toBeGreaterThan(45);
+  expect(readdirSync(FOLDER).length).toBeGreaterThan(60);
+});
+
+test("macros of a workbook are not run, which is said", async () => {
+  const { file, notes } = await read("korean-xlsxwriter-macros.xlsm", optionRows);
+  expect(file.seen?.macros).toBe(true);
+  expect(notes.join("\n")).toContain("its macros were not run");
+});
+
+test.each(["prices.numbers", "prices.gsheet", "prices.xlsb"])("%s is refused with how to save it", async (name) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, name), "PK");
+  const refused = openFile(name, {}, { ...RULES, allowedDirs: [folder] }, optionRows);
+  await expect(refused).rejects.toMatchObject({
+    message: expect.stringContaining("not read"),
+    remedy: expect.stringMatching(/\.xlsx|Excel/),
+  });
 });
 
 describe.each(KOREAN)("%s holds the same options", (name) => {
@@ -165,6 +182,7 @@ test.each([
   ["refused-libreoffice.ods", /OpenDocument spreadsheet.*not read/],
   ["refused-libreoffice.xls", /old Excel workbook.*not read/],
   ["refused-encrypted.xlsx", /protected by a password/],
+  ["refused-encrypted-agile.xlsx", /protected by a password/],
   ["refused-duplicate-part.xlsx", /same name/],
   ["refused-absolute-part.xlsx", /absolute path/],
   ["refused-entities.xlsx", /document type/],
