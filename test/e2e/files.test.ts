@@ -536,3 +536,26 @@ test("without the setting the roots of a client may be read, and a refused path 
   expect(textOf(refused)).toContain("no folder is allowed");
   expect(textOf(refused)).toContain(`TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry of the host`);
 });
+
+test("a sheet with problems that cannot be planned comes back with them", async () => {
+  const { client, sandbox, folder, write } = await service();
+  const targetingId = await sandbox.targeting("Wrong");
+  await write("wrong.csv", "Option,Action,Context IDs\nGood,,a\nBad_name,,b\nOther,Archive,c\n");
+  const planned = await client.callTool("plan_targeting", { targetingId, file: "wrong.csv" });
+  expect(planned.isError).toBe(true);
+  const { runId } = answer.parse(planned.structuredContent);
+  expect(textOf(planned)).toContain(`get_run with runId ${runId} and saveTo saves the sheet with the problems marked`);
+  const saved = await client.callTool("get_run", { runId, saveTo: "wrong.xlsx" });
+  expect(textOf(saved)).toContain("1 not applied, 2 failed");
+  expect(await sheetRowsOf(join(folder, "wrong.xlsx"))).toMatchObject([
+    { Option: "Good", Result: "Not applied", Problem: "" },
+    { Option: "Bad_name", Result: "Failed", Problem: expect.stringContaining("not allowed") },
+    {
+      Option: "Other",
+      Result: "Failed",
+      Problem: 'Action is "Archive"',
+      "How to fix": expect.stringContaining("Remove"),
+    },
+  ]);
+  expect((await client.callTool("apply_plan", { runId })).isError).toBe(true);
+});

@@ -1,24 +1,27 @@
 import { dirname } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
+import type { KeptPlan } from "../../changes/kept-plan.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
-import type { PlanItem } from "../../plans/diff/plan.ts";
+import { NOTHING_PLANNED, type PlanItem } from "../../plans/diff/plan.ts";
 import type { Desired } from "../../plans/file/desired.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
-import { planBytes } from "../../plans/plan-document.ts";
+import { planBytes, planDocument } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-changes.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt, wholeOf } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
 import { nearNote } from "../../render/changes/headline.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
 import { sheetNotes } from "../../render/sheet-words.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -69,7 +72,10 @@ export async function planDesiredState(
         yield bytes;
       },
     };
-  if (problems.length > 0) return withNotes(problemsAnswer(context.environment, problems), notes);
+  if (problems.length > 0) {
+    const runId = sheet && (await keptProblems(given, { desired, problems, digest }, sheet, context, earlier));
+    return withNotes(problemsAnswer(context.environment, problems, runId), notes);
+  }
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
@@ -162,6 +168,32 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 }
 
 const MOST_NEAR = 3;
+
+/**
+ * Keeps a sheet that has problems as a plan of nothing, so that it can be given back with them; gives its run, undefined
+ * where its targeting is not known or nothing can be stored now.
+ */
+async function keptProblems(
+  { targetingId: given, byName = false, prune = false }: DesiredArguments,
+  { desired, problems, digest }: Pick<ReadDesired, "desired" | "problems" | "digest">,
+  sheet: NonNullable<KeptPlan["sheet"]>,
+  context: ToolContext,
+  earlier: ChangeHeader | undefined,
+): Promise<string | undefined> {
+  const { memory, environment, apiUrl, caller } = context;
+  try {
+    const targeting = given || undefined;
+    const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
+    if (_id === undefined) return undefined;
+    const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
+    const document = planDocument(plan, { environment, apiUrl, fileDigest: digest, prune, byName }, {});
+    const kept = { text: planBytes(document), plannedBy: "plan_targeting", sheet, caller } as const;
+    return (await changesOf(context).keepPlan(asPlanned(plan, undefined), kept, earlier)).header.runId;
+  } catch (thrown) {
+    if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;
+    throw thrown;
+  }
+}
 
 /** An option of a file as a preview shows it. */
 function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {

@@ -105,6 +105,8 @@ function resultsOf(
     const howToFix = "Take over what the service holds, or plan with a new base.";
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
+  // A sheet that has problems was compared with nothing.
+  const isUnread = problems.length > 0 && document?.plan.items.length === 0;
   const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
   const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
   const action = call.tool === "bulk_add_options" || call.tool === "update_contexts" ? actions[call.tool] : undefined;
@@ -114,7 +116,8 @@ function resultsOf(
     const found = byLine.get(row.line) ?? byLine.get(ownerLine) ?? objectBy(byRef, id || name);
     const isCreated = found !== undefined && "object" in found && state.didOf?.(found.object) === "created";
     const own = { action: action ?? (isCreated ? "Add" : "Edit"), contextAction };
-    if (found === undefined) return { ...own, result: RESULTS.alreadyDone, _id: ids.get(name) };
+    if (found === undefined)
+      return { ...own, result: isUnread ? RESULTS.unattempted : RESULTS.alreadyDone, _id: ids.get(name) };
     if ("problem" in found) return { ...own, ...found.problem };
     const { object } = found;
     const result = RESULTS[state.standing(object)];
