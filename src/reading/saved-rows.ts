@@ -37,8 +37,8 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
 }
 
 /**
- * The Context IDs of one option as a file that `update_contexts` reads: what the option holds, as a `set`. In a sheet
- * each has its own row.
+ * The Context IDs of one option as a file that every tool reads which takes options: what it holds, as a `set`. In a
+ * sheet each has its own row.
  */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
@@ -46,7 +46,7 @@ export function contextLines(
   form: SavedForm,
 ): AsyncIterable<string | Uint8Array> {
   const { _id, name } = option;
-  if (form.format === "ndjson") return inPieces([`${JSON.stringify({ _id, set: contexts })}\n`]);
+  if (form.format === "ndjson") return inPieces([`${JSON.stringify({ _id, name, op: "set", contexts })}\n`]);
   const safe = form.format === "xlsx" ? workbookCell : inertCell;
   const cells = isOneARow(contexts) ? contexts.map(safe) : contextCells(contexts);
   const column = isOneARow(contexts) ? "contextId" : "contexts";

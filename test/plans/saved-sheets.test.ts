@@ -9,7 +9,7 @@ import type { SheetFormat } from "../../src/files/written-rows.ts";
 import type { ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
-import { sheetOf } from "../../src/plans/file/write-desired.ts";
+import { desiredText, sheetOf } from "../../src/plans/file/write-desired.ts";
 import { trimContextId } from "../../src/spec/context-ids.ts";
 import { idOf, option, there } from "./sides.ts";
 
@@ -110,4 +110,39 @@ describe.each(Object.entries(FORMS))("%s", (path, form) => {
       { _id: idOf("D"), calledName: "Empty", set: [] },
     ]);
   });
+});
+
+test("saved NDJSON holds the same for every tool", async () => {
+  const state = stateOf(["Ball games", "Football", "러닝화", "Empty"], [[], ["00123", "a|b"], ["신발"], []]);
+  const text = [...desiredText(state, "ndjson")].join("");
+  const bytes = Buffer.from(text);
+  const read = async <Item>(content: Uint8Array, shape: RowShape<Item>) => {
+    const source = async function* () {
+      yield content;
+    };
+    const named = { path: "all.ndjson", format: "ndjson", maxLineBytes: undefined } as const;
+    const { file } = await openBytes(source, named, {}, shape);
+    return (await itemsIn(source, file, shape)).map((one) => ("item" in one ? one.item : one));
+  };
+  expect(await read(bytes, optionRows)).toMatchObject([
+    { _id: idOf("A"), name: "Ball games", type: "collection", contexts: [] },
+    { _id: idOf("B"), name: "Football", parentName: "Ball games", contexts: ["00123", "a|b"] },
+    { name: "러닝화" },
+    { name: "Empty" },
+  ]);
+  expect((await read(bytes, contextRows)).slice(1, 3)).toEqual([
+    { _id: idOf("B"), calledName: "Football", add: ["00123", "a|b"] },
+    { _id: idOf("C"), calledName: "러닝화", add: ["신발"] },
+  ]);
+  // As get_option saves the Context IDs of one option.
+  const one = Buffer.from(
+    `${JSON.stringify({ _id: idOf("B"), name: "Football", op: "set", contexts: ["a|b", "00123"] })}\n`,
+  );
+  expect(await read(one, contextRows)).toEqual([{ _id: idOf("B"), calledName: "Football", set: ["a|b", "00123"] }]);
+  expect(await read(one, optionRows)).toEqual([{ _id: idOf("B"), name: "Football", contexts: ["a|b", "00123"] }]);
+  const { desired, problems } = await readDesired({ bytes: one, format: "ndjson", folder: undefined });
+  expect(problems).toEqual([]);
+  const thresholds = { maxChangePercent: 100, maxDeletes: 500 };
+  const plan = planOf({ desired, there: state, prune: false, byName: false, thresholds, base: undefined });
+  expect(plan).toMatchObject({ problems: [], items: [] });
 });

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { cellReader, contextActionIn, contextsReader, damagedName, type SplitCells } from "../../files/cells.ts";
 import { fieldProblem } from "../../files/fields.ts";
-import { invalidRow, type RowShape } from "../../files/rows.ts";
+import { invalidRow, type RowContent, type RowShape } from "../../files/rows.ts";
 import type { UpdateContextsItem } from "./inputs.ts";
 import { rowChecker } from "./sheet-columns.ts";
 
@@ -16,6 +16,18 @@ const change = z.strictObject({
   set: ids,
   addFrom: ids,
   removeFrom: ids,
+});
+
+/** An option as saved files have it: what stands there of its place is not looked at. */
+const saved = z.strictObject({
+  _id: z.string().optional(),
+  name: z.string().optional(),
+  op: z.string().optional(),
+  contexts: z.array(z.string()),
+  parent: z.string().nullish(),
+  parentName: z.string().nullish(),
+  type: z.string().optional(),
+  exposeChildren: z.boolean().optional(),
 });
 
 const OPS = ["add", "remove", "set"] as const;
@@ -79,6 +91,7 @@ export const contextRows: RowShape<ContextRow> = {
     };
   },
   fromValue(value) {
+    if (typeof value === "object" && value !== null && "contexts" in value) return savedRow(value);
     const parsed = change.safeParse(value);
     return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, change) };
   },
@@ -97,3 +110,14 @@ export const contextRows: RowShape<ContextRow> = {
     });
   },
 };
+
+function savedRow(value: object): RowContent<ContextRow> {
+  const parsed = saved.safeParse(value);
+  if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, saved) };
+  const { _id, name, op = "", contexts } = parsed.data;
+  const wanted = contextActionIn(op);
+  if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
+  if ((_id ?? name ?? "").trim() === "") return invalidRow("noOption", {});
+  const option = _id === undefined ? { name } : name === undefined ? { _id } : { _id, calledName: name };
+  return { item: { ...option, [wanted ?? "add"]: contexts } };
+}

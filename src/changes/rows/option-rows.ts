@@ -13,8 +13,9 @@ const option = z.strictObject({
   children: z.array(child).optional(),
   exposeChildren: z.boolean().optional(),
   parent: z.string().optional(),
-  parentName: z.string().optional(),
+  parentName: z.string().nullish(),
   _id: z.string().optional(),
+  op: z.string().optional(),
 });
 
 /** An option of a file; rows about one option add Context IDs to it. */
@@ -81,7 +82,12 @@ export const optionRows = {
   },
   fromValue(value): RowContent<OptionRow> {
     const parsed = option.safeParse(value);
-    return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, option) };
+    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option) };
+    const { op = "", parentName, ...item } = parsed.data;
+    const wanted = contextActionIn(op);
+    if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
+    if (wanted === "remove") return invalidRow("removeElsewhere", {});
+    return { item: typeof parentName === "string" ? { ...item, parentName } : item };
   },
   merge(item: OptionRow, further: AddOptionInput) {
     if (item.name !== further.name) return invalidRow("rowsDisagree", { column: "name" }).reason;
