@@ -15,6 +15,8 @@ export interface PreviewRow {
   readonly isGroup?: boolean | undefined;
   readonly contexts?: { readonly op: "add" | "remove" | "set"; readonly ids: readonly string[] } | undefined;
   readonly isRemoved?: boolean | undefined;
+  /** Of a file of events: the event itself. */
+  readonly event?: unknown;
   /** Why it cannot be used. */
   readonly reason?: Reason | undefined;
 }
@@ -30,6 +32,7 @@ export const PREVIEW_ROWS = 3;
 
 const MOST_COLUMNS = 12;
 const MOST_IDS = 3;
+const MOST_FIELDS = 8;
 const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
 /** The notes of a preview: what is not said of the file already, its columns, and its first rows. */
@@ -45,7 +48,10 @@ export function previewNotes(file: InputFile | undefined, { columns, rows }: Pre
   ];
 }
 
-function rowWords({ line, option, group, isGroup, contexts, isRemoved, reason }: PreviewRow): string {
+function rowWords({ line, option, group, isGroup, contexts, isRemoved, event, reason }: PreviewRow): string {
+  if (event !== undefined && reason === undefined) {
+    return `line ${line}: ${eventWords(event)}`;
+  }
   const words = [
     option === undefined ? "no option" : `${isRemoved ? "remove " : isGroup ? "group " : ""}${shownBriefly(option)}`,
     group !== undefined && `in ${shownBriefly(group)}`,
@@ -54,8 +60,18 @@ function rowWords({ line, option, group, isGroup, contexts, isRemoved, reason }:
   return `line ${line}: ${reason === undefined ? words.join(", ") : messageFor(reason).message}`;
 }
 
+function eventWords(event: unknown): string {
+  if (typeof event !== "object" || event === null) return shownBriefly(JSON.stringify(event) ?? "");
+  const fields = Object.entries(event).map(([name, value]) => {
+    const isPlain = typeof value === "number" || typeof value === "boolean";
+    const words = isPlain ? String(value) : shownBriefly(typeof value === "string" ? value : JSON.stringify(value));
+    return `${/^\w{1,60}$/.test(name) ? name : shownBriefly(name)} ${words}`;
+  });
+  return `${fields.slice(0, MOST_FIELDS).join(", ")}${fields.length > MOST_FIELDS ? ", …" : ""}`;
+}
+
 function idWords(ids: readonly string[]): string {
   if (ids.length === 0) return "no Context IDs";
-  const shown = ids.slice(0, MOST_IDS).map(shownBriefly).join(", ");
-  return `${many(ids.length, "Context ID")} (${shown}${ids.length > MOST_IDS ? ", …" : ""})`;
+  const first = ids.slice(0, MOST_IDS).map(shownBriefly).join(", ");
+  return `${many(ids.length, "Context ID")} (${first}${ids.length > MOST_IDS ? ", …" : ""})`;
 }

@@ -234,6 +234,11 @@ test("blank cells of events continue those above where fillDown names their colu
     join(folder, "events.csv"),
     "uid,eventName,item_id,price,quantity\nu1,add_to_cart,x,1,1\n,add_to_cart,y,2,1\nu2,add_to_cart,z,3,1\n",
   );
+  const dry = await answerOf(trackEvents, { file: "events.csv", fillDown: ["uid"], dryRun: true }, context);
+  expect(dry.text).toContain("read as UTF-8, separated by commas");
+  expect(dry.text).toContain(
+    'line 3: uid "u1", eventName "add_to_cart", item_id "y", price 2, quantity 1; line 4: uid "u2"',
+  );
   const { structured } = await answerOf(trackEvents, { file: "events.csv", fillDown: ["uid"] }, context);
   expect(structured).toMatchObject({ counts: { succeeded: 3 } });
   const sent = sandbox
