@@ -6,7 +6,6 @@ import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { NOTHING_PLANNED, type PlanItem } from "../../plans/diff/plan.ts";
-import type { Desired } from "../../plans/file/desired.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
@@ -19,8 +18,6 @@ import { bytesAt, wholeOf } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { nearNote } from "../../render/changes/headline.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
-import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
-import { sheetNotes } from "../../render/sheet-words.ts";
 import { RunStoreError } from "../../runs/backend/store.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import { changesOf } from "../apis.ts";
@@ -31,6 +28,7 @@ import { readableDirs } from "../readable-dirs.ts";
 import { fileWithinWait } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
+import { readNotes } from "./read-notes.ts";
 
 /** The arguments of `plan_targeting`. */
 export interface DesiredArguments extends FileArguments {
@@ -52,19 +50,8 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const {
-    desired,
-    problems,
-    digest,
-    file,
-    bytes,
-    columns = [],
-  } = await fileWithinWait(context, readGiven(given, context));
-  const read = sheetNotes(file);
-  const isSheet = file !== undefined;
-  const notes = isSheet
-    ? [...read, ...previewNotes(file, { columns, rows: desired.options.slice(0, PREVIEW_ROWS).map(rowOf) })]
-    : read;
+  const { desired, problems, digest, file, bytes, columns } = await fileWithinWait(context, readGiven(given, context));
+  const notes = readNotes({ file, columns, desired });
   const sheet = file &&
     bytes && {
       file,
@@ -193,17 +180,6 @@ async function keptProblems(
     if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;
     throw thrown;
   }
-}
-
-/** An option of a file as a preview shows it. */
-function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {
-  const { ids = [], atLeast = false, remove } = contexts ?? {};
-  const op = remove !== undefined ? "remove" : atLeast ? "add" : "set";
-  return {
-    ...{ line, option: name ?? _id, isGroup: type === "collection", isRemoved },
-    group: parent.kind === "name" ? parent.name : undefined,
-    contexts: contexts && { op, ids: remove ?? ids },
-  };
 }
 
 /** An answer that also says how the file was read, behind its first line. */
