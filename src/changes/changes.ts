@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import { DamagedRunError, orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
-import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
+import { KindRuns, type RunInput, type RunMarks } from "../runs/kind-runs.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { Lease } from "../runs/turn.ts";
@@ -116,7 +116,7 @@ export class Changes {
     const plan = planDesired(changes, "show");
     const targetings = [changes, ...(changes.further ?? [])].map(({ targeting }) => targeting._id);
     const { call, input } = await plannedCall(kept, targetings);
-    const header = earlier ?? (await this.runs.keep(call, kept.caller, input));
+    const header = earlier ?? (await this.#keepPlanned(call, kept, input));
     if (earlier !== undefined) await this.#replaceInput(header, input.bytes);
     await this.propose(header, plan);
     return { header, plan };
@@ -140,7 +140,7 @@ export class Changes {
     // It may fail before the run waits for it, which then tells why.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unmade, unmade.targetings);
-    const header = earlier ?? (await this.runs.keep(call, unmade.caller, input, { unplanned: true }));
+    const header = earlier ?? (await this.#keepPlanned(call, unmade, input, { unplanned: true }));
     const plan = making.then(async ({ changes, text }) => {
       await this.#replaceInput(header, inOne(text));
       const { planDesired } = await import("./plan/planners.ts");
@@ -152,6 +152,18 @@ export class Changes {
       waitsAs: "planned",
       isForKeeping: true,
     });
+  }
+
+  /** Keeps a planned run, with the sheet that it was made of. */
+  async #keepPlanned(
+    call: WriteCall,
+    { caller, sheet }: KeptPlan,
+    input: RunInput,
+    marks?: RunMarks,
+  ): Promise<ChangeHeader> {
+    const header = await this.runs.keep(call, caller, input, marks);
+    if (sheet !== undefined) await this.#context.store.keep(header.runId, "sheet", sheet.bytes());
+    return header;
   }
 
   async #replaceInput({ runId }: ChangeHeader, bytes: ByteSource): Promise<void> {

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ByteSource } from "../platform/bytes.ts";
+import { parseJson } from "../platform/json.ts";
 import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { Header, ValidColumns } from "./columns.ts";
@@ -123,8 +124,15 @@ async function* jsonRows<Item>(
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   let index = 0;
   for await (const batch of texts) {
-    yield batch.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
+    const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
+    yield rows.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
   }
+}
+
+/** The first line of an exported targeting: its version and targeting. */
+function isHead(text: string): boolean {
+  const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
+  return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
 }
 
 function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {

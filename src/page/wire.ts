@@ -128,7 +128,7 @@ export interface RunDetail {
   readonly nextSteps?: readonly string[];
 }
 
-export type RunFile = "results" | "rejects" | "removed" | "plan";
+export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 
 /** Objects that did not succeed for one reason. */
 export interface FailureRow {

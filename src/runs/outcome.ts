@@ -38,6 +38,12 @@ export interface TakenName {
   readonly name: string;
 }
 
+/** How many Context IDs look like one that their option holds, and the first of them. */
+export interface NearIds {
+  readonly count: number;
+  readonly first: readonly { readonly given: string; readonly held: string }[];
+}
+
 /** An option that holds another number of Context IDs after a run than was expected. */
 export interface OtherCount {
   readonly name?: string | undefined;

@@ -11,7 +11,7 @@ const count = z.number();
 const some = count.exactOptional();
 
 /** Where a read is saved to, and the folders that the caller may use. */
-const place = { saveTo: z.string(), folders: z.array(z.string()) };
+const place = { saveTo: z.string(), folders: z.array(z.string()), delimiter: text };
 
 /** Which options of a targeting are saved. */
 const listAsked = z.object({

@@ -5,6 +5,7 @@ import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
+import { readableDirs } from "./readable-dirs.ts";
 import { fileWithinWait, unlessLate } from "./within-wait.ts";
 
 /** The arguments that say how a file of rows is read; what is not given is detected. */
@@ -12,13 +13,13 @@ const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
   columns: z.object({}).catchall(z.string()).optional().describe("Heading of each column"),
+  fillDown: z.array(z.string()).optional(),
 });
 
 /** The arguments that say how a sheet of options is read; what is not given is detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
-  fillDown: z.array(z.string()).optional().describe("Columns to fill down"),
 });
 
 const fileArgument = (columns: string, beside: string) => ({
@@ -99,7 +100,7 @@ export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
   shape: ValidColumns,
-  context: Pick<ToolContext, "allowedDirs" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
 ): Promise<OpenedFile | undefined> {
   const other = Object.keys(beside).find((name) => beside[name] !== undefined);
   const { file, ...reading } = given;
@@ -114,7 +115,9 @@ export async function openedFile(
     import("../files/open-file.ts"),
     import("../files/looked-at.ts"),
   ]);
-  const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), context));
+  const { maxLineBytes } = context;
+  const rules = { allowedDirs: await readableDirs(context), maxLineBytes };
+  const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), rules));
   const look = lookedAt(opened.bytes, opened.file, shape);
   const { sheet, seen } = (await unlessLate(context, look)) ?? {};
   return { ...opened, file: sheet === undefined ? opened.file : { ...opened.file, sheet, ...(seen && { seen }) } };

@@ -49,7 +49,9 @@ async function* removedLines(
         former.record({ ...option, ...within });
         former.option({ _id: option._id, held: [...held] });
       };
-      for await (const row of withContexts(api, options, signal, undefined, note)) yield `${JSON.stringify(row)}\n`;
+      for await (const read of withContexts(api, options, signal, undefined, note)) {
+        yield `${JSON.stringify(savedOption(read, read.contexts))}\n`;
+      }
     }
   }
 }

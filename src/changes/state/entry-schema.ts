@@ -158,6 +158,9 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
       shown: z.string().exactOptional(),
       waits: waits.exactOptional(),
       decided: decided.exactOptional(),
+      nearIds: z
+        .object({ count: z.number(), first: z.array(z.object({ given: z.string(), held: z.string() })) })
+        .exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
     }),
   }),

@@ -1,4 +1,3 @@
-import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/file-error.ts";
@@ -158,6 +157,7 @@ async function finish(
   if (!(await holdsAnything(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
+    const { failedRows, rejectedRows } = await import("../../files/rejects.ts");
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;

@@ -3,6 +3,7 @@ import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { plainHeading } from "../../files/headings.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
+import { lookedAt } from "../../files/looked-at.ts";
 import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
@@ -186,7 +187,7 @@ export async function* onlyKept(
     header = cells;
   });
   // Where it was a workbook, the copy is read as a text with commas.
-  const delimiter = file.sheet?.delimiter ?? ",";
+  const delimiter = (await lookedAt(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
     header = [];

@@ -25,7 +25,6 @@ import {
   type RunRow,
   type Waiting,
 } from "../wire.ts";
-import { downloadOf, filesOf, isPlan } from "./files.ts";
 import { forPeople } from "./people-words.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
@@ -84,6 +83,9 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   };
 }
 
+/** What makes files of runs; loaded late, since only a run that is looked at has some. */
+const files = () => import("./files.ts");
+
 /** A damaged run of this caller; undefined where they have none with this ID. */
 async function damagedDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
@@ -100,15 +102,15 @@ export async function runDetail(runId: string, shown: Shown): Promise<RunDetail 
   return {
     run: await foundRow(seen, shown),
     failures: toldFailures(run.state).map(failureRow),
-    downloads: isOwn ? await filesOf(run, services) : [],
-    ...(isPlan(run) && { plan: planView(await documentOf(runId, services), services) }),
+    downloads: isOwn ? await (await files()).filesOf(run, services) : [],
+    ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }
 
 /** A file of a run, as a download; undefined where there is none that this person may see. */
 export async function downloaded(runId: string, file: string, shown: Shown): Promise<Response | undefined> {
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
-  return run === undefined || run === "damaged" ? undefined : downloadOf(run, file, shown.services);
+  return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
 }
 
 /** The row of a run, for the person who is shown it. */

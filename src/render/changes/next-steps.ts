@@ -147,7 +147,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 /** How the items that failed are mended: through tools alone, or as a file. */
-function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: string): string {
+function mendStep({ hasRejects, tool, status, failures, file }: ReportedRun, runId: string): string {
   if (tool === "apply_plan") {
     const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
     if (typeof existing !== "string") return "mend the state as the remedies say, and plan it again";
@@ -160,6 +160,10 @@ function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: st
   const seen = `get_run with runId ${runId}, outcome failed and includeInput: true shows what each held`;
   if (status === "needs_confirmation") return `${seen}; mend those first, or leave them out`;
   const argument = tool === "delete_targeting" ? "ids" : tool === "delete_options" ? "ids or names" : "items";
+  const isSheet = file?.format === "csv" || file?.format === "xlsx";
+  if (hasRejects && isSheet && !isEvents({ tool })) {
+    return `fix what failed as the remedies say, and send only that again: as ${argument} of ${tool} (${seen}); or get_run with runId ${runId} and saveTo saves the sheet with results, to be fixed and given again`;
+  }
   const asFile = hasRejects
     ? `, or as a file made from targeting://runs/${runId}/rejects, which has the rows with their reasons`
     : "";

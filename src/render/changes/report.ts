@@ -12,6 +12,7 @@ import { sheetNotes } from "../sheet-words.ts";
 import {
   countsNote,
   headline,
+  nearNote,
   reportedApproval,
   resumedNote,
   ringsNote,
@@ -164,6 +165,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...sheetNotes(run.file),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
+    ...nearNote(run),
     ...countsNote(run),
     ...unreadNote(run),
     ...resumedNote(run),

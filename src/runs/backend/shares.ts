@@ -93,7 +93,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
         });
       },
       keep(runId, part, pieces) {
-        if (part !== "input") return runs.keep(runId, part, pieces);
+        if (part !== "input" && part !== "sheet") return runs.keep(runId, part, pieces);
         return within(runId, async () => {
           await runs.keep(runId, part, atMost(pieces));
           await checkRun(runId);

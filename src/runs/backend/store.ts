@@ -92,10 +92,10 @@ export interface StoredRun<Call = unknown, Entry = string> {
 }
 
 /**
- * A file of a run beside its journal: the file of the call, the Context IDs and options that the run took away, and the
- * rows of the file that failed.
+ * A file of a run beside its journal: the file of the call, the sheet that a plan was made of, the Context IDs and options
+ * that the run took away, and the rows of the file that failed.
  */
-export type RunPart = "input" | "removed" | "former" | "rejects";
+export type RunPart = "input" | "sheet" | "removed" | "former" | "rejects";
 
 /** A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. */
 export interface RunStore {

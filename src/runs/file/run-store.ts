@@ -23,7 +23,7 @@ import { keepPart, partIn } from "./run-parts.ts";
 const NEVER = new AbortController().signal;
 
 /** What is counted of a run that is not finished. */
-const COUNTED = [FILES.header, FILES.input, FILES.proposed] as const;
+const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as const;
 
 const versioned = z.looseObject({ version: z.number() });
 

@@ -112,7 +112,7 @@ const STORED_BYTES = `
   select coalesce(sum(octet_length(r.header)), 0) + coalesce((
     select sum(octet_length(p.bytes)) from targeting_mcp.part t
       join targeting_mcp.piece p on p.run = t.run and p.version = t.version
-      where t.run = any($1) and t.name in ('input', 'proposed')
+      where t.run = any($1) and t.name in ('input', 'sheet', 'proposed')
   ), 0) as bytes from targeting_mcp.run r where r.id = any($1)`;
 
 /** Aborted when the call has to be answered that waits for its turn. */

@@ -1,6 +1,9 @@
+import { delimiter } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { duringCall } from "../../platform/call-time.ts";
+import { FolderRefused } from "../../platform/file-error.ts";
+import { allowingWords } from "../../render/folder-words.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
@@ -12,6 +15,7 @@ import { upToMisfits } from "../arguments/misfits.ts";
 import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
 import { asking, canAsk, isModern, replyTo } from "../asking/ask.ts";
 import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
+import { rootsOf } from "../asking/roots.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
@@ -21,7 +25,10 @@ import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
-type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn">;
+type CallParts = Pick<
+  ServerParts,
+  "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn" | "rootGuard"
+>;
 
 const TOO_DEEP = new ToolError(
   `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
@@ -46,7 +53,7 @@ export async function answerCall(
   listed: ListedTool,
   { given, call, requestId }: Called,
   server: McpServer,
-  { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn }: CallParts,
+  { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn, rootGuard }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const services = leavingTime(decidedByWhom(await load()));
@@ -73,6 +80,7 @@ export async function answerCall(
       signal: call.mcpReq.signal,
       caller,
       ...(goesOn && { goesOn }),
+      roots: rootsOf(call, server, rootGuard),
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
       canAsk: () => isAsked && canAsk(call, server),
       inView: views !== undefined && mayDecideInView(services),
@@ -100,6 +108,13 @@ export async function answerCall(
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
+    if (thrown instanceof FolderRefused) {
+      const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
+      const { path, message, remedy } = thrown;
+      const { allowedDirs } = services;
+      const words = allowingWords({ client, path, allowedDirs }, delimiter);
+      return failed({ message, remedy: allowedDirs.length === 0 ? words : `${remedy} ${words}` });
+    }
     return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
   }
 }

@@ -1,31 +1,38 @@
 import { createHash } from "node:crypto";
 import { dirname } from "node:path";
+import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
+import type { KeptPlan } from "../../changes/kept-plan.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import { NOTHING_PLANNED, type PlanItem } from "../../plans/diff/plan.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
-import { planBytes } from "../../plans/plan-document.ts";
+import { planBytes, planDocument } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-changes.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt, wholeOf } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
+import { nearNote } from "../../render/changes/headline.ts";
 import { many } from "../../render/failures/words.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
-import { sheetNotes } from "../../render/sheet-words.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
+import { nearContextIds } from "../../spec/context-ids.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { type FileArguments, sheetArguments } from "../input-file.ts";
+import { readableDirs } from "../readable-dirs.ts";
 import { fileWithinWait, unlessLate } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
+import { readNotes } from "./read-notes.ts";
 
 /** The arguments of `plan_targeting`. */
 export interface DesiredArguments extends FileArguments {
@@ -53,11 +60,17 @@ export async function planDesiredState(
   const { memory } = context;
   const targeting = given.targetingId || undefined;
   // A base that is named goes with another file, or none.
-  const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
+  // The roots of a client are read, and never written to.
+  const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
+  const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const reading = readState(bytes, source, context);
   const read = await unlessLate(context, reading);
+  const notes = read === undefined ? [] : readNotes(read);
+  // A sheet that takes longer to read than the call may is planned, and not given back.
+  const sheet = read?.file && { file: read.file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
-    return withNotes(problemsAnswer(context.environment, read.problems), sheetNotes(read.file));
+    const runId = sheet && (await keptProblems(given, { ...read, digest }, sheet, context, earlier));
+    return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
   // Where the state is not read yet, only the call can say which targeting it is about.
   const file = read?.desired.targeting;
@@ -66,28 +79,31 @@ export async function planDesiredState(
     : whichTargeting({ given: targeting, file, base, byName, memory }));
   return madeInTime<MadeState>(
     {
-      ...{ plannedBy: "plan_targeting", base: beside, from: { given, fileDigest: digest } },
+      ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
-        const { desired, problems, file: sheet } = await reading;
-        if (problems.length > 0) throw hasProblems(problems);
+        const found = await reading;
+        if (found.problems.length > 0) throw hasProblems(found.problems);
         const made = await makePlan(
-          { desired, fileDigest: digest, base, targeting, prune, byName },
+          { desired: found.desired, fileDigest: digest, base, targeting, prune, byName },
           {
             ...{ environment: context.environment, apiUrl: context.apiUrl, memory },
             thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
             read: (id) => readRemembering(api, id, signal, context, given.fresh),
           },
         );
-        return { ...made, notes: sheetNotes(sheet) };
+        return { ...made, notes: readNotes(found) };
       },
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller } = context;
         // The base is renewed when the run ends that apply_plan starts.
-        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, caller } as const;
+        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, sheet, caller } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-        return withNotes(toldPlan(document, header, plan, context), notes);
+        return withNotes(toldPlan(document, header, plan, context), [
+          ...notes,
+          ...nearNotes(document.plan.items, there),
+        ]);
       },
     },
     context,
@@ -114,7 +130,7 @@ interface MadeState extends MadePlan {
 }
 
 /** The content of a desired state, with its digest, and how it is to be read: as a file, or as what stands in the call. */
-async function givenBytes(given: DesiredArguments, { allowedDirs }: Pick<ToolContext, "allowedDirs">) {
+async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
   if (!file && desired === undefined)
@@ -122,7 +138,7 @@ async function givenBytes(given: DesiredArguments, { allowedDirs }: Pick<ToolCon
   const digested = (bytes: Uint8Array) => ({ bytes, digest: createHash("sha256").update(bytes).digest("hex") });
   if (!file) return { ...digested(Buffer.from(JSON.stringify(desired))), format: "json" as const, folder: undefined };
   const format = formatToRead(file);
-  const place = await findFile(file, allowedDirs);
+  const place = await findFile(file, await readableDirs(context));
   const bytes = await wholeOf(bytesAt(place));
   return { ...digested(bytes), path: file, sheet: sheetArguments(given), format, folder: dirname(place.path) };
 }
@@ -163,6 +179,45 @@ function hasProblems(problems: ReadDesired["problems"]): FileError {
   );
 }
 
+/** What is added beside a Context ID of the option that differs only in case, width or composition. */
+function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefined): readonly string[] {
+  const held = new Map(there?.options.map(({ _id, contexts }) => [_id, contexts]));
+  const near = items.flatMap((item) =>
+    item.kind === "change" && item.contexts !== undefined
+      ? nearContextIds(item.contexts.add, held.get(item._id) ?? [])
+      : [],
+  );
+  return nearNote(near.length === 0 ? {} : { nearIds: { count: near.length, first: near.slice(0, MOST_NEAR) } });
+}
+
+const MOST_NEAR = 3;
+
+/**
+ * Keeps a sheet that has problems as a plan of nothing, so that it can be given back with them; gives its run, undefined
+ * where its targeting is not known or nothing can be stored now.
+ */
+async function keptProblems(
+  { targetingId: given, byName = false, prune = false }: DesiredArguments,
+  { desired, problems, digest }: Pick<ReadDesired, "desired" | "problems" | "digest">,
+  sheet: NonNullable<KeptPlan["sheet"]>,
+  context: ToolContext,
+  earlier: ChangeHeader | undefined,
+): Promise<string | undefined> {
+  const { memory, environment, apiUrl, caller } = context;
+  try {
+    const targeting = given || undefined;
+    const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
+    if (_id === undefined) return undefined;
+    const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
+    const document = planDocument(plan, { environment, apiUrl, fileDigest: digest, prune, byName }, {});
+    const kept = { text: planBytes(document), plannedBy: "plan_targeting", sheet, caller } as const;
+    return (await changesOf(context).keepPlan(asPlanned(plan, undefined), kept, earlier)).header.runId;
+  } catch (thrown) {
+    if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;
+    throw thrown;
+  }
+}
+
 /** An answer that also says how the file was read, behind its first line. */
 function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   if (notes.length === 0) return answer;
@@ -179,10 +234,11 @@ function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
 /** The base that is named, else the one beside the file; by names, that is the base of another targeting. */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
-  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+  context: Pick<ToolContext, "allowedDirs" | "roots">,
 ): Promise<{ readonly base?: Base; readonly place?: Place }> {
   const path = base || (file && !byName ? basePathOf(file) : undefined);
   if (path === undefined) return {};
+  const allowedDirs = await readableDirs(context);
   const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
   return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
 }

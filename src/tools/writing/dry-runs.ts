@@ -19,6 +19,7 @@ import { TookTooLong, withinWait } from "../within-wait.ts";
 import { applyStep } from "./dry-run-steps.ts";
 import { type Given, toldUnstarted } from "./planned.ts";
 import { planInTime } from "./planning.ts";
+import { previewOf } from "./preview.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
 interface Shown {
@@ -37,7 +38,8 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
   const { call, bytes } = given;
   const shown = await planToShow(given, changes, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
-  const { plan, notes } = shown;
+  const { plan } = shown;
+  const notes = [...(await previewOf(call, bytes)), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { dryRun: true });
     await propose(runId, plan, changes, context);

@@ -10,6 +10,7 @@ import type { RowRange } from "../../rows/row-block.ts";
 import { parts } from "../checks.ts";
 import { found, isOption } from "../names/option-names.ts";
 import { Plan, type PlanningContext } from "../plan.ts";
+import { planKnown } from "./known-options.ts";
 import { type OptionCandidate, OptionDrafts } from "./option-drafts.ts";
 import { type NewOption, planOption } from "./options.ts";
 
@@ -25,7 +26,7 @@ export interface AddOptionsInput {
 /**
  * Plans adding options to one targeting. Sub-options of a group that the same call creates travel inside it, wherever
  * they stand in the call. Reads List Options when a `parentName` is not among the call's own groups, and when
- * `onExisting` is not `fail`: then only what is new is sent.
+ * `onExisting` is not `fail`: then only what is new is sent. Rows with the ID of an existing option add nothing.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -55,7 +56,8 @@ async function placeAll(
   context: PlanningContext,
 ): Promise<void> {
   const { targetingId, onExisting = "fail" } = input;
-  const placed = await intoGroups(plan, targetingId, drafts.candidates(), context);
+  const candidates = await planKnown(plan, input, drafts.candidates(), context);
+  const placed = await intoGroups(plan, targetingId, candidates, context);
   const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
   const further = placed.values();
   let next = further.next();
