@@ -123,7 +123,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [
       { flag: "to", meaning: "the file to write" },
       { flag: "base-only", toggle: true, meaning: "renews only the base beside the file" },
-      { flag: "force", toggle: true, meaning: "replaces what is there without asking" },
+      { flag: "force", toggle: true, meaning: "replaces files without asking" },
       FRESH,
     ],
     ...ONE_WORD_IN_CI,
