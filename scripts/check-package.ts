@@ -33,7 +33,8 @@ const CONTENTS = [
   /^dist\/page\.(?:html|js|css)$/,
   /^dist\/LICENSES\.txt$/,
   /^dist\/sbom\.cdx\.json$/,
-  /^docs\/(?:cookbook|deployment|desired-state|files|going-live|hosts|measured|page|quickstart|troubleshooting|safety|sandbox|sandbox-fidelity|settings|spreadsheets|tools)\.md$/,
+  /^docs\/quickstart\.md$/,
+  /^docs\/(?:guides|reference|explanation)\/[a-z-]+\.md$/,
   /^skills\/[a-z-]+\/SKILL\.md$/,
   /^docs\/(?:desired-state|event-suite|plan)\.schema\.json$/,
 ] as const;

@@ -95,7 +95,6 @@ const counted = (counts: Readonly<Record<string, number>>): string =>
 
 console.log("An agent session with targeting-mcp, against the embedded sandbox, over MCP stdio");
 
-// Those of this session alone, so that the README's picture of it stays the same when a tool is added.
 const SHOWN = ["create_targetings", "bulk_add_options", "update_contexts", "track_event", "delete_options"];
 const { tools } = await client.listTools();
 const listed = SHOWN.filter((name) => tools.some((tool) => tool.name === name));

@@ -1,4 +1,4 @@
-// Takes the pictures of docs/page.md from the real page: the built command's sandbox with its sample data, and a server
+// Takes the pictures of docs/guides/run-for-a-team.md from the real page: the built command's sandbox with its sample data, and a server
 // over stdio with a plan that waits for a yes, in Chromium, light and dark. Needs Debian's Chromium, or the one that CHROMIUM names. Run it with: npm run pictures
 import { spawn } from "node:child_process";
 import { once } from "node:events";

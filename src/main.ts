@@ -125,7 +125,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "to", meaning: "the file to write" },
       DELIMITER,
       { flag: "base-only", toggle: true, meaning: "renews only the base beside the file" },
-      { flag: "force", toggle: true, meaning: "replaces what is there without asking" },
+      { flag: "force", toggle: true, meaning: "replaces files without asking" },
       FRESH,
     ],
     ...ONE_WORD_IN_CI,

@@ -83,7 +83,7 @@ test("the check sees a file, a folder and a path below src that do not exist", (
 test("sections of documents that comments cite exist", () => {
   const cited = comments.flatMap(({ path, lines }) =>
     lines.flatMap((line) =>
-      [...line.matchAll(/(docs\/[\w-]+\.md), "([^"]+)"/g)].map(([, page = "", section = ""]) => ({
+      [...line.matchAll(/(docs\/[\w/-]+\.md), "([^"]+)"/g)].map(([, page = "", section = ""]) => ({
         path,
         page,
         section,
@@ -115,4 +115,16 @@ test("nothing is cited that is not in this repository, but for the API's documen
   expect(
     outside.filter(({ lines }) => lines.some((line) => line.search(elsewhere) >= 0)).map(({ path }) => path),
   ).toEqual([]);
+});
+
+/** What `npm run docs` makes of texts in the code: they are tested where they stand. */
+const GENERATED_FROM_TEXTS = ["docs/reference/tools.md"];
+
+test("documents avoid private English", () => {
+  const words =
+    /\b(?:mend(?:s|ed)?|told|a yes|a no|way back|to the letter|stands for|passed over|taken up|thrown away|anew|whoever|what is there|1 items)\b/gi;
+  const found = pages
+    .filter((path) => !GENERATED_FROM_TEXTS.includes(path))
+    .flatMap((path) => [...textOf(path).matchAll(words)].map(([word]) => ({ path, word })));
+  expect(found).toEqual([]);
 });

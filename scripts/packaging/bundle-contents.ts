@@ -18,8 +18,9 @@ export function bundleContents(): Uint8Array {
     "package.json": Buffer.from(`${JSON.stringify({ name, version, type, license }, null, 2)}\n`),
   };
   // The pictures in folders beside the pages stay out.
-  const entries = readdirSync(fileAt("docs"), { withFileTypes: true });
-  const pages = entries.filter((entry) => entry.isFile()).map(({ name: file }) => `docs/${file}`);
+  const pages = readdirSync(fileAt("docs"), { recursive: true, encoding: "utf8" })
+    .map((file) => `docs/${file.replaceAll("\\", "/")}`)
+    .filter((path) => /\.(?:md|json)$/.test(path));
   const project = ["LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
   for (const path of ["manifest.json", ...project, ...pages, ...built]) files[path] = readFileSync(fileAt(path));
   return zipSync(files, { level: 9, mtime: FILE_TIME });

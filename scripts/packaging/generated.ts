@@ -1,8 +1,9 @@
 import * as z from "zod";
 import { desiredStateJsonSchema } from "../../src/plans/file/desired-schema.ts";
 import { planJsonSchema } from "../../src/plans/plan-document.ts";
+import { commandsPage } from "./commands-page.ts";
 import { manifest } from "./manifest.ts";
-import { readmePage } from "./readme.ts";
+import { metricsPage } from "./metrics-page.ts";
 import { serverJson } from "./server-json.ts";
 import { settingsPage } from "./settings-page.ts";
 import { pluginJson } from "./skills.ts";
@@ -26,10 +27,11 @@ export function fileAt(path: string): URL {
 export const GENERATED: readonly GeneratedFile[] = [
   { path: "manifest.json", text: () => jsonText(manifest()) },
   { path: "server.json", text: () => jsonText(serverJson()) },
-  { path: "README.md", text: readmePage },
   { path: ".claude-plugin/plugin.json", text: () => jsonText(pluginJson()) },
-  { path: "docs/tools.md", text: toolsPage },
-  { path: "docs/settings.md", text: settingsPage },
+  { path: "docs/reference/tools.md", text: toolsPage },
+  { path: "docs/reference/settings.md", text: settingsPage },
+  { path: "docs/reference/commands.md", text: commandsPage },
+  { path: "docs/reference/metrics.md", text: metricsPage },
   { path: "docs/desired-state.schema.json", text: () => jsonText(desiredStateJsonSchema()) },
   { path: "docs/plan.schema.json", text: () => jsonText(planJsonOf()) },
 ];

@@ -1,22 +1,45 @@
+import type { Setting } from "../../src/settings/forms.ts";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
 import { tableOf } from "./markdown.ts";
 
-/** docs/settings.md: every setting. */
+/** The settings by what they are for: a pattern of their variables. The first group is what most people need. */
+const GROUPS: readonly (readonly [heading: string, variables: RegExp])[] = [
+  [
+    "Most people need these six",
+    /^(?:TARGETING_API_URL|TARGETING_API_KEY|EVENT_API_URL|EVENT_APP_KEY|TARGETING_MCP_ALLOWED_DIRS|TARGETING_MCP_READ_ONLY)$/,
+  ],
+  [
+    "What agents may change, and who approves",
+    /_(?:CONFIRM|PAGE|TRUST_VIEWS|ALLOWED_TARGETINGS|MAX_[DC]\w+|TOOLSETS)$/,
+  ],
+  ["Sandbox", /_(?:MODE|SANDBOX_\w+)$/],
+  [
+    "Over HTTP: callers and addresses",
+    /_(?:ACCESS_FILE|OAUTH_\w+|OWN_KEYS|PUBLIC_URL|ALLOWED_HOSTS|APPROVAL_WEBHOOK|SESSIONS|METRICS)$/,
+  ],
+  ["Several machines", /_(?:STORE\w*|DRIVE|PARALLEL_PROJECTS|SEAL_KEY)$/],
+  ["Stored runs", /_(?:STATE_DIR|KEEP_\w+|CALLER_\w+|PROJECT)$/],
+  ["Network, time and logs", /./],
+];
+
+/** docs/reference/settings.md: every setting, in the first of the groups that fits. */
 export function settingsPage(): string {
-  const rows = SETTING_LIST.map(({ variable, flag, meaning, form, otherwise, secret }) => [
-    `\`${variable}\``,
-    flag === undefined ? "" : `\`--${flag}\``,
-    meaning + (secret ? " (secret)" : ""),
-    form.words,
-    otherwise,
-  ]);
+  const groups = GROUPS.map(([heading], at) => {
+    const own = SETTING_LIST.filter(({ variable }) => GROUPS.findIndex(([, fits]) => fits.test(variable)) === at);
+    return [`## ${heading}`, tableOf(["variable", "flag", "meaning", "must be", "default"], own.map(rowOf))];
+  });
   return [
     "# Settings",
-    "Made from the code by `npm run docs`. A flag wins over the environment, which wins over the default. Keys have no " +
-      "flag, since command lines are seen by others. A variable that is empty counts as not set.",
-    tableOf(["variable", "flag", "meaning", "must be", "default"], rows),
+    "Generated from the code by `npm run docs`. A flag overrides the environment variable, which overrides the default. " +
+      "Keys have no flag, since other users of the machine can see command lines. An empty variable counts as not set. " +
+      "`targeting-mcp doctor` shows each value, where it comes from, and what to fix.",
+    ...groups.flat(),
     "Folders named after `targeting-mcp stdio` count as `--allowed-dirs`.",
-    "`targeting-mcp doctor` shows what each is, where it came from, and what has to be fixed.",
     "",
   ].join("\n\n");
+}
+
+function rowOf({ variable, flag, meaning, form, otherwise, secret }: Setting<unknown>): readonly string[] {
+  const name = flag === undefined ? "" : `\`--${flag}\``;
+  return [`\`${variable}\``, name, meaning + (secret ? " (secret)" : ""), form.words, otherwise];
 }

@@ -7,18 +7,18 @@ import { tableOf } from "./markdown.ts";
 const EFFECTS = {
   reads: "changes nothing",
   adds: "adds to an API",
-  changes: "changes or takes away in an API",
-  local: "changes only what this server keeps",
+  changes: "changes or deletes in an API",
+  local: "changes only what this server stores",
   tests: "changes a sandbox; an API only where the call says so",
 } as const satisfies Record<Effect, string>;
 
 const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either" } as const;
 
-/** docs/tools.md: every tool with its arguments, as clients see them. */
+/** docs/reference/tools.md: every tool with its arguments, as clients see them. */
 export function toolsPage(): string {
   return [
     "# Tools",
-    "Made from the code by `npm run docs`. Unknown arguments are an error that lists the valid ones; an array or object " +
+    "Generated from the code by `npm run docs`. Unknown arguments are an error that lists the valid ones; an array or object " +
       "that arrives as a JSON text is read as what it holds.",
     toolsTable(),
     ...catalogue(TOOLS).map(chapter),
@@ -40,7 +40,7 @@ function toolsTable(): string {
 
 function chapter({ tool, annotations, inputSchema }: ListedTool): string {
   const schema = inputSchema();
-  const hints = Object.entries(annotations).map(([hint, value]) => `\`${hint}\` ${String(value)}`);
+  const hints = Object.entries(annotations).flatMap(([hint, value]) => (value === true ? [`\`${hint}\``] : []));
   const required = Array.isArray(schema.required) ? schema.required : [];
   const properties = isSchema(schema.properties) ? Object.entries(schema.properties) : [];
   const rows = properties.map(([name, given]) => {
@@ -55,8 +55,7 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
   });
   return [
     `## ${tool.name}`,
-    `**${tool.title}.** ${tool.description}`,
-    `Annotations: ${hints.join(", ")}.`,
+    `**${tool.title}.** ${tool.description} Annotations: ${hints.join(", ") || "none"}.`,
     rows.length === 0 ? "No arguments." : tableOf(["argument", "type", "required", "meaning"], rows),
   ].join("\n\n");
 }

@@ -36,7 +36,7 @@ export interface SandboxQuery {
   readonly limit: number;
 }
 
-/** Reads from the control plane of a sandbox (docs/sandbox.md, "The control plane"). */
+/** Reads from the control plane of a sandbox (docs/reference/sandbox.md, "The control plane"). */
 export interface SandboxApi {
   /** Reads events that arrived. Throws an ApiError when they cannot be read. */
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;

@@ -23,7 +23,7 @@ export const STRICT_REMEDY =
 /** The same over HTTP, where no person can log in who may approve. */
 export const NOBODY_APPROVES =
   "Nobody can approve this here: use a client that can ask (elicitation); or let an entry of TARGETING_MCP_ACCESS_FILE " +
-  'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/page.md).';
+  'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
 /** What the agent is told where nobody came to the page, and no other channel is left. */
 export const NOBODY_CAME =

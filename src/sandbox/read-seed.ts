@@ -12,7 +12,7 @@ export class SeedError extends Error {}
 
 /**
  * Reads a seed; undefined where there is none. Every targeting of it has an `_id`, so that its names can be told before
- * it is planted. Throws a SeedError where the file cannot be read, or is not in the form of a seed (docs/sandbox.md).
+ * it is planted. Throws a SeedError where the file cannot be read, or is not in the form of a seed (docs/reference/sandbox.md).
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

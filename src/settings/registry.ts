@@ -74,7 +74,13 @@ export const SETTINGS = {
     "auto",
     "a page where a person decides: auto where a browser can be reached; on always; off never",
   ),
-  trustViews: setting("TARGETING_MCP_TRUST_VIEWS", toggle, false, "strict: a yes in a view of the host counts", "off"),
+  trustViews: setting(
+    "TARGETING_MCP_TRUST_VIEWS",
+    toggle,
+    false,
+    "strict: an approval in a view of the host counts",
+    "off",
+  ),
   allowedTargetings: setting(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
     commaList,

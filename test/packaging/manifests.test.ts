@@ -41,13 +41,6 @@ test("every field is handed to the server, and the server gets nothing else", ()
   expect(used.sort()).toEqual(Object.keys(manifest.user_config).sort());
 });
 
-test("the README's table names every tool, and no other", () => {
-  const [, table = ""] = /\n## Tools\n([\s\S]*?)\n## /.exec(textOf("README.md")) ?? [];
-  const cells = table.split("\n").flatMap((line) => /^\| (`[^|]*`) \|/.exec(line)?.[1] ?? []);
-  const named = cells.flatMap((cell) => cell.split(", ").map((name) => name.replaceAll("`", "")));
-  expect(named.sort()).toEqual(manifest.tools.map(({ name }) => name).sort());
-});
-
 test("the manifest lists the tools that the server lists", async () => {
   const command = startCommand([]);
   for (const message of OPENING) command.send(message);

@@ -196,8 +196,8 @@ options:
 });
 
 test("the file that the page shows is read", async () => {
-  const page = readFileSync(new URL("../../docs/desired-state.md", import.meta.url), "utf8");
-  const [, text = ""] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+  const page = readFileSync(new URL("../../docs/reference/desired-state.md", import.meta.url), "utf8");
+  const [, text = ""] = /```yaml[^\n]*\n([\s\S]*?)```/.exec(page) ?? [];
   const folder = mkdtempSync(join(tmpdir(), "desired-"));
   writeFileSync(join(folder, "christmas.txt"), "c8\n");
   expect((await options("yaml", text, folder)).map(({ name }) => name)).toEqual([

@@ -130,8 +130,7 @@ describe.skipIf(ON_WINDOWS)("the command that setup writes starts the server", {
     expect(own.length).toBeGreaterThan(25);
     expect(own.filter(({ page, link }) => !existsSync(join(root, dirname(page), link)))).toEqual([]);
     const readme = readFileSync(join(root, "README.md"), "utf8");
-    expect(readme).toContain("every tool's typical answer (in the repository)");
-    expect(readme).not.toContain("session.svg");
+    expect(readme).toContain("architecture (in the repository)");
   });
 
   test("run by npx from the archive", async () => {

@@ -9,6 +9,6 @@ test("every rule of the documents is held by exactly one test, and every such te
   expect([...heldRules().keys()].toSorted()).toEqual(ids.toSorted());
 });
 
-test("docs/sandbox-fidelity.md says what the tests hold: run npx tsx scripts/sandbox-fidelity.ts", () => {
+test("docs/reference/sandbox-rules.md says what the tests hold: run npx tsx scripts/sandbox-fidelity.ts", () => {
   expect(readFileSync(FIDELITY_DOC, "utf8")).toBe(fidelityTable());
 });

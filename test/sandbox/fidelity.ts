@@ -5,7 +5,7 @@ import { RULES, type Rule } from "./rules.ts";
 const HERE = new URL("./", import.meta.url);
 
 /** Where the table lies. */
-export const FIDELITY_DOC = fileURLToPath(new URL("../../docs/sandbox-fidelity.md", HERE));
+export const FIDELITY_DOC = fileURLToPath(new URL("../../docs/reference/sandbox-rules.md", HERE));
 
 const INTRODUCTION = `# What the sandbox keeps to, rule by rule
 

@@ -42,7 +42,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   if (!asks && !isHere()) {
     throw new SettingsError(
       `every program that reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
-        "TARGETING_MCP_OWN_KEYS (docs/deployment.md), or serve on 127.0.0.1",
+        "TARGETING_MCP_OWN_KEYS (docs/guides/run-for-a-team.md), or serve on 127.0.0.1",
       "TARGETING_MCP_ACCESS_FILE",
     );
   }

@@ -77,7 +77,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
     "",
     `Management API: ${sandbox.url}/context-targeting, header x-api-key: ${key.key} (reads and writes) or ${readKey.key} (reads)`,
     `Event API: POST ${sandbox.url}/event, header Authorization: ${appKey}`,
-    `Control plane: ${sandbox.url}/_sandbox (see docs/sandbox.md)`,
+    `Control plane: ${sandbox.url}/_sandbox (see docs/reference/sandbox.md)`,
     ...(forward === undefined ? [] : [`Events are passed on to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
     ...(data === undefined ? [] : [`State is kept in ${data}`]),
     ...(held.length === 0 ? [] : ["It holds:", ...held]),

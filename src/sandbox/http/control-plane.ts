@@ -22,7 +22,7 @@ const holdSchema = z.strictObject({
   ms: z.int().min(0).max(600_000),
 });
 
-/** The control plane (docs/sandbox.md): reads what a sandbox holds, and sets its faults and its state. */
+/** The control plane (docs/reference/sandbox.md): reads what a sandbox holds, and sets its faults and its state. */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {

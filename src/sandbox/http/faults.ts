@@ -6,7 +6,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests a fault counts and may strike (docs/sandbox.md). */
+/** Which requests a fault counts and may strike (docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),

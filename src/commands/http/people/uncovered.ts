@@ -21,7 +21,7 @@ export function uncovered(
       `nobody can approve over HTTP what deletes or takes away${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
       `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
     remedy:
-      'Let an entry of TARGETING_MCP_ACCESS_FILE say "approves": true for the project (docs/page.md), or set ' +
+      'Let an entry of TARGETING_MCP_ACCESS_FILE say "approves": true for the project (docs/guides/run-for-a-team.md), or set ' +
       "TARGETING_MCP_CONFIRM=ask.",
   };
 }

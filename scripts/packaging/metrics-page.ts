@@ -1,0 +1,19 @@
+import { measured } from "../../src/server/observing/measured.ts";
+import { tableOf } from "./markdown.ts";
+
+/** docs/reference/metrics.md: every metric that `/metrics` serves, as Prometheus describes it. */
+export function metricsPage(): string {
+  const text = measured("", () => 0).text();
+  const rows = [...text.matchAll(/^# HELP (\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(([, name, help = "", type = ""]) => [
+    `\`${name}\``,
+    type,
+    help,
+  ]);
+  return [
+    "# Metrics",
+    "Generated from the code by `npm run docs`. `TARGETING_MCP_METRICS=on` serves these metrics for Prometheus at " +
+      "`/metrics`. No label names a caller, a targeting, an option or a key.",
+    tableOf(["metric", "type", "meaning"], rows),
+    "",
+  ].join("\n\n");
+}
