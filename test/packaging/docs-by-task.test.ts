@@ -19,12 +19,9 @@ const blocks = (name: string, language: string): readonly string[] =>
 const call = z.strictObject({ tool: z.string(), arguments: z.record(z.string(), z.unknown()) });
 
 /** Guides whose calls are made, one after another. */
-const GUIDES = [
-  "clean-up-safely",
-  "undo-a-change",
-  "test-tracking",
-  "find-lost-conversions",
-].map((name) => `guides/${name}.md`);
+const GUIDES = ["clean-up-safely", "undo-a-change", "test-tracking", "find-lost-conversions"].map(
+  (name) => `guides/${name}.md`,
+);
 
 test.each(GUIDES)("the calls of %s succeed with the sample data", async (guide) => {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-guides-"));
