@@ -3,6 +3,7 @@ import type { Clock } from "../platform/clock.ts";
 import type { ProjectLock } from "../runs/backend/project-lock.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import { isUnstarted } from "../runs/lifecycle.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { RouteTable } from "../spec/routes.ts";
@@ -99,10 +100,7 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    mayWait: true,
-    // A plan that a person is to decide on waits like any other run.
-    waitsAs: ({ call: { tool }, dryRun }, { facts: { waits } }) =>
-      (tool === "apply_plan" || dryRun) && waits === undefined ? "planned" : "needs_confirmation",
+    isPlannedFirst: true,
     tidies: false,
     readBack,
     initialState: unplannedState,
@@ -146,25 +144,33 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
  */
 async function readBack({
   header,
-  started,
+  record,
   entries,
   proposed,
   part,
 }: KeptParts<WriteCall, JournalEntry>): Promise<ReadBack<JournalEntry, RunState>> {
-  const state = started ? await stateFrom(entries) : new RunState();
-  if (state.planned) return { state, isProposed: true };
+  const { status } = record;
+  const state = isUnstarted(status) ? new RunState() : await stateFrom(entries);
+  if (state.planned) return { state };
   const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...anew, state, unwritten: () => objectEntries(state) };
-  const asked = await stateFrom(proposed);
+  const asked = status === "planning" ? state : await stateFrom(proposed);
   // A plan with nothing to do has no objects.
-  const isProposed = asked.objects.length > 0 || asked.facts.tool !== undefined;
-  if (isProposed) return { ...anew, state: asked, isProposed, unwritten: () => proposed };
-  // A run that is only kept is about to be planned, or to be started with its plan; a plan, to be made or kept whole.
-  const isUnmade = !started && header.call.tool === "apply_plan";
-  const isOnlyKept = !started && !isUnmade && header.unplanned === undefined;
-  const unplanned = () => (isUnmade ? unmadeState(header.call) : unplannedState(header.call, part("input")));
-  const given = isOnlyKept ? state : await unplanned();
+  const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
+  if (isThere) return { ...anew, state: asked, unwritten: () => proposed };
+  const given = await unplanned(status === "planning", header, part);
   return { ...anew, state: given, unwritten: () => objectEntries(given) };
+}
+
+/** The state of a run of which no plan is stored. */
+function unplanned(
+  isPlanning: boolean,
+  { call, unplanned }: KeptParts<WriteCall, JournalEntry>["header"],
+  part: KeptParts<WriteCall, JournalEntry>["part"],
+): RunState | Promise<RunState> {
+  if (call.tool === "apply_plan") return unmadeState(call);
+  // A run that is only stored is about to be planned, or to be started with its plan.
+  return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
 async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {

@@ -4,6 +4,7 @@ import { FileError } from "../platform/file-error.ts";
 import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
+import { isUnstarted } from "../runs/lifecycle.ts";
 import { oneOf } from "../runs/processes/same-call.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { Lease } from "../runs/turn.ts";
@@ -158,13 +159,17 @@ export class Changes {
     await this.#context.store.keep(runId, "input", bytes());
   }
 
-  /** Keeps what a run would do while it waits for a person's confirmation, so that it can be looked at. */
-  propose({ runId, call }: ChangeHeader, plan: Plan): Promise<void> {
+  /**
+   * Stores what a run would do, which then waits for an approval; a plan that needs none on the page stays one. False
+   * where the run was started or ended meanwhile.
+   */
+  propose({ runId, call, dryRun }: ChangeHeader, plan: Plan): Promise<boolean> {
     if (call.tool === "apply_plan") {
       const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
       plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
     }
-    return this.runs.propose(runId, plan.outline());
+    const isPlan = (call.tool === "apply_plan" || dryRun) && plan.facts.waits === undefined;
+    return this.runs.propose(runId, plan.outline(), isPlan ? "planned" : "waiting");
   }
 
   /** What a waiting run would take away, where no person was asked to confirm it yet. */
@@ -224,7 +229,10 @@ export class Changes {
         if (waitsAs === "needs_confirmation") this.remember(runId, plan.losses);
       },
       start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
-      startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
+      startedElsewhere: async () => {
+        const record = await this.#context.store.record(runId);
+        return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
+      },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
       // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
@@ -286,7 +294,7 @@ export class Changes {
       {
         attach: async (runId) => {
           const stored = await this.runs.stored(runId);
-          if (stored?.started === false) {
+          if (stored !== undefined && isUnstarted(stored.record.status)) {
             const { createdAt, unplanned } = stored.header;
             if (createdAt >= arrivedAt && !unplanned) waiting = stored.header;
             return undefined;

@@ -49,6 +49,8 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
       return;
     }
     await then.propose(plan);
+    started = await then.startedElsewhere();
+    if (started !== undefined) return;
     state = new RunState(plan);
     if (stoppedBy === undefined) status = then.waitsAs;
   };

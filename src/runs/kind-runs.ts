@@ -5,6 +5,7 @@ import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./d
 import { understood } from "./entries.ts";
 import { ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import { unlessNothingKept } from "./nothing-kept.ts";
 import { type KeptRun, KeptRuns } from "./processes/kept-runs.ts";
 import { type MadeBefore, madeBefore, onceDone } from "./processes/same-call.ts";
@@ -67,13 +68,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return header;
   }
 
-  /** Keeps what a run that waits would do, so that it can be looked at. */
-  async propose(runId: string, entries: Iterable<Entry>): Promise<void> {
+  /**
+   * Stores the plan of a run that is not started, which then waits for an approval, or is a plan: false where it was
+   * started or ended meanwhile.
+   */
+  async propose(runId: string, entries: Iterable<Entry>, status: "planned" | "waiting"): Promise<boolean> {
+    const { store } = this.#context;
     const { line } = this.kind;
     const lines = function* () {
       for (const entry of entries) yield line(entry);
     };
-    await this.#context.store.propose(runId, lines());
+    await store.propose(runId, lines());
+    const wait = (from: RunRecord) => (isUnstarted(from.status) ? { status } : undefined);
+    return (await moveRun(store, runId, wait)) !== undefined;
   }
 
   /**
@@ -96,17 +103,17 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const starting = this.#startedBy(header).then((lease) => {
-      if (lease === undefined) return undefined;
+    const starting = this.#startedBy(header).then((held) => {
+      if (held === undefined) return undefined;
       const state = this.kind.newState();
-      const open = async () => lease;
+      const open = async () => held;
       return this.#drive({ header, state, meanwhile, open, carryOut: (run) => this.kind.start(run, given) });
     });
     this.#starting.set(runId, starting);
     return starting.finally(() => this.#starting.delete(runId));
   }
 
-  async #startedBy(header: RunHeader<Call>): Promise<Lease | undefined> {
+  async #startedBy(header: RunHeader<Call>): Promise<HeldRecord | undefined> {
     await this.checkExecutable(header);
     return this.#kept.startedBy(header.runId);
   }
@@ -123,13 +130,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const { store } = this.#context;
     const header = this.#headerOf(call, caller);
     const { runId } = header;
-    const open = async (): Promise<Lease> => {
+    const open = async (): Promise<HeldRecord> => {
       await this.checkExecutable(header);
       await store.create(header);
       const lease = await store.lease(runId);
       if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
       await by(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
-      return lease;
+      return { lease, record: CREATED };
     };
     const state = this.kind.newState();
     const begin = first(header.createdAt);
@@ -145,9 +152,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
-    if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
+    const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
+    if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
     // Another process may be just starting it, and about to take the lease.
-    if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
+    if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
     // A run that another process executes is followed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
@@ -165,12 +173,18 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
       const { header, state, from, first } = found;
-      await this.#context.store.reopen(header);
+      // Another version in any case: one that stood still with the version before fails.
+      const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
+        ...{ lease, record: found.record },
+      });
+      if (record === undefined)
+        throw new RunStoreError("the run is over, and does not go on", "Look at it with get_run.");
       const meanwhile = from && (await this.initialState(header));
-      return { header, state: from ?? state, meanwhile, first };
+      return { record, header, state: from ?? state, meanwhile, first };
     });
-    const open = async () => lease;
-    return this.#drive({ ...parts, open, carryOut: (run) => this.kind.resume(run, given) });
+    const { record, ...driven } = parts;
+    const open = async () => ({ lease, record });
+    return this.#drive({ ...driven, open, carryOut: (run) => this.kind.resume(run, given) });
   }
 
   /** The state of a run of which only the call is known. */
@@ -191,7 +205,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return madeBefore(store, fingerprint, {
       now: clock.now,
       isMeant: (told, isRecent) => this.kind.isMeant(told, isRecent),
-      unstartedWaits: this.kind.mayWait,
+      isPlannedFirst: this.kind.isPlannedFirst,
       takeUp: (runId) => unlessNothingKept(this.takeUp(runId)),
     });
   }

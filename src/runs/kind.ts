@@ -48,12 +48,10 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run that is not started may wait, such as for a person's confirmation. Where not, a process is starting
-   * it now, or died before it could.
+   * Whether a run is planned before it is started, and may wait for an approval. Where not, a process is starting a run
+   * that is not started, or died before it could.
    */
-  readonly mayWait: boolean;
-  /** The status of a run that waits; absent: it waits for a person's confirmation. */
-  waitsAs?(header: RunHeader<Call>, state: State): "planned" | "needs_confirmation";
+  readonly isPlannedFirst: boolean;
   /** Whether listing runs brings those to rest that crashed processes left behind. */
   readonly tidies: boolean;
   /**
@@ -100,7 +98,6 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
 /** A run as it is kept, for its kind to read. */
 export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
-  summary(): Promise<RunSummary | undefined>;
   /** Whether another process drives it. */
   isDriven(): Promise<boolean>;
 }
@@ -109,8 +106,6 @@ export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
 export interface ReadBack<Entry, State> {
   /** The state for reports. */
   readonly state: State;
-  /** Of a run that was not started: whether its plan was kept. */
-  readonly isProposed?: boolean;
   /** The state from which it is resumed, where that differs from `state`. */
   readonly from?: State;
   /** The entries that its journal takes first when it is resumed; `state`, or `from`, contains them already. */

@@ -13,7 +13,9 @@ import {
 import { damaged, isOfKind, toolOf } from "./entries.ts";
 import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
+import { isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
+import { by } from "./turn.ts";
 
 /** The runs of one kind, for code that knows no kind. */
 export interface AnyKindRuns {
@@ -34,7 +36,7 @@ export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 /** Comes after every letter and digit of an ID. */
 const AFTER = "~";
-/** What is said of a damaged run, whatever its summary says. */
+/** What is said of a damaged run, whatever its record says. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 /** How many of the kept runs are searched for interrupted ones. */
 const LOOKED_AT = 20;
@@ -73,7 +75,13 @@ export class Runs {
 
   /** Whether a run that no process drives is to be taken up by one that drives, without being asked to. */
   async isToBeTakenUp(runId: string): Promise<boolean> {
-    return this.#store.left !== undefined && (await this.#store.summary(runId)) === undefined;
+    return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
+  }
+
+  /** Whether a run was neither started nor ended; undefined where there is none. */
+  async isUnstarted(runId: string): Promise<boolean | undefined> {
+    const record = await this.#store.record(runId);
+    return record && isUnstarted(record.status);
   }
 
   /** Whether a living process would drive runs of a project, among those that share the store. */
@@ -145,6 +153,15 @@ export class Runs {
     return stored && this.#kindOfStored(stored)?.takeUpLeft(stored);
   }
 
+  /** Leaves a run that cannot be claimed to calls: it stays as it is until one resumes it. */
+  async leaveToCalls(runId: string): Promise<void> {
+    const lease = await this.#store.lease(runId);
+    if (lease === undefined) return;
+    const leave = ({ status }: RunRecord) => (status === "running" ? { status: "interrupted" as const } : undefined);
+    await by(lease, () => moveRun(this.#store, runId, leave, { lease }));
+    await lease.release();
+  }
+
   /**
    * Cancels a run, in whatever process it is driven: nothing more leaves once this has resolved, but for requests whose
    * intent is on the disk. Gives the run; undefined when there is none.
@@ -180,10 +197,10 @@ export class Runs {
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.unfinished({ caller, ...this.#of })).slice(0, LOOKED_AT)) {
-      const told = await this.#store.summary(runId);
-      if (told?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
-      if (told !== undefined && told.status !== "interrupted") continue;
-      const tool = told?.tool ?? (await this.#startedTool(runId));
+      const { status, rest } = (await this.#store.record(runId)) ?? {};
+      if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
+      if (status !== "running" && status !== "interrupted") continue;
+      const tool = rest?.tool ?? (await this.#toolOf(runId));
       if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
     }
     return found;
@@ -221,7 +238,7 @@ export class Runs {
   }
 
   async #listed(runId: string, caller: string): Promise<ListedRun | undefined> {
-    const told = this.#drivenKind(runId) === undefined ? await this.#store.summary(runId) : undefined;
+    const told = this.#drivenKind(runId) === undefined ? (await this.#store.record(runId))?.rest : undefined;
     const listed = told ?? (await this.#lookedAt(runId).catch((thrown: unknown) => damagedSummary(thrown, caller)));
     if (listed?.caller !== caller || !(this.#knows(listed.tool) || listed.isDamaged)) return undefined;
     return { runId, ...listed, ...(listed.isDamaged && DAMAGED) };
@@ -252,21 +269,22 @@ export class Runs {
   }
 
   /**
-   * The summary of a run that has none kept; undefined where it cannot be read, or has no objects yet. Throws a
+   * The summary of a run that is not at rest; undefined where it cannot be read, or has no objects yet. Throws a
    * DamagedRunError where it is damaged.
    */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // Without a plan to confirm, a process is about to start it, or died before it could.
-    if (run === undefined || (!stored?.started && run.state.objects.length === 0)) return undefined;
+    // Without a plan a process is about to start it, or died before it could.
+    const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
+    if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
   }
 
-  /** The tool of a run that was started; undefined where it was not started, or cannot be read. */
-  async #startedTool(runId: string): Promise<string | undefined> {
+  /** The tool of a run; undefined where it cannot be read. */
+  async #toolOf(runId: string): Promise<string | undefined> {
     const stored = await orUnreadable(this.#store.read(runId));
-    return stored?.started ? toolOf(stored.header.call) : undefined;
+    return stored && toolOf(stored.header.call);
   }
 }
 

@@ -54,7 +54,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
   return {
     ...SAVE_FORM,
     newState: () => new SaveState(),
-    mayWait: false,
+    isPlannedFirst: false,
     tidies: false,
     async readBack({ header: { call, createdAt }, entries }) {
       const state = new SaveState();

@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Ntfs } from "../support/ntfs.ts";
+import { startRun, wasStarted } from "../support/records.ts";
 
 // What is kept on the disk, on a file system that behaves like NTFS: what somebody has open cannot be moved, replaced or
 // removed. Scanners and hosts have files open for a moment, so that everything here must wait for that moment to pass.
@@ -165,12 +166,12 @@ describe("a scanner that opens each file once it was written", () => {
     await store.create({ runId, call, createdAt: Date.now(), ...about });
     const lease = await store.lease(runId);
     if (lease === undefined) throw new Error("the lease is not to be had");
-    expect(await store.start(runId)).toBe(true);
+    expect(await startRun(store, runId)).toBe(true);
     const journal = await store.journal(runId, lease);
     await journal.flush();
     await journal.close();
     await lease.release();
-    expect((await store.read(runId))?.started).toBe(true);
+    expect(await wasStarted(store, runId)).toBe(true);
     ntfs().scan(0);
     await expect.poll(() => ntfs().open()).toEqual([]);
   });

@@ -4,6 +4,8 @@ import type { Backend } from "../../src/runs/backend/backend.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend/shares.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";
+import { transitionContract } from "./transitions.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);
 /** How often a stop is asked for just when a request is announced. */
@@ -18,7 +20,7 @@ function headerOf(more: Partial<RunHeader> = {}): RunHeader {
   };
 }
 
-function summaryOf({ caller, fingerprint }: RunHeader, status: string, open: boolean): RunSummary {
+function summaryNow({ caller, fingerprint }: RunHeader, status: string, open: boolean): RunSummary {
   return { tool: "some_tool", caller, fingerprint, status, counts: { items: 1 }, startedAt: 7, updatedAt: 8, open };
 }
 
@@ -41,17 +43,18 @@ async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
  * keeps, the other finds.
  */
 export function backendContract(name: string, make: () => Promise<readonly [Backend, Backend]>): void {
+  transitionContract(name, make);
   describe(`${name}: a run`, () => {
     test("is read as it was created, and is started by one alone", async () => {
       const [{ runs }, { runs: others }] = await make();
       const header = headerOf();
       await runs.create(header);
-      expect(await others.read(header.runId)).toMatchObject({ header, started: false });
-      const started = await Promise.all([runs.start(header.runId), others.start(header.runId)]);
+      expect(await others.read(header.runId)).toMatchObject({ header, record: { version: 0, status: "planning" } });
+      const started = await Promise.all([startRun(runs, header.runId), startRun(others, header.runId)]);
       expect(started.toSorted()).toEqual([false, true]);
-      expect((await others.read(header.runId))?.started).toBe(true);
+      expect(await wasStarted(others, header.runId)).toBe(true);
       expect(await runs.read(newRunId())).toBeUndefined();
-      expect(await runs.summary(newRunId())).toBeUndefined();
+      expect(await summaryOf(runs, newRunId())).toBeUndefined();
     });
 
     test("has the journal that its holders wrote, in order, which can be read again and again", async () => {
@@ -196,7 +199,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await others.isDriven(runId)).toBe(false);
       const again = await others.planLease(runId);
       const starter = await runs.lease(runId);
-      await runs.start(runId);
+      await startRun(runs, runId);
       await starter?.release();
       expect(await others.isDriven(runId)).toBe(false);
       await again?.release();
@@ -275,14 +278,14 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("at rest have a summary, until they are taken up again", async () => {
       const [{ runs }, { runs: others }] = await make();
       const header = await created(runs);
-      await runs.start(header.runId);
-      const told = summaryOf(header, "interrupted", true);
-      await runs.summarise(header.runId, told);
-      expect(await others.summary(header.runId)).toEqual(told);
+      await startRun(runs, header.runId);
+      const told = summaryNow(header, "interrupted", true);
+      await restRun(runs, header.runId, told);
+      expect(await summaryOf(others, header.runId)).toEqual(told);
       expect(await others.unfinished({ fingerprint: "same" })).toContain(header.runId);
-      await runs.summarise(header.runId, summaryOf(header, "succeeded", false));
-      await others.reopen(header);
-      expect(await runs.summary(header.runId)).toBeUndefined();
+      await restRun(runs, header.runId, summaryNow(header, "succeeded", false));
+      await reopenRun(others, header.runId);
+      expect(await summaryOf(runs, header.runId)).toBeUndefined();
       expect(await runs.unfinished({ fingerprint: "same" })).toContain(header.runId);
     });
 

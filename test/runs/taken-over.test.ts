@@ -18,6 +18,7 @@ import { LeaseLostError } from "../../src/runs/turn.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
+import { startRun } from "../support/records.ts";
 
 let folder = "";
 beforeEach(async () => {
@@ -38,7 +39,7 @@ async function halfDriven() {
   };
   const { runId } = header;
   await store.create(header);
-  await store.start(runId);
+  await startRun(store, runId);
   const lease = await held(store.lease(runId));
   const journal = writing(await store.journal(runId, lease));
   journal.append({ t: "planned", requests: 1, at: 1 });

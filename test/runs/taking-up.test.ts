@@ -45,7 +45,6 @@ test("all runs of a worker that was killed are taken up within half a second, th
       most.push(count);
       return all.filter(({ runId }) => !taken.has(runId)).slice(0, count);
     },
-    decline: async () => {},
   };
   const takeUpLeft = async (runId: string): Promise<undefined> => {
     taken.set(runId, clock.now());
@@ -55,7 +54,7 @@ test("all runs of a worker that was killed are taken up within half a second, th
   const began = clock.now();
   await takeUpRuns({
     left,
-    projects: new Map(all.map((one) => [one.project, () => ({ takeUpLeft })])),
+    projects: new Map(all.map((one) => [one.project, () => ({ takeUpLeft, leaveToCalls: async () => {} })])),
     clock,
     stopping: stopping.signal,
     onProblem: (problem) => {
@@ -96,7 +95,7 @@ test("a process with room for one project takes the next one as soon as it is do
   };
   await takeUpRuns({
     left,
-    projects: new Map(runs.map(({ project }) => [project, () => ({ takeUpLeft })])),
+    projects: new Map(runs.map(({ project }) => [project, () => ({ takeUpLeft, leaveToCalls: async () => {} })])),
     clock,
     stopping: stopping.signal,
     onProblem: (problem) => {
@@ -131,7 +130,7 @@ test("a process that is told of runs again and again looks for a third of the ti
       return [];
     },
   };
-  const projects = new Map([["one", () => ({ takeUpLeft: async () => undefined })]]);
+  const projects = new Map([["one", () => ({ takeUpLeft: async () => undefined, leaveToCalls: async () => {} })]]);
   const began = clock.now();
   await takeUpRuns({ left, projects, clock, stopping: stopping.signal, onProblem: () => {}, onRefused: () => {} });
   await expect.poll(() => looks).toBe(10);

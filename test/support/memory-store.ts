@@ -3,11 +3,12 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import type { ContentsStore } from "../../src/runs/backend/contents-store.ts";
 import type { Line } from "../../src/runs/backend/kept.ts";
-import type { RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/backend/store.ts";
+import type { RunHeader, RunPart, RunStore, Which } from "../../src/runs/backend/store.ts";
 import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
 import { processLock } from "../../src/runs/file/locks/process-lock.ts";
 import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
+import { CREATED, isUnstarted, type RunRecord } from "../../src/runs/lifecycle.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
 interface Kept {
@@ -15,11 +16,10 @@ interface Kept {
   readonly lines: string[];
   proposed: readonly string[];
   readonly parts: Map<RunPart, Uint8Array[]>;
-  started: boolean;
+  record: RunRecord;
   driven: boolean;
   planning: boolean;
   stopAsked: readonly string[];
-  summary: RunSummary | undefined;
 }
 
 /** A backend for as long as the process lives. */
@@ -102,13 +102,17 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       // As they are read back: nobody shares them with the caller.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
-        ...{ lines: [], proposed: [], parts: new Map(), started: false, driven: false, planning: false, stopAsked: [] },
-        summary: undefined,
+        ...{ lines: [], proposed: [], parts: new Map(), record: CREATED, driven: false, planning: false },
+        stopAsked: [],
       });
     },
-    reopen: async ({ runId }) => {
-      kept(runId).summary = undefined;
+    update: async (runId, record) => {
+      const run = kept(runId);
+      if (run.record.version !== record.version - 1) return false;
+      run.record = record;
+      return true;
     },
+    record: async (runId) => runs.get(runId)?.record,
     propose: async (runId, lines) => {
       kept(runId).proposed = [...lines].map(textOf);
     },
@@ -123,12 +127,6 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       return sizes.reduce((sum, bytes) => sum + bytes, 0);
     },
     discard: async (runId) => void runs.delete(runId),
-    start: async (runId) => {
-      const run = kept(runId);
-      const first = !run.started;
-      run.started = true;
-      return first;
-    },
     journal: async (runId) => {
       const run = kept(runId);
       return {
@@ -149,8 +147,8 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
     read: async (runId) => {
       const run = runs.get(runId);
       if (run === undefined) return undefined;
-      const { header, started } = run;
-      return { header, started, proposed: again(run.proposed), entries: again(run.lines) };
+      const { header, record } = run;
+      return { header, record, proposed: again(run.proposed), entries: again(run.lines) };
     },
     revision: async () => undefined,
     list: async (caller, before = "~") =>
@@ -158,10 +156,6 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
     unfinished: async (which) => newestFirst(runs, ({ header }) => isAskedFor(header, which)),
     last: async (fingerprint) => newestFirst(runs, ({ header }) => header.fingerprint === fingerprint)[0],
     alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
-    summarise: async (runId, summary) => {
-      kept(runId).summary = summary;
-    },
-    summary: async (runId) => runs.get(runId)?.summary,
     lease: async (runId) => {
       const run = kept(runId);
       if (run.driven) return undefined;
@@ -179,8 +173,8 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       });
     },
     isDriven: async (runId) => {
-      const { driven = false, planning = false, started = false } = runs.get(runId) ?? {};
-      return driven || (planning && !started);
+      const { driven = false, planning = false, record = CREATED } = runs.get(runId) ?? {};
+      return driven || (planning && isUnstarted(record.status));
     },
     askToStop: async (runId) => {
       kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];

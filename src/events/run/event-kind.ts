@@ -20,7 +20,7 @@ export function eventKind(world: EventWorld): EventKind {
   return {
     ...EVENT_FORM,
     newState: () => new EventRunState(),
-    mayWait: false,
+    isPlannedFirst: false,
     tidies: true,
     readBack,
     async start(run) {
@@ -78,10 +78,10 @@ async function readBack(
  */
 async function beginAnew({
   header: { runId, call, createdAt },
-  summary,
+  record: { rest },
   part,
 }: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
-  const { succeeded = 0, unknown = 0 } = (await summary())?.counts ?? {};
+  const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
   if (succeeded + unknown > 0) {
     throw damaged(runId);
   }

@@ -1,3 +1,4 @@
+import { isUnstarted } from "../lifecycle.ts";
 import type { Backend } from "./backend.ts";
 import { type CallerScope, orUnreadable, type RunHeader, RunStoreError } from "./store.ts";
 
@@ -26,14 +27,16 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
   const otherDryRuns = async ({ runId, caller, project, environment }: RunHeader): Promise<readonly string[]> => {
     const ids = (await runs.unfinished({ caller, project, environment })).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => orUnreadable(runs.read(id))));
-    return stored.flatMap((run) => (run?.header.dryRun && !run.started ? [run.header.runId] : [])).reverse();
+    return stored
+      .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
+      .reverse();
   };
   /** Removes a dry run, unless it is being applied: its lease says so. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
-    const isStarted = (await runs.read(runId))?.started ?? true;
-    if (!isStarted) await runs.discard(runId);
+    const record = await runs.record(runId);
+    if (record !== undefined && isUnstarted(record.status)) await runs.discard(runId);
     await lease.release();
   };
   const checkRoom = async ({ caller, project, environment }: CallerScope, more = 0): Promise<void> => {

@@ -1,6 +1,7 @@
 import type * as z from "zod";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
+import type { RunRecord } from "../lifecycle.ts";
 import type { Intent, Lease, Turn } from "../turn.ts";
 import type { keptHeader, keptSummary, Line } from "./kept.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
@@ -34,7 +35,7 @@ export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof 
   readonly call: Call;
 }
 
-/** A run in short, written whenever it comes to rest. */
+/** A run in short, a part of its record at rest. */
 export interface RunSummary extends Readonly<z.infer<typeof keptSummary>> {}
 
 /** The journal of one run, open for writing by the lease of the run. */
@@ -72,9 +73,8 @@ export interface Revision {
 /** A run as it is kept. Its kind reads its call and its lines, which can be read more than once. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
-  /** Whether it was ever started. */
-  readonly started: boolean;
-  /** The entries of the plan that is carried out once a person agrees. */
+  readonly record: RunRecord;
+  /** The entries of the plan that is carried out once a person approves it. */
   readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
@@ -87,14 +87,17 @@ export type RunPart = "input" | "removed" | "former" | "rejects";
 
 /** A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. */
 export interface RunStore {
-  /** Keeps a run that is planned but not started. */
+  /** Stores a new run, which is `planning`. */
   create(header: RunHeader): Promise<void>;
-  /** Notes that a run which came to rest is about to be driven again: until it rests it has no summary. */
-  reopen(header: RunHeader): Promise<void>;
+  /**
+   * Puts a record in the place of the one before it: false where the stored version is not the one before. With a lease,
+   * throws a LeaseLostError where another process has that.
+   */
+  update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
+  /** The record of a run; undefined where there is none. It says where what is kept of the run is damaged. */
+  record(runId: string): Promise<RunRecord | undefined>;
   /** Keeps what a run that is not started would do, so that it can be looked at. */
   propose(runId: string, lines: Iterable<Line>): Promise<void>;
-  /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
-  start(runId: string): Promise<boolean>;
   /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;
   /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
@@ -125,9 +128,6 @@ export interface RunStore {
   last(fingerprint: string): Promise<string | undefined>;
   /** Does some work while no other process, nor another part of this one, does any for the same call. */
   alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
-  summarise(runId: string, summary: RunSummary): Promise<void>;
-  /** A run in short, as it came to rest; it says where what is kept of the run is damaged. */
-  summary(runId: string): Promise<RunSummary | undefined>;
   /**
    * Becomes the one driver of a run; undefined while another one is. What a driver before it, which may still be there,
    * appends from then on is no part of the journal.
@@ -186,8 +186,6 @@ export interface LeftRuns {
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly LeftRun[]>;
   /** Tells the others which runs this process may not execute: for its sake alone they do not count as driven. */
   refuses(runIds: readonly string[]): Promise<void>;
-  /** Notes that a run cannot be taken up; it then waits until it is resumed by a call. */
-  decline(runId: string): Promise<void>;
 }
 
 /** A run that nobody drives. */

@@ -26,9 +26,9 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
   };
   return {
     create: (header) => main.create(header),
-    reopen: async (header) => (await of(header.runId)).reopen(header),
+    update: async (runId, record, lease) => (await of(runId)).update(runId, record, lease),
+    record: async (runId) => (await of(runId)).record(runId),
     propose: async (runId, lines) => (await of(runId)).propose(runId, lines),
-    start: async (runId) => (await of(runId)).start(runId),
     journal: async (runId, lease) => (await of(runId)).journal(runId, lease),
     keep: async (runId, part, pieces) => (await of(runId)).keep(runId, part, pieces),
     part: (runId, part) =>
@@ -43,8 +43,6 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
     unfinished: (which) => both((store) => store.unfinished(which)),
     last: async (fingerprint) => (await both(async (store) => [(await store.last(fingerprint)) ?? []].flat()))[0],
     alone: (fingerprint, work) => main.alone(fingerprint, work),
-    summarise: async (runId, summary) => (await of(runId)).summarise(runId, summary),
-    summary: async (runId) => (await of(runId)).summary(runId),
     lease: async (runId) => (await of(runId)).lease(runId),
     planLease: async (runId) => (await of(runId)).planLease(runId),
     isDriven: async (runId) => (await of(runId)).isDriven(runId),

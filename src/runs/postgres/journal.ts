@@ -1,7 +1,7 @@
 import { lineBytes } from "../backend/kept.ts";
 import { LostEntriesError, type RunJournal } from "../backend/store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
-import { driverOf, type LeasesOf, StoredLease, TTL } from "./lease.ts";
+import { driverOf, type LeasesOf, StoredLease, storedLease, TTL } from "./lease.ts";
 
 const APPEND = "select * from targeting_mcp.append($1, $2, $3, $4, $5, $6, $7, $8)";
 interface Appended {
@@ -85,11 +85,6 @@ export async function openStoredJournal(of: LeasesOf, runId: string, given: Leas
       await turns;
     },
   };
-}
-
-function storedLease(lease: Lease): StoredLease {
-  if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
-  return lease;
 }
 
 /** After a failover that lost entries, the journal no longer holds what was acknowledged. */

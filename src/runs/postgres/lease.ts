@@ -141,3 +141,9 @@ export class StoredLease implements Lease {
     await database.rows(query, [this.name, this.token, clock.monotonic() < this.#settledAt]);
   }
 }
+
+/** A lease as this store has given it. Throws a TypeError for one of another store. */
+export function storedLease(lease: Lease): StoredLease {
+  if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
+  return lease;
+}

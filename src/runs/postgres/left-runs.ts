@@ -1,5 +1,5 @@
 import type { LeftRuns } from "../backend/store.ts";
-import { driverOf, type LeasesOf } from "./lease.ts";
+import type { LeasesOf } from "./lease.ts";
 
 /** The processes that show life by their advisory locks. */
 const ALIVE = `
@@ -31,7 +31,7 @@ const FOUND = `
         or pg_postmaster_start_time() between clock_timestamp() - interval '5 seconds' and clock_timestamp()
       ) as driven
     from targeting_mcp.run r left join targeting_mcp.lease l on l.name = 'run:' || r.id
-    where r.started and r.summary is null and not r.declined
+    where r.status = 'running'
   ), busy as (
     select caller, count(distinct project) as projects from unfinished where driven group by caller
   ), next as (
@@ -88,14 +88,5 @@ export function leftRuns(
       return rows.map(({ id, project }) => ({ runId: id, project }));
     },
     refuses: (runIds) => member.refuses(runIds),
-    async decline(runId) {
-      await database.rows(
-        `update targeting_mcp.run set declined = true, changes = changes + 1 where id = $1 and summary is null
-         and not exists (
-           select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
-         )`,
-        [runId, driverOf(runId)],
-      );
-    },
   };
 }

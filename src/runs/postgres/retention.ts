@@ -48,7 +48,7 @@ const BEYOND_BYTES = removing(
 );
 /** Plans that nobody has confirmed. */
 const PLANNED = removing(
-  `r.open and not r.started and r.id < $1 and not exists (
+  `r.open and r.status in ('planning', 'planned', 'waiting') and r.id < $1 and not exists (
      select from targeting_mcp.lease l where l.name in ('run:' || r.id, 'plan:' || r.id) and not l.released and l.until > clock_timestamp()
    )`,
 );

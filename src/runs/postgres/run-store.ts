@@ -1,21 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { callUntil } from "../../platform/call-time.ts";
 import { parseJson } from "../../platform/json.ts";
-import { groupOf, headerIn, inLines, isRunId, isUnfinished, keptSummary, VERSION } from "../backend/kept.ts";
+import { groupOf, headerIn, inLines, isRunId, VERSION } from "../backend/kept.ts";
 import type { ProjectLock } from "../backend/project-lock.ts";
-import {
-  type LeftRuns,
-  type RunStore,
-  type RunSummary,
-  type StoredRun,
-  StoreUnavailableError,
-  type Which,
-} from "../backend/store.ts";
+import { type LeftRuns, type RunStore, type StoredRun, StoreUnavailableError, type Which } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
+import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
 import type { Database } from "./database/database.ts";
 import { refusedRun, STOPS } from "./database/member.ts";
 import { openStoredJournal } from "./journal.ts";
-import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
+import { driverOf, type LeasesOf, plannerOf, storedLease, takeLease } from "./lease.ts";
 import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
 
@@ -45,14 +39,21 @@ export function storedRuns(
         [runId, project, caller, environment, fingerprint, JSON.stringify({ version: VERSION, ...given })],
       );
     },
-    async reopen({ runId }) {
-      await database.rows(
-        "update targeting_mcp.run set summary = null, open = true, declined = false, changes = changes + 1 where id = $1",
-        [runId],
-      );
+    async update(runId, record, lease) {
+      const held = lease === undefined ? undefined : storedLease(lease);
+      const { version, status } = record;
+      const changed = await database.rows(UPDATE, [
+        ...[runId, version, randomUUID(), status, JSON.stringify(record), mayBeUnfinished(record)],
+        ...[held?.name ?? null, held?.token ?? null],
+      ]);
+      if (changed.length === 0) await held?.check();
+      if (changed.length === 0) return false;
+      of.member.changed(runId);
+      if (record.rest !== undefined) sweeper.rested(record.rest.caller);
+      return true;
     },
+    record: (runId) => recordOf(database, runId),
     propose: (runId, lines) => keepPart(database, runId, "proposed", inLines(lines)),
-    start: (runId) => startOnce(database, runId),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
     keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
     part: (runId, part) => partOf(database, runId, part),
@@ -81,16 +82,6 @@ export function storedRuns(
       return (await idsOf(database, query, [fingerprint]))[0];
     },
     alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
-    async summarise(runId, given) {
-      await database.rows("update targeting_mcp.run set summary = $2, open = $3, changes = changes + 1 where id = $1", [
-        runId,
-        JSON.stringify(given),
-        isUnfinished(given),
-      ]);
-      of.member.changed(runId);
-      sweeper.rested(given.caller);
-    },
-    summary: (runId) => summaryOf(database, runId),
     lease: (runId) => takeLease(of, driverOf(runId)),
     planLease: (runId) => takeLease(of, plannerOf(runId)),
     async isDriven(runId) {
@@ -137,11 +128,11 @@ const IS_DRIVEN = `
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
   ) or exists (
     select from targeting_mcp.run r join targeting_mcp.worker w on r.project = any(w.projects)
-    where r.id = $1 and r.started and r.summary is null and not r.declined and $5 <> all(w.projects)
+    where r.id = $1 and r.status = 'running' and $5 <> all(w.projects)
       and w.seen_at > clock_timestamp() - $3::interval
   ) or exists (
     select from targeting_mcp.run r join targeting_mcp.lease l on l.name = $4
-    where r.id = $1 and not r.started and not l.released and l.until > clock_timestamp()
+    where r.id = $1 and r.status in ('planning', 'planned', 'waiting') and not l.released and l.until > clock_timestamp()
   ) as driven`;
 
 /** Requests to stop a run, from whatever process. */
@@ -164,15 +155,12 @@ function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked
   };
 }
 
-/** One that is made again after its answer was lost is recognised. */
-async function startOnce(database: Database, runId: string): Promise<boolean> {
-  const changed = await database.rows<{ id: string }>(
-    `update targeting_mcp.run set started = true, started_by = $2, changes = changes + 1
-     where id = $1 and (not started or started_by = $2) returning id`,
-    [runId, randomUUID()],
-  );
-  return changed.length > 0;
-}
+/** By a lease only where that is held. One that is made again after its answer was lost is recognised. */
+const UPDATE = `
+  update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
+  where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (
+    select from targeting_mcp.lease where name = $7 and token = $8 and not released
+  )) returning id`;
 
 function unfinishedQuery(which: Which | undefined): [string, readonly unknown[]] {
   const runs = "select id from targeting_mcp.run where open";
@@ -194,8 +182,8 @@ const IS_WHOLE = `(
 )`;
 
 async function readRun(database: Database, runId: string): Promise<StoredRun | undefined> {
-  const [found] = await database.rows<{ header: string; started: boolean; whole: boolean }>(
-    `select header, started, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
+  const [found] = await database.rows<StoredRecord & { header: string; whole: boolean }>(
+    `select header, record, version, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
     [runId],
   );
   if (found === undefined) return undefined;
@@ -203,20 +191,33 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   if (header === undefined || !found.whole) throw damaged(runId);
   return {
     header,
-    started: found.started,
+    record: recordIn(found),
     proposed: again(() => linesOf(partOf(database, runId, "proposed")())),
     entries: again(() => linesOf(entryBodies(database, runId))),
   };
 }
 
-/** The summary of a run, which says where the journal of the run does not fit it. */
-async function summaryOf(database: Database, runId: string): Promise<RunSummary | undefined> {
-  const [found] = await database.rows<{ summary: string; whole: boolean }>(
-    `select summary, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1 and summary is not null`,
+/** The record of a run, which says where the journal of the run does not fit it. */
+async function recordOf(database: Database, runId: string): Promise<RunRecord | undefined> {
+  const [found] = await database.rows<StoredRecord & { whole: boolean }>(
+    `select record, version, status not in ${AT_REST} or ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
     [runId],
   );
-  const summary = found && keptSummary.safeParse(parseJson(found.summary)).data;
-  return summary && found?.whole === false ? { ...summary, isDamaged: true } : summary;
+  if (found === undefined) return undefined;
+  const record = recordIn(found);
+  const { rest } = record;
+  return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
+}
+
+/** Statuses of which the summary is looked at. */
+const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
+
+type StoredRecord = { readonly record: string | null; readonly version: string };
+
+/** A record that cannot be read is that of a run which was started: its journal says how it stands. */
+function recordIn({ record, version }: StoredRecord): RunRecord {
+  if (record === null) return CREATED;
+  return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
 /** What was appended, in order; what a former driver added late stands where it was added. */

@@ -2,8 +2,17 @@ import { orUnreadable, type RunHeader, RunStoreError, type StoredRun } from "../
 import { filesOf, inShort } from "../driving.ts";
 import { understood } from "../entries.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "../kind.ts";
+import {
+  type HeldRecord,
+  isAtRest,
+  isUnstarted,
+  moveRun,
+  type RunRecord,
+  type Status,
+  transition,
+} from "../lifecycle.ts";
 import { ownReason } from "../reasons.ts";
-import { countsOf, type RunStatus, restingStatus } from "../report.ts";
+import { countsOf, reportedStatus, restingStatus, statusAtRest } from "../report.ts";
 import { by, type Lease } from "../turn.ts";
 import { followedRun } from "./followed-run.ts";
 import { LastRead } from "./last-read.ts";
@@ -19,7 +28,7 @@ const LOOK_AGAIN_MS = 20;
 /** A run of a kind as it was read. */
 export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly header: RunHeader<Call>;
-  readonly started: boolean;
+  readonly record: RunRecord;
 }
 
 /** A run that another process drives; `look` reads it, and gives whether a process drives it now. */
@@ -51,8 +60,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A plan that is not there yet may be in the making.
-    const mayBeDriven = found.started || !this.#kind.mayWait || (found.header.unplanned && !found.isProposed);
+    const { status } = found.record;
+    const mayBeDriven = status !== "planned" && status !== "waiting";
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
     // The run may have come to rest between the two checks.
@@ -86,52 +95,61 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     isDrivenHere: boolean,
   ): Promise<KeptRun<Call, Entry, State> | undefined> {
     const { store } = this.#of;
-    const { runId } = stored.header;
+    const { header, record } = stored;
+    const { runId } = header;
     const read = await this.#kind.readBack({
       ...stored,
       part: (name) => store.part(runId, name),
-      summary: () => store.summary(runId),
       isDriven: async () => !isDrivenHere && (await store.isDriven(runId)),
     });
-    return read && { header: stored.header, started: stored.started, ...read };
+    const { ending } = record;
+    if (ending !== undefined) read?.state.apply(this.#kind.stop(ending, ending.at));
+    return read && { header, record, ...read };
   }
 
   /**
-   * Starts a run for the one caller who may drive it first; undefined where another caller has started it. The lease
-   * comes first: so a run that is started and not driven was cut short.
+   * Starts a run for the one caller who may execute it first; undefined where another one has started or ended it. The
+   * lease comes first: so a run that is `running` and has no lease was cut short.
    */
-  async startedBy(runId: string): Promise<Lease | undefined> {
+  async startedBy(runId: string): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     for (;;) {
       const lease = await store.lease(runId);
       if (lease !== undefined) {
-        if (await by(lease, () => store.start(runId))) return lease;
+        const record = await by(lease, () =>
+          moveRun(store, runId, ({ status }) => (isUnstarted(status) ? { status: "running" } : undefined), { lease }),
+        );
+        if (record !== undefined) return { lease, record };
         await lease.release();
         return undefined;
       }
-      if ((await store.read(runId))?.started !== false) return undefined;
+      const record = await store.record(runId);
+      if (record === undefined || !isUnstarted(record.status)) return undefined;
       await clock.sleep(LOOK_AGAIN_MS);
     }
   }
 
   /**
    * Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this
-   * kind never wait.
+   * kind never wait. No lease is needed: who starts it finds another version of its record.
    */
-  async withdraw(runId: string, ending = WITHDRAWN): Promise<boolean> {
-    if (!this.#kind.mayWait || (await this.#of.store.read(runId))?.started !== false) return false;
-    const found = await this.read(runId);
-    if (found === undefined) return false;
-    const lease = await this.startedBy(runId);
-    if (lease === undefined) return false;
-    try {
-      await this.#end(found, ending, lease);
-      await this.#summarise(found);
+  async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
+    const { store, clock } = this.#of;
+    for (;;) {
+      const found = this.#kind.isPlannedFirst ? await this.read(runId) : undefined;
+      if (found === undefined || !isUnstarted(found.record.status)) return false;
+      const at = clock.now();
+      const ending = reason === undefined ? { cause, at } : { cause, reason, at };
+      found.state.apply(this.#kind.stop(ending, at));
+      const status = endedAs(ending);
+      const isFinal = cause === "cancelled" ? { isFinal: true as const } : {};
+      const rest = inShort(this.#kind, found.header, found.state);
+      const after = transition(found.record, { status, ending, rest, ...isFinal });
+      if (after === undefined) return false;
+      if (!(await store.update(runId, after))) continue;
       this.#noteRest(found);
-    } finally {
-      await lease.release();
+      return true;
     }
-    return true;
   }
 
   /**
@@ -141,7 +159,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
-    if (!stored.started && this.#kind.mayWait) {
+    if (isUnstarted(stored.record.status) && this.#kind.isPlannedFirst) {
       if (!(await this.#of.store.isDriven(runId)) || (await this.withdraw(runId))) return;
     }
     await cancelKept(this.#of.store, runId, async (lease) => {
@@ -150,7 +168,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const lost = this.#asLeft(found.state);
       if (restingStatus(found.state) !== "interrupted") return;
       await this.#end(found, CANCELLED, lease, lost);
-      await this.#bringToRest(found);
+      await this.#bringToRest(found, lease);
       this.#noteRest(found);
     });
   }
@@ -164,9 +182,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (lease === undefined) return false;
     try {
       const found = await this.read(runId, true);
-      if (found?.started !== true) return false;
+      if (found === undefined || isUnstarted(found.record.status)) return false;
       await this.#end(found, ending, lease, this.#asLeft(found.state));
-      await this.#summarise(found);
+      await this.#putToRest(found, lease, { status: "cancelled", isFinal: true });
       this.#noteRest(found);
       return true;
     } finally {
@@ -188,10 +206,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   async #tidy(runId: string): Promise<void> {
     const { store } = this.#of;
-    const told = await store.summary(runId);
-    if (told !== undefined && !(told.open && this.#kind.tools.includes(told.tool))) return;
-    const seen = await this.read(runId);
-    if (seen === undefined || told?.updatedAt === seen.state.updatedAt) return;
+    const record = await store.record(runId);
+    if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
     // Another process is about to go on with it.
     if (await store.isDriven(runId)) return;
     const lease = await store.lease(runId);
@@ -199,10 +215,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     try {
       const found = await this.read(runId, true);
       if (found === undefined) return;
-      // A run that was never started is removed after a day; this one counts as started, so that it can be resumed.
-      await store.start(runId);
       this.#asLeft(found.state);
-      await this.#bringToRest(found);
+      await this.#bringToRest(found, lease);
     } finally {
       await lease.release();
     }
@@ -230,9 +244,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  async #bringToRest(run: KeptRun<Call, Entry, State>): Promise<void> {
+  async #bringToRest(run: KeptRun<Call, Entry, State>, lease: Lease): Promise<void> {
     await this.#kind.finish(filesOf(this.#of.store, run.header, run.state));
-    await this.#summarise(run);
+    await this.#putToRest(run, lease, { status: statusAtRest(run.state) });
   }
 
   #noteRest({ header, state }: KeptRun<Call, Entry, State>): void {
@@ -240,8 +254,13 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     this.#of.onRest?.({ kind: this.#kind.name, header, status, counts: countsOf(state) });
   }
 
-  #summarise({ header, state }: KeptRun<Call, Entry, State>): Promise<void> {
-    return this.#of.store.summarise(header.runId, inShort(this.#kind, header, state));
+  async #putToRest(
+    { header, state, record }: KeptRun<Call, Entry, State>,
+    lease: Lease,
+    to: Pick<RunRecord, "status" | "isFinal">,
+  ): Promise<void> {
+    const rest = inShort(this.#kind, header, state);
+    await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
   /** Applies the entries that say what a crash left in doubt; gives them. */
@@ -258,7 +277,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   #atRest(found: KeptRun<Call, Entry, State>): Run<Call, State> {
     const { header, state } = found;
     this.#asLeft(state);
-    const status = statusOf(found, this.#kind);
+    const status = reportedStatus(found.record, state);
     return {
       ...{ kind: this.#kind.name, header, state, kept: Promise.resolve(), rest: Promise.resolve() },
       status: () => status,
@@ -293,7 +312,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       get state() {
         return driven.state();
       },
-      status: () => (driven.isDriven() ? "running" : statusOf(last, this.#kind)),
+      status: () => (driven.isDriven() ? "running" : reportedStatus(last.record, last.state)),
       get rest() {
         return driven.rest();
       },
@@ -304,15 +323,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 }
 
-/**
- * A run that was not started waits for a confirmation, unless it was never planned, so that none could be asked for. A
- * plan that waits was kept whole, with what it would do.
- */
-function statusOf<Call extends ToolCall, Entry, State extends RunView<Entry>>(
-  { header, started, isProposed, state }: KeptRun<Call, Entry, State>,
-  kind: Pick<RunKind<Call, Entry, State, never>, "mayWait" | "waitsAs">,
-): RunStatus {
-  if (started || !kind.mayWait) return restingStatus(state);
-  const waitsAs = kind.waitsAs?.(header, state) ?? "needs_confirmation";
-  return !isProposed && (header.unplanned || waitsAs === "planned") ? "interrupted" : waitsAs;
+/** The stored status of a run that ended before it was started. */
+function endedAs({ cause, reason }: Ending): Status {
+  if (cause !== "cancelled") return cause === "interrupted" ? "interrupted" : "finished";
+  if (reason?.code === "DECLINED") return "declined";
+  return reason?.code === "NOT_DECIDED" ? "expired" : "cancelled";
 }

@@ -1,4 +1,5 @@
 import { orUnreadable, type RunStore, type RunSummary } from "../backend/store.ts";
+import { isUnstarted } from "../lifecycle.ts";
 
 /** A call: the fingerprint by which it is recognised, and when it arrived, in milliseconds since 1970. */
 export interface MadeCall {
@@ -20,7 +21,7 @@ const RECENT_RUNS = 50;
 /** Within this time a call that is made again resumes a run that stopped, and an ended run is named in the answer. */
 const SAME_CALL_MS = 3_600_000;
 
-type AnyStore = Pick<RunStore, "alone" | "last" | "summary" | "unfinished" | "isDriven" | "read">;
+type AnyStore = Pick<RunStore, "alone" | "last" | "record" | "unfinished" | "isDriven" | "read">;
 
 /** How the runs of a kind are resumed for a call that is made again. */
 interface Ways<R> {
@@ -30,8 +31,8 @@ interface Ways<R> {
    * ago.
    */
   readonly isMeant: (told: RunSummary, isRecent: boolean) => boolean;
-  /** Whether a run that was never started may wait, such as for a person's confirmation. */
-  readonly unstartedWaits: boolean;
+  /** Whether a run that was not started is planned first, and may wait for an approval. */
+  readonly isPlannedFirst: boolean;
   /** Resumes a run, or attaches to it where a process drives it; undefined where the call does not mean this run. */
   readonly takeUp: (runId: string) => Promise<R | undefined>;
 }
@@ -40,11 +41,13 @@ interface Ways<R> {
 export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<MadeBefore<R>> {
   let ended: EndedRun | undefined;
   for (const runId of (await store.unfinished({ fingerprint })).slice(0, RECENT_RUNS)) {
-    const told = await store.summary(runId);
+    const record = await store.record(runId);
+    if (record === undefined || (ways.isPlannedFirst && isUnstarted(record.status))) continue;
+    const told = record.rest;
     const isRecent = told !== undefined && ways.now() - told.updatedAt < SAME_CALL_MS;
     const isMeant = told === undefined || ways.isMeant(told, isRecent);
     const stored = isMeant ? await orUnreadable(store.read(runId)) : undefined;
-    if (stored?.header.fingerprint === fingerprint && (stored.started || !ways.unstartedWaits)) {
+    if (stored?.header.fingerprint === fingerprint) {
       const going = await ways.takeUp(runId);
       if (going !== undefined) return { going };
     }
@@ -75,8 +78,8 @@ export function oneOf<R>(
 
 /** Whether a run was not yet at rest when a call arrived. */
 async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): Promise<boolean> {
-  const told = await store.summary(runId);
-  return told === undefined || told.updatedAt > arrivedAt || store.isDriven(runId);
+  const { rest } = (await store.record(runId)) ?? {};
+  return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
 /** Does some work once for all callers; after a failure the next caller starts it again. */

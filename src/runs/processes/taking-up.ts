@@ -21,6 +21,7 @@ const LOOK_FOR_MORE_MS = 50;
 /** The runs of a project, as the taking up needs them. */
 interface ProjectRuns {
   takeUpLeft(runId: string): Promise<Pick<Run, "rest"> | undefined>;
+  leaveToCalls(runId: string): Promise<void>;
 }
 
 /** What taking up runs needs. */
@@ -114,7 +115,7 @@ interface Refusing {
  * is left to others.
  */
 async function takenUp(
-  { left, projects, onProblem }: TakingUp,
+  { projects, onProblem }: TakingUp,
   run: LeftRun,
   { refuse, accept }: Refusing,
 ): Promise<Pick<Run, "rest"> | undefined> {
@@ -132,7 +133,7 @@ async function takenUp(
       return undefined;
     }
     onProblem(problem, runId);
-    await left.decline(runId).catch((thrown: unknown) => onProblem(thrown, runId));
+    await runs.leaveToCalls(runId).catch((thrown: unknown) => onProblem(thrown, runId));
     return undefined;
   }
 }

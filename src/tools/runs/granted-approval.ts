@@ -24,7 +24,7 @@ export async function grant(approval: ApprovalRun, by: Decider, services: ToolSe
   if (work === undefined) {
     const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
     const { name = "" } = state.objects[0] ?? {};
-    await approvals.runs.propose(header.runId, [{ t: "approval", facts, name, at: services.clock.now() }]);
+    await approvals.runs.propose(header.runId, [{ t: "approval", facts, name, at: services.clock.now() }], "waiting");
     return "stale";
   }
   if ((await approvals.runs.start(header, { ...agreed, work }, state)) === undefined) return "decided";

@@ -58,17 +58,11 @@ export async function resumeChange(
 /** Whether a run is a plan whose process ended before it was made, or kept whole. */
 async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
-  return (await changesOf(context).runs.stored(header.runId))?.started === false;
+  return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
 /** Throws a ToolError where a run was never started. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
-  if (run.status() === "needs_confirmation" && run.state.objects.length === 0) {
-    throw new ToolError(
-      "this run was never started: its server ended before, and nothing was sent",
-      "Make the call again.",
-    );
-  }
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
       "this run was never started: it waits for a person's yes",
@@ -94,11 +88,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   }
   // A plan that waits was made after its call had answered.
   if (run.status() === "planned") return;
-  if (run.header.unplanned && (await changesOf(context).runs.stored(run.header.runId))?.started === false) {
-    throw new ToolError(
-      "this run was never planned: its server ended before; nothing was sent",
-      "Make the call again.",
-    );
+  if ((await context.runs.isUnstarted(run.header.runId)) === true) {
+    const what = run.header.unplanned ? "planned: its server ended before;" : "started: its server ended before, and";
+    throw new ToolError(`this run was never ${what} nothing was sent`, "Make the call again.");
   }
 }
 

@@ -7,6 +7,7 @@ import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
 import { migrate } from "../../../src/runs/postgres/database/migrate.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
+import { restRun, startRun } from "../../support/records.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 
 const DAY_MS = 86_400_000;
@@ -53,7 +54,7 @@ function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
       };
       const { runId, caller, fingerprint } = header;
       await runs.create(header);
-      await runs.start(runId);
+      await startRun(runs, runId);
       const lease = await runs.lease(runId);
       if (lease === undefined) throw new Error("no other process has it");
       const journal = await runs.journal(runId, lease);
@@ -64,7 +65,7 @@ function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
       if (removed) await runs.keep(runId, "removed", pieces("what was taken away"));
       const counts = { items: 1, pending: open ? 1 : 0 };
       const status = open ? "interrupted" : "succeeded";
-      await runs.summarise(runId, {
+      await restRun(runs, runId, {
         tool: "some_tool",
         caller,
         fingerprint,
@@ -175,8 +176,8 @@ describe("retention", () => {
     const kept = keeper(store);
     await statement(
       store.url,
-      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, started, summary, open)
-       select '0' || lpad(n::text, 25, '0'), 'shop', 'caller ' || n % 7, 'live', n::text, '{}', true, '{}', false
+      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, status, version, open)
+       select '0' || lpad(n::text, 25, '0'), 'shop', 'caller ' || n % 7, 'live', n::text, '{}', 'finished', 1, false
        from generate_series(1, 5000) n;
        insert into targeting_mcp.entry select id, n, 0, 1, now(), repeat('x', 2000)::bytea
        from targeting_mcp.run, generate_series(1, 5) n`,
@@ -218,7 +219,7 @@ describe("claims", () => {
         ...{ environment: "live", createdAt: 1, fingerprint: `${age}` },
       };
       await store.runs.create(header);
-      await store.runs.start(header.runId);
+      await startRun(store.runs, header.runId);
       return `${caller} ${project}`;
     };
     // The first caller has two running projects by now, and many waiting ones that are older than all others.

@@ -60,5 +60,5 @@ test("runs of events that a version before kept in their own folder are found, l
   expect(going?.status()).toBe("succeeded");
   expect(await runsIn(join(stateDir, "event-runs"))).toEqual([cutId, doneId]);
   expect(await runsIn(join(stateDir, "runs"))).toEqual([freshId]);
-  expect(await readdir(join(stateDir, "event-runs", String(cutId)))).toContain("summary.json");
+  expect(await readdir(join(stateDir, "event-runs", String(cutId)))).toContain("record.4.json");
 });

@@ -34,24 +34,25 @@ create table targeting_mcp.run (
   environment text not null,
   fingerprint text not null,
   header text not null,
-  started boolean not null default false,
-  started_by uuid,
+  -- Where it stands; changed by compare-and-set on the version alone.
+  status text not null default 'planning',
+  version bigint not null default 0,
+  -- Who wrote the version: an update whose answer was lost may be made again.
+  version_by uuid,
+  record text,
   -- The number of journal entries, and of those that former drivers added late.
   seq bigint not null default 0,
   late int not null default 0,
   bytes bigint not null default 0,
   changes bigint not null default 0,
   changed_at timestamptz not null default clock_timestamp(),
-  summary text,
   -- Whether it may be unfinished.
-  open boolean not null default true,
-  -- Whether no process takes it up by itself.
-  declined boolean not null default false
+  open boolean not null default true
 ) with (fillfactor = 70);
 create index run_of_caller on targeting_mcp.run (caller, id desc);
 create index run_of_call on targeting_mcp.run (fingerprint, id desc);
 create index run_open on targeting_mcp.run (id desc) where open;
-create index run_left on targeting_mcp.run (project, id) where started and summary is null;
+create index run_left on targeting_mcp.run (project, id) where status = 'running';
 
 create table targeting_mcp.entry (
   run text collate "C" not null references targeting_mcp.run on delete cascade,

@@ -8,6 +8,7 @@ import { isWithdrawn } from "../../../changes/not-planned.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { isGoing } from "../../../changes/planning.ts";
 import { changedEffect } from "../../../render/changes/effect.ts";
+import { isUnstarted } from "../../../runs/lifecycle.ts";
 import { changesOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../../definition.ts";
@@ -43,7 +44,7 @@ export async function confirmed(given: GivenConfirmation, context: ToolContext):
   const stored = await changes.runs.stored(confirmation.run);
   if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
   checkBeside(given, stored.header);
-  if (stored.started) return reportStarted(await changes.runs.find(confirmation.run), context);
+  if (!isUnstarted(stored.record.status)) return reportStarted(await changes.runs.find(confirmation.run), context);
   return startConfirmed(stored.header, confirmation, changes, context);
 }
 
@@ -62,7 +63,7 @@ async function startConfirmed(
     return isAgreed || !needsConfirmation(plan);
   };
   await changes.runs.checkExecutable(header);
-  const plan = await plannedOrStarted(header.runId, changes, () =>
+  const plan = await plannedOrStarted(header.runId, context, () =>
     planInTime((signal) => changes.plan(header.call, signal, bytes), context),
   );
   if (plan === "started") return reportStarted(await changes.runs.find(header.runId), context);
@@ -86,8 +87,12 @@ async function startConfirmed(
  * The plan of a run, unless the same confirmation, given twice, started it meanwhile: what the run takes away is then no
  * longer there to be planned.
  */
-async function plannedOrStarted<P>(runId: string, changes: Changes, plan: () => Promise<P>): Promise<P | "started"> {
-  const isStarted = async (): Promise<boolean> => (await changes.runs.stored(runId))?.started === true;
+async function plannedOrStarted<P>(
+  runId: string,
+  { runs }: Pick<ToolContext, "runs">,
+  plan: () => Promise<P>,
+): Promise<P | "started"> {
+  const isStarted = async (): Promise<boolean> => (await runs.isUnstarted(runId)) === false;
   try {
     const made = await plan();
     return (await isStarted()) ? "started" : made;

@@ -83,7 +83,7 @@ export async function approve(run: ChangeRun, by: Decider, services: ToolService
   await services.runs.checkExecutable(run);
   const bytes = services.runs.part(runId, "input");
   const plan = await changes.plan(call, services.stopping, bytes);
-  if ((await changes.runs.stored(runId))?.started !== false) return "decided" satisfies DecisionOutcome;
+  if ((await services.runs.isUnstarted(runId)) !== true) return "decided" satisfies DecisionOutcome;
   const gone = plan.facts.stale;
   if (gone !== undefined || lossDigest(plan.losses) !== waiting.digest) {
     const stale =
@@ -91,8 +91,8 @@ export async function approve(run: ChangeRun, by: Decider, services: ToolService
         ? changedEffect(state.facts.effect ?? "", await effectOf(header, plan, services))
         : staleText(gone);
     plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: { ...waiting, stale } };
-    await changes.propose(header, plan);
-    return "stale" satisfies DecisionOutcome;
+    const isKept = await changes.propose(header, plan);
+    return (isKept ? "stale" : "decided") satisfies DecisionOutcome;
   }
   const decided = { ...by, at: services.clock.now() };
   const asked = askedAt(by);

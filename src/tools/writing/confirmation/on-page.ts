@@ -164,10 +164,6 @@ export async function untilDecided(runId: string, context: ToolContext): Promise
   while (!(isOver() || (await isDecided(runId, context)))) await clock.sleep(LOOK_MS);
 }
 
-async function isDecided(
-  runId: string,
-  { changes, approvals }: Pick<ToolContext, "changes" | "approvals">,
-): Promise<boolean> {
-  const stored = (await changes?.runs.stored(runId)) ?? (await approvals?.runs.stored(runId));
-  return stored?.started !== false;
+async function isDecided(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<boolean> {
+  return (await runs.isUnstarted(runId)) !== true;
 }

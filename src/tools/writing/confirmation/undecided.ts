@@ -51,7 +51,7 @@ export async function undecided(
         return;
       }
       // It may have been cancelled meanwhile.
-      if ((await changes.runs.stored(header.runId))?.started !== false) return;
+      if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
       const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
