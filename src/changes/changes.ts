@@ -148,7 +148,7 @@ export class Changes {
       return planDesired(changes, "show");
     });
     plan.catch(() => undefined);
-    return this.prepare(header, { plan, stop }, () => false, {
+    return this.prepare(header, { plan, stop }, async () => undefined, {
       meanwhile: unmadeState(header.call),
       waitsAs: "planned",
       isForKeeping: true,
@@ -198,14 +198,14 @@ export class Changes {
   }
 
   /**
-   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's confirmation;
-   * where not, `ask` asks for one, or else the run waits as `waitsAs`, for a token. Until then its state is `meanwhile`,
-   * or all that its caller gave, pending.
+   * Goes on planning a stored run in the background. `begin` starts it then; where it gives nothing, since an approval is
+   * needed first, `ask` asks for that, or else the run waits as `waitsAs`, for a token. Until then its state is
+   * `meanwhile`, or all that its caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
     planning: Planning,
-    mayStart: (plan: Plan) => boolean,
+    begin: (plan: Plan) => Promise<ChangeRun | undefined>,
     { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
@@ -221,14 +221,13 @@ export class Changes {
     }
     const run = preparingRun(header, unplanned?.planning ?? planning, {
       meanwhile: standing,
-      mayStart,
+      begin,
       waitsAs,
       propose: async (plan) => {
         if (ask !== undefined) return ask(header, plan);
         await this.propose(header, plan);
         if (waitsAs === "needs_confirmation") this.remember(runId, plan.losses);
       },
-      start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
       startedElsewhere: async () => {
         const record = await this.#context.store.record(runId);
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);

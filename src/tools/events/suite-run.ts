@@ -24,7 +24,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { agreedNow } from "../writing/confirmation/deciding.ts";
+import { personOf } from "../writing/confirmation/decide.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { readQuestion } from "../writing/confirmation/question-token.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
@@ -270,7 +270,7 @@ function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
 }
 
 function approvalIn(asked: Asked, context: ToolContext): Approval | undefined {
-  return approvalOf(asked === "not_needed" ? { asked } : agreedNow(asked, context));
+  return approvalOf(asked === "not_needed" ? { asked } : { asked, decided: personOf(context) });
 }
 
 function about({ suiteId }: KeptSuite, { environment }: ToolContext) {

@@ -15,7 +15,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { decided, isDecidedElsewhere } from "../writing/confirmation/agreement.ts";
-import { startAgreed } from "../writing/confirmation/deciding.ts";
+import { beginPlanned, inClient, startDecided } from "../writing/confirmation/decide.ts";
 import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { undecided } from "../writing/confirmation/undecided.ts";
@@ -70,11 +70,12 @@ async function carryOut(
 ): Promise<ToolOutcome> {
   const { runId } = header;
   const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
-    plan.askedBy(asked);
-    const started =
-      asked === "agreed_in_client"
-        ? await startAgreed(header, plan, asked, context)
-        : await changes.startOrFind(header, plan);
+    const started = await startDecided(
+      header,
+      plan,
+      asked === "agreed_in_client" ? inClient(context) : undefined,
+      context,
+    );
     return reportRun(started, context, [], { tellsAsked: true, notes: hints });
   };
   const given = { call: header.call, bytes: context.runs.part(runId, "input") };
@@ -111,15 +112,12 @@ async function carryOut(
  * waits for a person's yes where it takes something away.
  */
 async function goesOn(run: ChangeRun, planning: Planning, context: ToolContext): Promise<ToolAnswer> {
-  const mayStart = (plan: Plan): boolean => {
-    plan.askedBy("not_needed");
-    return context.confirm === "off" || !needsConfirmation(plan);
-  };
+  const begin = (plan: Plan) => beginPlanned(run.header, plan, undefined, context);
   const changes = changesOf(context);
   const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
   // Where it is strict a yes counts only where it is asked for, and no token stands for one.
   const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
-  const going = await changes.prepare(run.header, planning, mayStart, { meanwhile: run.state, ask, waitsAs });
+  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask, waitsAs });
   return reportRun(going, context);
 }
 

@@ -10,13 +10,20 @@ import { type Effect, effectPart, effectText, questionText, shortName } from "..
 import { confirmationStep, renderReport } from "../../render/changes/report.ts";
 import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
 import type { Run } from "../../runs/kind.ts";
-import type { Asked, Standing } from "../../runs/outcome.ts";
+import type { Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { decided } from "../writing/confirmation/agreement.ts";
 import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { agreedNow } from "../writing/confirmation/deciding.ts";
+import {
+  type Approved,
+  type Decision,
+  decide,
+  inClient,
+  personOf,
+  refusedError,
+} from "../writing/confirmation/decide.ts";
 import { effectOf } from "../writing/confirmation/effect-of.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
@@ -31,7 +38,6 @@ export async function resumeChange(
   confirmation: string | undefined,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const { runId } = run.header;
   if (await isUnmadePlan(run, context)) {
     const { makeAgain } = await import("../plans/made-again.ts");
     return makeAgain(run.header, context);
@@ -42,17 +48,45 @@ export async function resumeChange(
   // One that died after its last answer has nothing left to send, but no end yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
-  const goOn = async (asked: Asked): Promise<ToolAnswer> => {
-    // What is approved again stays with the run, so that later looks at it report it.
-    const agreed = asked === "not_needed" ? undefined : agreedNow(asked, context);
-    const resumed = await changesOf(context).runs.resume(runId, agreed);
+  const goOn: GoOn = async (decision) => {
+    const { approved, resumed } = await resumedBy(run, decision, context);
     // Where nobody had to be asked now, the approval from before counts.
-    const approval = approvalOf(agreed ?? { asked, ...run.state.facts });
+    const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
     return reportRun(resumed, context, [], { approval, tellsAsked: true });
   };
-  if (run.status() === "running") return goOn("not_needed");
+  if (run.status() === "running") return goOn(undefined);
   await context.runs.checkExecutable(run);
   return askedAgain(run, { confirmation, effect: await yesToGoOn(run, context) }, context, goOn);
+}
+
+/** Goes on with a run: by a decision, or without one where none is needed. */
+type GoOn = (decision: Decision | undefined) => Promise<ToolAnswer>;
+
+/** Resumes a run. What is approved again stays with it, so that later looks at it report it. */
+async function resumedBy(
+  run: ChangeRun,
+  decision: Decision | undefined,
+  context: ToolContext,
+): Promise<{ readonly approved?: Approved; readonly resumed: ChangeRun | undefined }> {
+  const { runId } = run.header;
+  const { runs } = changesOf(context);
+  if (decision === undefined) return { resumed: await runs.resume(runId) };
+  let found: { readonly approved: Approved; readonly resumed: ChangeRun | undefined } | undefined;
+  const start = async (approved: Approved) => {
+    found = { approved, resumed: await runs.resume(runId, approved) };
+    return found.resumed;
+  };
+  const outcome = await decide(runId, decision, context, { looked: { run, digest: resumeDigest(runId), start } });
+  if (outcome.is === "refused") throw refusedError();
+  if (outcome.is === "changed") {
+    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+  }
+  return found ?? { resumed: await runs.find(runId) };
+}
+
+/** What a person approves exactly who lets a run go on. */
+function resumeDigest(runId: string): string {
+  return `resume ${runId}`;
 }
 
 /** Whether a run is a plan whose process ended before it was made, or kept whole. */
@@ -151,18 +185,17 @@ async function askedAgain(
   run: ChangeRun,
   { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
   context: ToolContext,
-  goOn: (asked: Asked) => Promise<ToolAnswer>,
+  goOn: GoOn,
 ): Promise<ToolOutcome> {
   const { runId } = run.header;
   const asks = effect !== undefined;
   const { sentence, parts } = effect ?? { sentence: "", parts: [] };
   const text = effectText({ sentence, parts });
-  const digest = `resume ${runId}`;
+  const digest = resumeDigest(runId);
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
     checkNotExpired(given, context);
-    if (given.standsFor(digest)) return goOn("agreed_by_token");
-    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+    return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.standsFor });
   }
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     const confirmation = await askFor({ run: runId, digest }, text, context);
@@ -186,7 +219,8 @@ async function askedAgain(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: asks, digest, message: questionText({ sentence, parts }), effect: sentence, start: goOn, onPage },
+      ...{ needsYes: asks, digest, message: questionText({ sentence, parts }), effect: sentence, onPage },
+      start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),
       declined: () =>
@@ -226,7 +260,7 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   });
   if (why === "closed") return { answer };
   const later = async (accepted: boolean): Promise<void> => {
-    if (accepted) await changesOf(context).runs.resume(runId, agreedNow("agreed_in_client", context));
+    if (accepted) await resumedBy(run, inClient(context), context);
   };
   return { answer, later };
 }

@@ -12,7 +12,7 @@ import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../..
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
-import { waitsForDecision } from "../writing/confirmation/deciding.ts";
+import { waitsForDecision } from "../writing/confirmation/waiting.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { ownRun, reportOf, savedAnswer } from "./run-reports.ts";
 import { wayBackOf } from "./way-back-note.ts";

@@ -15,7 +15,7 @@ import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { checkAllowed } from "./allowed-targetings.ts";
 import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
-import { agreedNow, startAgreed } from "./confirmation/deciding.ts";
+import { beginPlanned, inClient, startDecided } from "./confirmation/decide.ts";
 import { tokenLater } from "./confirmation/elsewhere.ts";
 import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
 import { readQuestion } from "./confirmation/question-token.ts";
@@ -102,9 +102,8 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
           tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [...hints, hint])),
         ),
       start: async (asked, more) => {
-        plan.askedBy(asked);
         const start = (header: ChangeHeader) =>
-          asked === "agreed_in_client" ? startAgreed(header, plan, asked, context) : changes.startOrFind(header, plan);
+          startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
       declined: () => ({ outcome: notDone(call, plan, context, effect) }),
@@ -143,14 +142,11 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     throw tookTooLong();
   }
   const header = await changes.keep(call, caller, bytes, { unplanned: true });
-  const mayStart = (plan: Plan): boolean => {
-    const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
-    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_in_client", context) };
-    else plan.askedBy("not_needed");
-    return isAgreed || !needsConfirmation(plan);
-  };
+  const asked = reply && readQuestion(reply.token);
+  const decision = asked && inClient(context, (digest) => digest === asked.digest);
   const ask = isPage ? askLater(changes, context) : tokenLater(context);
-  return { run: await changes.prepare(header, planning, mayStart, { ask }) };
+  const begin = (plan: Plan) => beginPlanned(header, plan, decision, context);
+  return { run: await changes.prepare(header, planning, begin, { ask }) };
 }
 
 function unasked(plan: Plan): Plan {

@@ -3,7 +3,7 @@ import type { WriteCall, WriteTool } from "../../../changes/call.ts";
 import { writeCall } from "../../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
+import { needsConfirmation } from "../../../changes/confirmation.ts";
 import { isWithdrawn } from "../../../changes/not-planned.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { isGoing } from "../../../changes/planning.ts";
@@ -17,7 +17,7 @@ import { needsYes } from "../planned.ts";
 import { planInTime } from "../planning.ts";
 import type { Confirmation } from "./confirmation-seal.ts";
 import { checkNotExpired, confirmationIn, expired } from "./confirmation-token.ts";
-import { agreedNow, startAgreed } from "./deciding.ts";
+import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
 import { effectOf } from "./effect-of.ts";
 import { tokenLater } from "./elsewhere.ts";
 
@@ -54,33 +54,35 @@ async function startConfirmed(
   changes: Changes,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  checkNotExpired(confirmation, context);
-  const bytes = context.runs.part(header.runId, "input");
-  const isAsAgreed = (plan: Plan): boolean => {
-    const isAgreed = confirmation.standsFor(lossDigest(plan.losses));
-    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_by_token", context) };
-    else plan.askedBy("not_needed");
-    return isAgreed || !needsConfirmation(plan);
+  const { runId, call } = header;
+  const decision: Decision = {
+    ...{ answer: "approved", channel: "token", person: personOf(context) },
+    ...{ saw: confirmation.standsFor, until: confirmation.expiresAt },
   };
+  checkNotExpired(confirmation, context);
+  const bytes = context.runs.part(runId, "input");
   await changes.runs.checkExecutable(header);
-  const plan = await plannedOrStarted(header.runId, context, () =>
-    planInTime((signal) => changes.plan(header.call, signal, bytes), context),
+  const plan = await plannedOrStarted(runId, context, () =>
+    planInTime((signal) => changes.plan(call, signal, bytes), context),
   );
-  if (plan === "started") return reportStarted(await changes.runs.find(header.runId), context);
+  if (plan === "started") return reportStarted(await changes.runs.find(runId), context);
   if (isGoing(plan)) {
-    const waiting = await changes.runs.find(header.runId);
-    const meanwhile = waiting?.state;
-    return reportRun(await changes.prepare(header, plan, isAsAgreed, { meanwhile, ask: tokenLater(context) }), context);
+    const meanwhile = (await changes.runs.find(runId))?.state;
+    const begin = (made: Plan) => beginPlanned(header, made, decision, context);
+    return reportRun(await changes.prepare(header, plan, begin, { meanwhile, ask: tokenLater(context) }), context);
   }
-  if (isAsAgreed(plan)) {
-    const isAgreed = plan.facts.asked === "agreed_by_token";
-    const start = isAgreed ? startAgreed(header, plan, "agreed_by_token", context) : changes.startOrFind(header, plan);
-    return reportStarted(await start, context);
+  const outcome = await decide(runId, decision, context, { looked: plannedChange(header, plan, context) });
+  if (outcome.is === "refused") throw refusedError();
+  if (outcome.is === "expired") throw expired();
+  if (outcome.is !== "changed") return reportStarted(await changes.runs.find(runId), context);
+  if (!needsConfirmation(plan)) {
+    plan.askedBy("not_needed");
+    return reportStarted(await changes.startOrFind(header, plan), context);
   }
-  const before = (await changes.runs.find(header.runId))?.state.facts.effect;
+  const before = (await changes.runs.find(runId))?.state.facts.effect;
   const how = before === undefined ? "" : `: ${changedEffect(before, await effectOf(header, plan, context))}`;
   const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
-  return needsYes(await changes.keep(header.call, context.caller, bytes), plan, context, [changed]);
+  return needsYes(await changes.keep(call, context.caller, bytes), plan, context, [changed]);
 }
 
 /**

@@ -12,9 +12,9 @@ import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportRun } from "../../runs/run-reports.ts";
 import { atMostOneWait } from "../follow-run.ts";
 import type { Given } from "../planned.ts";
-import { waitingRun } from "./deciding.ts";
 import { effectOf } from "./effect-of.ts";
 import { decisionFor } from "./in-view.ts";
+import { waitingRun } from "./waiting.ts";
 
 /** Answers with a token where nobody came to the page. Throws a ToolError where that is not enough. */
 export function tokenInstead(

@@ -1,15 +1,14 @@
 import type { ChangeHeader, Changes } from "../../../changes/changes.ts";
-import { CONFIRMATION_MS, lossDigest, needsConfirmation } from "../../../changes/confirmation.ts";
+import { CONFIRMATION_MS, lossDigest } from "../../../changes/confirmation.ts";
 import type { Plan } from "../../../changes/plan/plan.ts";
 import { RunState } from "../../../changes/state/change-state.ts";
 import { effectText } from "../../../render/changes/effect.ts";
 import { renderReport } from "../../../render/changes/report.ts";
 import { undecidedNote, undecidedSteps } from "../../../render/changes/undecided.ts";
-import { ownReason } from "../../../runs/reasons.ts";
 import type { ToolContext } from "../../context.ts";
 import type { Undecided, UndecidedAnswer } from "../../definition.ts";
 import { type Given, toldUnstarted } from "../planned.ts";
-import { agreedNow } from "./deciding.ts";
+import { beginPlanned, decide, personOf } from "./decide.ts";
 import { effectOf } from "./effect-of.ts";
 import { keepElsewhere, tokenLater } from "./elsewhere.ts";
 
@@ -46,8 +45,10 @@ export async function undecided(
   return {
     answer,
     async later(accepted) {
+      const saw = (seen: string): boolean => seen === digest;
+      const decided = { channel: "client", person: personOf(context), saw } as const;
       if (!accepted) {
-        await changes.runs.withdraw(header.runId, { cause: "cancelled", reason: ownReason("DECLINED") });
+        await decide(header.runId, { ...decided, answer: "declined" }, context);
         return;
       }
       // It may have been cancelled meanwhile.
@@ -55,11 +56,8 @@ export async function undecided(
       const stopping = new AbortController();
       const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
-      const isAgreed = (made: Plan): boolean => {
-        made.facts = { ...made.facts, ...agreedNow("agreed_in_client", context) };
-        return lossDigest(made.losses) === digest || !needsConfirmation(made);
-      };
-      await changes.prepare(header, planning, isAgreed, { meanwhile: state, ask: tokenLater(context) });
+      const begin = (made: Plan) => beginPlanned(header, made, { ...decided, answer: "approved" }, context);
+      await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });
     },
   };
 }
