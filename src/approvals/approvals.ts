@@ -125,7 +125,7 @@ export class Approvals {
     const { store, clock } = this.#context;
     const fingerprint = this.runs.fingerprint(call, caller);
     return store.alone(fingerprint, async () => {
-      const last = await store.last(fingerprint);
+      const [last] = await store.list({ lastOf: fingerprint });
       const before = last === undefined ? undefined : await this.runs.find(last);
       const isOpen = before?.status() === "needs_confirmation" && (before.state.facts.waits?.until ?? 0) > clock.now();
       const header = isOpen ? before.header : await this.runs.keep(call, caller);

@@ -269,7 +269,7 @@ export class Changes {
 
   async #planLease(runId: string, planning: Planning): Promise<Lease | undefined> {
     try {
-      return await this.#context.store.planLease(runId);
+      return await this.#context.store.lease(runId, "planning");
     } catch (thrown) {
       planning.stop();
       throw thrown;

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
+import { inLines } from "./backend/kept.ts";
 import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
 import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
 import { understood } from "./entries.ts";
@@ -78,7 +79,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const lines = function* () {
       for (const entry of entries) yield line(entry);
     };
-    await store.propose(runId, lines());
+    await store.keep(runId, "proposed", inLines(lines()));
     const wait = (from: RunRecord) => (isUnstarted(from.status) ? { status } : undefined);
     return (await moveRun(store, runId, wait)) !== undefined;
   }

@@ -196,7 +196,7 @@ export class Runs {
   /** The runs of a caller that were cut short and are not driven, the newest first; a few of them. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
-    for (const runId of (await this.#store.unfinished({ caller, ...this.#of })).slice(0, LOOKED_AT)) {
+    for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
       const { status, rest } = (await this.#store.record(runId)) ?? {};
       if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
       if (status !== "running" && status !== "interrupted") continue;
@@ -208,7 +208,7 @@ export class Runs {
 
   /** The runs of all callers that may be unfinished or wait for a person's yes, the newest first. */
   open(): Promise<readonly string[]> {
-    return this.#store.unfinished();
+    return this.#store.list({ unfinished: "all" });
   }
 
   /** A file of a run beside its journal. */
@@ -233,7 +233,7 @@ export class Runs {
 
   /** Whether a run belongs to a caller, also where its own record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
-    const [next] = await this.#store.list(caller, `${runId}${AFTER}`);
+    const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
   }
 
@@ -245,8 +245,13 @@ export class Runs {
   }
 
   async *#idsOf(caller: string): AsyncGenerator<string> {
-    for (let page = await this.#store.list(caller); page.length > 0; page = await this.#store.list(caller, page.at(-1)))
+    let before: string | undefined;
+    for (;;) {
+      const page = await this.#store.list({ caller, ...(before !== undefined && { before }) });
       yield* page;
+      before = page.at(-1);
+      if (before === undefined) return;
+    }
   }
 
   #drivenKind(runId: string): AnyKindRuns | undefined {

@@ -371,7 +371,7 @@ describe("a run that died while it was started", () => {
     const folder = await newFolder();
     const store = fileRunStore(folder, virtualClock());
     // What is dead looks for no other runs either.
-    const dead = { journal: () => Promise.reject(new Error("dead")), unfinished: async () => [] };
+    const dead = { journal: () => Promise.reject(new Error("dead")), list: async () => [] };
     const failing = runsOver({ ...store, ...dead }, async () => OK);
     const { runId } = failing.start(callOf(10), "me").header;
     await failing.stopAll();
@@ -447,7 +447,7 @@ describe("a run that died while it was started", () => {
   it("says of events that were not kept whole that they cannot be sent", async () => {
     const { folder, runId, runs, sent } = await leftBehind(["input"]);
     const store = fileRunStore(folder, virtualClock());
-    const begun = runsOver({ ...store, unfinished: async () => [] }, async () => OK);
+    const begun = runsOver({ ...store, list: async () => [] }, async () => OK);
     (await begun.resume(runId))?.stop("interrupted");
     await begun.stopAll();
     const [first = ""] = (await pieces(runs.part(runId, "input"))).split("\n");

@@ -45,8 +45,7 @@ export function mortalProcess(
       ...store,
       update: (runId, record, lease) => life.during(() => store.update(runId, record, lease)),
       keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
-      lease: (runId) => held(() => store.lease(runId)),
-      planLease: (runId) => held(() => store.planLease(runId)),
+      lease: (runId, use) => held(() => store.lease(runId, use)),
       journal: async (runId, lease) => mortalJournal(await store.journal(runId, lease), life, random),
     },
     api: {

@@ -1,6 +1,7 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend/backend.ts";
+import { inLines } from "../../src/runs/backend/kept.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend/shares.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
@@ -80,7 +81,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("shows what it would do, and keeps parts beside its journal, of which the last one counts", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      await runs.propose(runId, [['{"t":"a"}'], ['{"t":', '"b"}']]);
+      await runs.keep(runId, "proposed", inLines([['{"t":"a"}'], ['{"t":', '"b"}']]));
       expect(await all((await others.read(runId))?.proposed)).toEqual(['{"t":"a"}', '{"t":"b"}']);
       expect(await textOf(others.part(runId, "input")())).toBe("");
       await runs.keep(runId, "input", pieces("first"));
@@ -93,18 +94,18 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("is counted with its content and what it would do, until it is discarded", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId, fingerprint, caller } = await created(runs);
-      const alone = await others.storedBytes([runId]);
+      const alone = await others.sizes.of([runId]);
       expect(alone).toBeGreaterThan(100);
       await runs.keep(runId, "input", pieces("x".repeat(1000)));
-      await runs.propose(runId, [["y".repeat(499)]]);
+      await runs.keep(runId, "proposed", inLines([["y".repeat(499)]]));
       await runs.keep(runId, "removed", pieces("z".repeat(1000)));
-      expect((await others.storedBytes([runId])) - alone).toBe(1500);
+      expect((await others.sizes.of([runId])) - alone).toBe(1500);
       await others.discard(runId);
-      expect(await runs.storedBytes([runId])).toBe(0);
+      expect(await runs.sizes.of([runId])).toBe(0);
       expect(await runs.read(runId)).toBeUndefined();
-      expect(await runs.list(caller)).not.toContain(runId);
-      expect(await runs.unfinished()).not.toContain(runId);
-      expect(await runs.last(fingerprint)).not.toBe(runId);
+      expect(await runs.list({ caller })).not.toContain(runId);
+      expect(await runs.list({ unfinished: "all" })).not.toContain(runId);
+      expect(await runs.list({ lastOf: fingerprint })).not.toContain(runId);
     });
 
     test("over its caller's share is refused as a whole, and those of others are not", async () => {
@@ -115,16 +116,16 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await runs.keep(mine.runId, "input", pieces("x".repeat(1000)));
       await runs.create(more);
       await expect(runs.keep(more.runId, "input", pieces("x".repeat(1000)))).rejects.toThrow(ShareFullError);
-      expect(await runs.list("me")).toContain(mine.runId);
-      expect(await runs.list("me")).not.toContain(more.runId);
+      expect(await runs.list({ caller: "me" })).toContain(mine.runId);
+      expect(await runs.list({ caller: "me" })).not.toContain(more.runId);
       await runs.create(theirs);
       await runs.keep(theirs.runId, "input", pieces("x".repeat(1000)));
       await expect(suites.put("me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
       expect(await suites.list("me")).toEqual([]);
       await suites.put("me", "a2", "s".repeat(500));
       await suites.put("me", "a2", "s".repeat(501));
-      await expect(runs.propose(mine.runId, [["y".repeat(800)]])).rejects.toThrow(ShareFullError);
-      expect(await runs.list("me")).not.toContain(mine.runId);
+      await expect(runs.keep(mine.runId, "proposed", inLines([["y".repeat(800)]]))).rejects.toThrow(ShareFullError);
+      expect(await runs.list({ caller: "me" })).not.toContain(mine.runId);
     });
 
     test("of a dry run replaces the oldest dry run of its caller, by number and by bytes, and nothing else", async () => {
@@ -136,17 +137,17 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const dry = Array.from({ length: 3 }, () => headerOf({ dryRun: true }));
       for (const header of dry) await runs.create(header);
       const [first, second, third] = dry.map(({ runId }) => runId);
-      expect(await runs.list("me")).toEqual(expect.arrayContaining([plan.runId, second, third]));
-      expect(await runs.list("me")).not.toContain(first);
+      expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([plan.runId, second, third]));
+      expect(await runs.list({ caller: "me" })).not.toContain(first);
       const fourth = headerOf({ dryRun: true });
       await runs.create(fourth);
       await runs.keep(fourth.runId, "input", pieces("x".repeat(2500)));
       const fifth = headerOf({ dryRun: true });
       await runs.create(fifth);
       await runs.keep(fifth.runId, "input", pieces("x".repeat(2500)));
-      expect(await runs.list("me")).toEqual(expect.arrayContaining([plan.runId, fifth.runId]));
-      expect(await runs.list("me")).not.toContain(fourth.runId);
-      expect(await runs.list("you")).toContain(theirs.runId);
+      expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([plan.runId, fifth.runId]));
+      expect(await runs.list({ caller: "me" })).not.toContain(fourth.runId);
+      expect(await runs.list({ caller: "you" })).toContain(theirs.runId);
     });
 
     test("of a dry run that is being applied is not removed", async () => {
@@ -156,7 +157,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await runs.create(applied);
       const lease = await runs.lease(applied.runId);
       await runs.create(headerOf({ dryRun: true }));
-      expect(await runs.list("me")).toContain(applied.runId);
+      expect(await runs.list({ caller: "me" })).toContain(applied.runId);
       await lease?.release();
     });
 
@@ -171,7 +172,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       }
       await expect(runs.keep(header.runId, "input", endless())).rejects.toThrow(ShareFullError);
       expect(taken).toBeLessThan(5);
-      expect(await runs.list("me")).not.toContain(header.runId);
+      expect(await runs.list({ caller: "me" })).not.toContain(header.runId);
     });
 
     test("has one driver at a time", async () => {
@@ -192,12 +193,12 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("counts as driven while its plan is made, until it is started", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      const lease = await runs.planLease(runId);
-      expect(await others.planLease(runId)).toBeUndefined();
+      const lease = await runs.lease(runId, "planning");
+      expect(await others.lease(runId, "planning")).toBeUndefined();
       expect(await others.isDriven(runId)).toBe(true);
       await lease?.release();
       expect(await others.isDriven(runId)).toBe(false);
-      const again = await others.planLease(runId);
+      const again = await others.lease(runId, "planning");
       const starter = await runs.lease(runId);
       await startRun(runs, runId);
       await starter?.release();
@@ -208,12 +209,12 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("is asked to stop as often as anybody asks, until that is taken back", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      await others.askToStop(runId);
-      const asked = await runs.stopAsked(runId);
+      await others.stops.ask(runId);
+      const asked = await runs.stops.asked(runId);
       expect(asked).toHaveLength(1);
-      await others.askToStop(runId);
-      await runs.forgetStop(runId, asked);
-      expect(await runs.stopAsked(runId)).toHaveLength(1);
+      await others.stops.ask(runId);
+      await runs.stops.forget(runId, asked);
+      expect(await runs.stops.asked(runId)).toHaveLength(1);
     });
 
     test("takes no intent once somebody has asked to stop it, however closely the two follow each other", async () => {
@@ -225,13 +226,13 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
         const journal = await runs.journal(runId, lease);
         const asking = async () => {
           await delay((turn % 10) / 4);
-          await others.askToStop(runId);
+          await others.stops.ask(runId);
           return all((await others.read(runId))?.entries);
         };
         const intending = async () => {
           journal.append([`{"t":"intent"}`]);
           const { stopAsked } = await journal.intend(lease);
-          return stopAsked ?? (await runs.stopAsked(runId)).length > 0;
+          return stopAsked ?? (await runs.stops.asked(runId)).length > 0;
         };
         const [there, isToStop] = await Promise.all([asking(), intending()]);
         // What may leave was announced before the one who asked was answered.
@@ -245,12 +246,12 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const [{ runs }, { runs: others }] = await make();
       const [{ runId }, other] = [await created(runs), await created(runs)];
       const told: string[] = [];
-      const off = runs.watchStops?.(runId, () => told.push(runId));
+      const off = runs.stops.watch?.(runId, () => told.push(runId));
       if (off === undefined) return;
       // The driver has its connection by then.
       await runs.lease(runId);
-      await others.askToStop(other.runId);
-      await others.askToStop(runId);
+      await others.stops.ask(other.runId);
+      await others.stops.ask(runId);
       await expect.poll(() => told).toEqual([runId]);
       off();
     });
@@ -262,17 +263,17 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const first = await created(runs);
       const theirs = await created(runs, { caller: "somebody else", fingerprint: "other" });
       const last = await created(others);
-      expect(await runs.list("me")).toEqual([last.runId, first.runId]);
-      expect(await runs.list("me", last.runId)).toEqual([first.runId]);
-      expect(await runs.list("me", first.runId)).toEqual([]);
-      expect(await others.list("somebody else")).toEqual([theirs.runId]);
-      expect(await runs.last("same")).toBe(last.runId);
-      expect(await runs.last("nothing")).toBeUndefined();
-      expect(await runs.unfinished({ fingerprint: "same" })).toEqual([last.runId, first.runId]);
-      expect(await runs.unfinished({ fingerprint: "other" })).toEqual([theirs.runId]);
+      expect(await runs.list({ caller: "me" })).toEqual([last.runId, first.runId]);
+      expect(await runs.list({ caller: "me", before: last.runId })).toEqual([first.runId]);
+      expect(await runs.list({ caller: "me", before: first.runId })).toEqual([]);
+      expect(await others.list({ caller: "somebody else" })).toEqual([theirs.runId]);
+      expect(await runs.list({ lastOf: "same" })).toEqual([last.runId]);
+      expect(await runs.list({ lastOf: "nothing" })).toEqual([]);
+      expect(await runs.list({ unfinished: { fingerprint: "same" } })).toEqual([last.runId, first.runId]);
+      expect(await runs.list({ unfinished: { fingerprint: "other" } })).toEqual([theirs.runId]);
       const mine = { caller: "me", project: "project", environment: "sandbox" };
-      expect(await runs.unfinished(mine)).toEqual([last.runId, first.runId]);
-      expect(await runs.unfinished({ ...mine, project: "another" })).toEqual([]);
+      expect(await runs.list({ unfinished: mine })).toEqual([last.runId, first.runId]);
+      expect(await runs.list({ unfinished: { ...mine, project: "another" } })).toEqual([]);
     });
 
     test("at rest have a summary, until they are taken up again", async () => {
@@ -282,11 +283,11 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const told = summaryNow(header, "interrupted", true);
       await restRun(runs, header.runId, told);
       expect(await summaryOf(others, header.runId)).toEqual(told);
-      expect(await others.unfinished({ fingerprint: "same" })).toContain(header.runId);
+      expect(await others.list({ unfinished: { fingerprint: "same" } })).toContain(header.runId);
       await restRun(runs, header.runId, summaryNow(header, "succeeded", false));
       await reopenRun(others, header.runId);
       expect(await summaryOf(runs, header.runId)).toBeUndefined();
-      expect(await runs.unfinished({ fingerprint: "same" })).toContain(header.runId);
+      expect(await runs.list({ unfinished: { fingerprint: "same" } })).toContain(header.runId);
     });
 
     test("of the same call are made one after the other; what one of them throws is its own", async () => {

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend/backend.ts";
 import type { ContentsStore } from "../../src/runs/backend/contents-store.ts";
 import type { Line } from "../../src/runs/backend/kept.ts";
-import type { RunHeader, RunPart, RunStore, Which } from "../../src/runs/backend/store.ts";
+import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/backend/store.ts";
 import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
 import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
 import { processLock } from "../../src/runs/file/locks/process-lock.ts";
@@ -14,7 +14,6 @@ import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 interface Kept {
   readonly header: RunHeader;
   readonly lines: string[];
-  proposed: readonly string[];
   readonly parts: Map<RunPart, Uint8Array[]>;
   record: RunRecord;
   driven: boolean;
@@ -102,7 +101,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       // As they are read back: nobody shares them with the caller.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
-        ...{ lines: [], proposed: [], parts: new Map(), record: CREATED, driven: false, planning: false },
+        ...{ lines: [], parts: new Map(), record: CREATED, driven: false, planning: false },
         stopAsked: [],
       });
     },
@@ -113,18 +112,16 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       return true;
     },
     record: async (runId) => runs.get(runId)?.record,
-    propose: async (runId, lines) => {
-      kept(runId).proposed = [...lines].map(textOf);
-    },
-    storedBytes: async (runIds) => {
-      const sizes = runIds.flatMap((runId) => {
-        const run = runs.get(runId);
-        if (run === undefined) return [];
-        const { header, proposed, parts } = run;
-        const lines = proposed.map((line) => `${line}\n`);
-        return [JSON.stringify(header), ...lines, ...(parts.get("input") ?? [])].map((one) => one.length);
-      });
-      return sizes.reduce((sum, bytes) => sum + bytes, 0);
+    sizes: {
+      of: async (runIds) => {
+        const sizes = runIds.flatMap((runId) => {
+          const { header, parts } = runs.get(runId) ?? {};
+          if (header === undefined) return [];
+          const counted = [...(parts?.get("proposed") ?? []), ...(parts?.get("input") ?? [])];
+          return [JSON.stringify(header), ...counted].map((one) => one.length);
+        });
+        return sizes.reduce((sum, bytes) => sum + bytes, 0);
+      },
     },
     discard: async (runId) => void runs.delete(runId),
     journal: async (runId) => {
@@ -148,40 +145,40 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       const run = runs.get(runId);
       if (run === undefined) return undefined;
       const { header, record } = run;
-      return { header, record, proposed: again(run.proposed), entries: again(run.lines) };
+      const proposed = Buffer.concat(run.parts.get("proposed") ?? []).toString();
+      return { header, record, proposed: again(proposed.split("\n").slice(0, -1)), entries: again(run.lines) };
     },
     revision: async () => undefined,
-    list: async (caller, before = "~") =>
-      newestFirst(runs, ({ header }) => header.caller === caller && header.runId < before),
-    unfinished: async (which) => newestFirst(runs, ({ header }) => isAskedFor(header, which)),
-    last: async (fingerprint) => newestFirst(runs, ({ header }) => header.fingerprint === fingerprint)[0],
-    alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
-    lease: async (runId) => {
-      const run = kept(runId);
-      if (run.driven) return undefined;
-      run.driven = true;
-      return leaseOf(clock, () => {
-        run.driven = false;
-      });
+    list: async (query) => {
+      if ("caller" in query) {
+        const { caller, before = "~" } = query;
+        return newestFirst(runs, ({ header }) => header.caller === caller && header.runId < before);
+      }
+      if ("unfinished" in query) return newestFirst(runs, ({ header }) => isAskedFor(header, query.unfinished));
+      return newestFirst(runs, ({ header }) => header.fingerprint === query.lastOf).slice(0, 1);
     },
-    planLease: async (runId) => {
+    alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
+    lease: async (runId, use = "execution") => {
       const run = kept(runId);
-      if (run.planning) return undefined;
-      run.planning = true;
+      const held = use === "planning" ? "planning" : "driven";
+      if (run[held]) return undefined;
+      run[held] = true;
       return leaseOf(clock, () => {
-        run.planning = false;
+        run[held] = false;
       });
     },
     isDriven: async (runId) => {
       const { driven = false, planning = false, record = CREATED } = runs.get(runId) ?? {};
       return driven || (planning && isUnstarted(record.status));
     },
-    askToStop: async (runId) => {
-      kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];
-    },
-    stopAsked: async (runId) => runs.get(runId)?.stopAsked ?? [],
-    forgetStop: async (runId, asked) => {
-      kept(runId).stopAsked = kept(runId).stopAsked.filter((one) => !asked.includes(one));
+    stops: {
+      ask: async (runId) => {
+        kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];
+      },
+      asked: async (runId) => runs.get(runId)?.stopAsked ?? [],
+      forget: async (runId, asked) => {
+        kept(runId).stopAsked = kept(runId).stopAsked.filter((one) => !asked.includes(one));
+      },
     },
     tidy: async () => {},
   };
@@ -209,8 +206,8 @@ function newestFirst(runs: ReadonlyMap<string, Kept>, wanted: (run: Kept) => boo
     .reverse();
 }
 
-function isAskedFor(header: RunHeader, which: Which | undefined): boolean {
-  if (which === undefined) return true;
+function isAskedFor(header: RunHeader, which: Unfinished): boolean {
+  if (which === "all") return true;
   if ("fingerprint" in which) return header.fingerprint === which.fingerprint;
   const { caller, project, environment } = which;
   return header.caller === caller && header.project === project && header.environment === environment;

@@ -118,7 +118,7 @@ export class EventRuns {
   /** Starts a run, unless its events exceed the caller's share: then throws a ShareFullError. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store, project, environment } = this.#context;
-    await store.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
+    await store.sizes.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
     return this.start(planned, caller);
   }
 
@@ -126,7 +126,7 @@ export class EventRuns {
     const { store, clock } = this.#context;
     const isEqual = ({ header }: EventRun): boolean =>
       header.fingerprint === fingerprint && clock.now() - header.createdAt < SAME_EVENT_MS;
-    for (const runId of (await store.unfinished({ fingerprint })).slice(0, RECENT_RUNS)) {
+    for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const run = await unlessNothingKept(this.runs.find(runId));
       if (run === undefined || !isEqual(run)) continue;
       if (run.status() === "running") return { run, repeat: "attached" };

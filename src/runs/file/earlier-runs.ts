@@ -28,7 +28,6 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
     create: (header) => main.create(header),
     update: async (runId, record, lease) => (await of(runId)).update(runId, record, lease),
     record: async (runId) => (await of(runId)).record(runId),
-    propose: async (runId, lines) => (await of(runId)).propose(runId, lines),
     journal: async (runId, lease) => (await of(runId)).journal(runId, lease),
     keep: async (runId, part, pieces) => (await of(runId)).keep(runId, part, pieces),
     part: (runId, part) =>
@@ -36,19 +35,21 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
         yield* (await of(runId)).part(runId, part)(pieceBytes);
       },
     read: async (runId) => (await of(runId)).read(runId),
-    storedBytes: (runIds) => main.storedBytes(runIds),
+    sizes: main.sizes,
     discard: (runId) => main.discard(runId),
     revision: async (runId) => (await of(runId)).revision(runId),
-    list: (caller, before) => both((store) => store.list(caller, before)),
-    unfinished: (which) => both((store) => store.unfinished(which)),
-    last: async (fingerprint) => (await both(async (store) => [(await store.last(fingerprint)) ?? []].flat()))[0],
+    async list(query) {
+      const found = await both((store) => store.list(query));
+      return "lastOf" in query ? found.slice(0, 1) : found;
+    },
     alone: (fingerprint, work) => main.alone(fingerprint, work),
-    lease: async (runId) => (await of(runId)).lease(runId),
-    planLease: async (runId) => (await of(runId)).planLease(runId),
+    lease: async (runId, use) => (await of(runId)).lease(runId, use),
     isDriven: async (runId) => (await of(runId)).isDriven(runId),
-    askToStop: async (runId) => (await of(runId)).askToStop(runId),
-    stopAsked: async (runId) => (await of(runId)).stopAsked(runId),
-    forgetStop: async (runId, asked) => (await of(runId)).forgetStop(runId, asked),
+    stops: {
+      ask: async (runId) => (await of(runId)).stops.ask(runId),
+      asked: async (runId) => (await of(runId)).stops.asked(runId),
+      forget: async (runId, asked) => (await of(runId)).stops.forget(runId, asked),
+    },
     async tidy() {
       await main.tidy();
       if ((await ids()).size > 0) await earlier.tidy();

@@ -6,8 +6,15 @@ import { type Clock, systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import { groupOf, headerIn, inLines, isRunId, VERSION } from "../backend/kept.ts";
-import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "../backend/store.ts";
+import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
+import {
+  type Revision,
+  type RunHeader,
+  type RunQuery,
+  type RunStore,
+  RunStoreError,
+  type StoredRun,
+} from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
 import { onceDone } from "../processes/same-call.ts";
@@ -68,7 +75,6 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         return true;
       }),
     record: (runId) => (isRunId(runId) ? readRecord(folder, runId) : Promise.resolve(undefined)),
-    propose: (runId, lines) => usable(folder, () => keepPart(at(runId, FILES.proposed), inLines(lines))),
     journal: (runId, lease) =>
       usable(folder, () =>
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
@@ -76,19 +82,9 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
-    async storedBytes(runIds) {
-      const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
-      return (await usable(folder, () => Promise.all(files))).reduce((sum, file) => sum + (file?.size ?? 0), 0);
-    },
     discard: (runId) => usable(folder, () => removeRun(folder, index, runId)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
-    list: (caller, before) =>
-      withIndex(async () => {
-        const ids = (await index.of(caller)).map(({ runId }) => runId);
-        return before === undefined ? ids : ids.filter((runId) => runId < before);
-      }),
-    unfinished: (which) => withIndex(() => index.open(which)),
-    last: (fingerprint) => withIndex(() => index.last(fingerprint)),
+    list: (query) => withIndex(() => listed(index, query)),
     async alone(fingerprint, work) {
       const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
       const [done] = await usable(folder, hold);
@@ -96,10 +92,18 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       return done.value;
     },
     ...driversIn(folder, clock),
-    askToStop: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
-    stopAsked: (runId) => stopsAsked(folder, runId),
-    async forgetStop(runId, asked) {
-      await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
+    stops: {
+      ask: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
+      asked: (runId) => stopsAsked(folder, runId),
+      async forget(runId, asked) {
+        await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
+      },
+    },
+    sizes: {
+      async of(runIds) {
+        const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
+        return (await usable(folder, () => Promise.all(files))).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+      },
     },
     tidy: () => withIndex(() => old.sweepAll()),
     retention,
@@ -116,12 +120,23 @@ async function stopsAsked(folder: string, runId: string): Promise<readonly strin
   return (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
 }
 
-/** Who drives a run, and who makes its plan. */
-function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "planLease" | "isDriven"> {
+/** The runs that a query asks for, the newest first. */
+async function listed(index: RunIndex, query: RunQuery): Promise<readonly string[]> {
+  if ("lastOf" in query) return [(await index.last(query.lastOf)) ?? []].flat();
+  if ("unfinished" in query) return index.open(query.unfinished);
+  const { caller, before } = query;
+  const ids = (await index.of(caller)).map(({ runId }) => runId);
+  return before === undefined ? ids : ids.filter((runId) => runId < before);
+}
+
+/** Who executes a run, and who makes its plan. */
+function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "isDriven"> {
   const of = (runId: string): string => join(folder, runId);
   return {
-    lease: (runId) => usable(folder, () => driverLease(of(runId), clock)),
-    planLease: (runId) => usable(folder, () => tryLease(of(runId), "planner", clock)),
+    lease: (runId, use) =>
+      usable(folder, () =>
+        use === "planning" ? tryLease(of(runId), "planner", clock) : driverLease(of(runId), clock),
+      ),
     async isDriven(runId) {
       const names = await namesIn(of(runId));
       const isHeld = (name: string) => isLeased(of(runId), name, () => clock.now());

@@ -1,9 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { callUntil } from "../../platform/call-time.ts";
 import { parseJson } from "../../platform/json.ts";
-import { groupOf, headerIn, inLines, isRunId, VERSION } from "../backend/kept.ts";
+import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
 import type { ProjectLock } from "../backend/project-lock.ts";
-import { type LeftRuns, type RunStore, type StoredRun, StoreUnavailableError, type Which } from "../backend/store.ts";
+import {
+  type LeftRuns,
+  type RunQuery,
+  type RunStore,
+  type StopStore,
+  type StoredRun,
+  StoreUnavailableError,
+} from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
 import type { Database } from "./database/database.ts";
@@ -53,15 +60,10 @@ export function storedRuns(
       return true;
     },
     record: (runId) => recordOf(database, runId),
-    propose: (runId, lines) => keepPart(database, runId, "proposed", inLines(lines)),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
     keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
     part: (runId, part) => partOf(database, runId, part),
     read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
-    async storedBytes(runIds) {
-      const [sum] = await database.rows<{ bytes: string }>(STORED_BYTES, [runIds]);
-      return Number(sum?.bytes ?? 0);
-    },
     async discard(runId) {
       await database.rows("delete from targeting_mcp.run where id = $1", [runId]);
     },
@@ -72,25 +74,21 @@ export function storedRuns(
       );
       return found && { text: found.changes, bytes: Number(found.bytes) };
     },
-    list: (caller, before = AFTER_ALL) => {
-      const query = "select id from targeting_mcp.run where caller = $1 and id < $2 order by id desc limit $3";
-      return idsOf(database, query, [caller, before, LISTED_AT_ONCE]);
-    },
-    unfinished: (which) => idsOf(database, ...unfinishedQuery(which)),
-    async last(fingerprint) {
-      const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
-      return (await idsOf(database, query, [fingerprint]))[0];
-    },
+    list: (query) => idsOf(database, ...queryOf(query)),
     alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
-    lease: (runId) => takeLease(of, driverOf(runId)),
-    planLease: (runId) => takeLease(of, plannerOf(runId)),
+    lease: (runId, use) => takeLease(of, use === "planning" ? plannerOf(runId) : driverOf(runId)),
     async isDriven(runId) {
       const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId), refusedRun(runId)];
       const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
-    ...stopWishes(database),
-    watchStops: (runId, listener) => of.member.watchStops(runId, listener),
+    stops: { ...stopWishes(database), watch: (runId, listener) => of.member.watchStops(runId, listener) },
+    sizes: {
+      async of(runIds) {
+        const [sum] = await database.rows<{ bytes: string }>(STORED_BYTES, [runIds]);
+        return Number(sum?.bytes ?? 0);
+      },
+    },
     tidy: () => sweeper.all(),
     retention: sweeper.retention,
     left,
@@ -136,9 +134,9 @@ const IS_DRIVEN = `
   ) as driven`;
 
 /** Requests to stop a run, from whatever process. */
-function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked" | "forgetStop"> {
+function stopWishes(database: Database): StopStore {
   return {
-    async askToStop(runId) {
+    async ask(runId) {
       // An append to the run either sees the request, or was committed before this has resolved.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
@@ -147,8 +145,8 @@ function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked
         [runId, randomUUID()],
       );
     },
-    stopAsked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
-    async forgetStop(runId, asked) {
+    asked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
+    async forget(runId, asked) {
       if (asked.length === 0) return;
       await database.rows("delete from targeting_mcp.stop_wish where run = $1 and id = any($2)", [runId, asked]);
     },
@@ -162,13 +160,20 @@ const UPDATE = `
     select from targeting_mcp.lease where name = $7 and token = $8 and not released
   )) returning id`;
 
-function unfinishedQuery(which: Which | undefined): [string, readonly unknown[]] {
-  const runs = "select id from targeting_mcp.run where open";
+function queryOf(query: RunQuery): [string, readonly unknown[]] {
+  const runs = "select id from targeting_mcp.run where";
+  if ("lastOf" in query) return [`${runs} fingerprint = $1 order by id desc limit 1`, [query.lastOf]];
+  if ("caller" in query) {
+    const { caller, before = AFTER_ALL } = query;
+    return [`${runs} caller = $1 and id < $2 order by id desc limit $3`, [caller, before, LISTED_AT_ONCE]];
+  }
   const newest = `order by id desc limit ${MOST_UNFINISHED}`;
-  if (which === undefined) return [`${runs} ${newest}`, []];
-  if ("fingerprint" in which) return [`${runs} and fingerprint = $1 ${newest}`, [which.fingerprint]];
-  const { caller, project, environment } = which;
-  return [`${runs} and caller = $1 and project = $2 and environment = $3 ${newest}`, [caller, project, environment]];
+  const { unfinished } = query;
+  if (unfinished === "all") return [`${runs} open ${newest}`, []];
+  if ("fingerprint" in unfinished) return [`${runs} open and fingerprint = $1 ${newest}`, [unfinished.fingerprint]];
+  const { caller, project, environment } = unfinished;
+  const scope = "open and caller = $1 and project = $2 and environment = $3";
+  return [`${runs} ${scope} ${newest}`, [caller, project, environment]];
 }
 
 async function idsOf(database: Database, query: string, values: readonly unknown[]): Promise<readonly string[]> {

@@ -194,7 +194,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /** Brings to rest what other processes left behind at a crash, so that nothing is kept longer than it is needed. */
   async tidyLeft(isDrivenHere: (runId: string) => boolean): Promise<void> {
-    for (const runId of await this.#of.store.unfinished()) {
+    for (const runId of await this.#of.store.list({ unfinished: "all" })) {
       if (!isDrivenHere(runId)) await orUnreadable(this.#tidy(runId));
     }
   }

@@ -21,7 +21,7 @@ const RECENT_RUNS = 50;
 /** Within this time a call that is made again resumes a run that stopped, and an ended run is named in the answer. */
 const SAME_CALL_MS = 3_600_000;
 
-type AnyStore = Pick<RunStore, "alone" | "last" | "record" | "unfinished" | "isDriven" | "read">;
+type AnyStore = Pick<RunStore, "alone" | "list" | "record" | "isDriven" | "read">;
 
 /** How the runs of a kind are resumed for a call that is made again. */
 interface Ways<R> {
@@ -40,7 +40,7 @@ interface Ways<R> {
 /** Looks for an unfinished run of a call, to go on with instead of starting another one. */
 export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<MadeBefore<R>> {
   let ended: EndedRun | undefined;
-  for (const runId of (await store.unfinished({ fingerprint })).slice(0, RECENT_RUNS)) {
+  for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
     const record = await store.record(runId);
     if (record === undefined || (ways.isPlannedFirst && isUnstarted(record.status))) continue;
     const told = record.rest;
@@ -66,7 +66,7 @@ export function oneOf<R>(
   { attach, make }: { readonly attach: (runId: string) => Promise<R | undefined>; readonly make: () => Promise<R> },
 ): Promise<R> {
   return store.alone(fingerprint, async () => {
-    const last = await store.last(fingerprint);
+    const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
       // A run that cannot be read was never started: its process died while it was being written.
       const found = await orUnreadable(attach(last));

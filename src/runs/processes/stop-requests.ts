@@ -15,7 +15,7 @@ export type StopRequests = ReturnType<typeof stopRequestsOf>;
  * lease of the run once it is taken: a run that another process has taken over is stopped, too.
  */
 export function stopRequestsOf(
-  store: Pick<RunStore, "stopAsked" | "forgetStop" | "watchStops">,
+  { stops }: Pick<RunStore, "stops">,
   runId: string,
   lease: () => Pick<Lease, "check"> | undefined,
 ) {
@@ -25,7 +25,7 @@ export function stopRequestsOf(
     cause = why;
     controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
   };
-  const isAsked = async (): Promise<boolean> => (await store.stopAsked(runId)).length > 0;
+  const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
    * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
    * request that leaves after a caller was told that the run stops had its intent on the disk before. `asked`: what the
@@ -40,7 +40,7 @@ export function stopRequestsOf(
   };
   // A check that fails is repeated, and made before each request in any case.
   const lookNow = (): void => void look().catch(() => undefined);
-  const notWatched = store.watchStops?.(runId, lookNow);
+  const notWatched = stops.watch?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? LOOK_MS : LOOK_IF_TOLD_MS).unref();
   return {
     /** Aborted when nothing new may start. */
@@ -55,7 +55,7 @@ export function stopRequestsOf(
       notWatched?.();
       // Requests to stop a run that another process has taken over are left for that process.
       if (await isLost(lease())) return;
-      await store.forgetStop(runId, await store.stopAsked(runId));
+      await stops.forget(runId, await stops.asked(runId));
     },
   };
 }
@@ -76,19 +76,19 @@ async function isLost(lease: Pick<Lease, "check"> | undefined): Promise<boolean>
  * `end`, with its lease, where no process drives it.
  */
 export async function cancelKept(
-  store: Pick<RunStore, "stopAsked" | "forgetStop" | "askToStop" | "lease" | "isDriven">,
+  store: Pick<RunStore, "stops" | "lease" | "isDriven">,
   runId: string,
   end: (lease: Lease) => Promise<void>,
 ): Promise<void> {
   let lease = await store.lease(runId);
   if (lease === undefined) {
-    await store.askToStop(runId);
+    await store.stops.ask(runId);
     // Its driver may have ended just before that could be seen.
     lease = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
   }
   if (lease === undefined) return;
   try {
-    await store.forgetStop(runId, await store.stopAsked(runId));
+    await store.stops.forget(runId, await store.stops.asked(runId));
     await end(lease);
   } finally {
     await lease.release();
@@ -100,11 +100,11 @@ export async function cancelKept(
  * taken back, but none that is made from now on.
  */
 export async function leaseToResume(
-  store: Pick<RunStore, "stopAsked" | "forgetStop" | "lease">,
+  store: Pick<RunStore, "stops" | "lease">,
   runId: string,
 ): Promise<Lease | undefined> {
-  const asked = await store.stopAsked(runId);
+  const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);
-  if (lease !== undefined) await store.forgetStop(runId, asked);
+  if (lease !== undefined) await store.stops.forget(runId, asked);
   return lease;
 }

@@ -100,7 +100,7 @@ test("who asks to stop a run is answered after an append that did not see it is 
   const { rows } = await client.query(append, [runId, lease.name, lease.token]);
   expect(rows).toEqual([{ stop_asked: false }]);
   const events: string[] = [];
-  const asking = runs.askToStop(runId).then(() => events.push("asked"));
+  const asking = runs.stops.ask(runId).then(() => events.push("asked"));
   const waiting = async () => {
     const { rows } = await client.query("select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'");
     return rows;

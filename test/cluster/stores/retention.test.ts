@@ -167,7 +167,7 @@ describe("retention", () => {
     for (const header of [old, held, young]) await store.runs.create(header);
     const lease = await store.runs.lease(held.runId);
     await store.runs.tidy();
-    expect(await store.runs.list("me")).toEqual([young.runId, held.runId]);
+    expect(await store.runs.list({ caller: "me" })).toEqual([young.runId, held.runId]);
     await lease?.release();
   });
 
@@ -224,7 +224,7 @@ describe("claims", () => {
     };
     // The first caller has two running projects by now, and many waiting ones that are older than all others.
     const running = [await waiting("a", "p1"), await waiting("a", "p2")];
-    for (const runId of await store.runs.list("a")) expect(await store.runs.lease(runId)).toBeDefined();
+    for (const runId of await store.runs.list({ caller: "a" })) expect(await store.runs.lease(runId)).toBeDefined();
     expect(running).toHaveLength(2);
     for (const project of ["p3", "p4"]) await waiting("a", project);
     for (const project of ["p5", "p6", "p6"]) await waiting("b", project);
@@ -232,7 +232,7 @@ describe("claims", () => {
     const all = Array.from({ length: 9 }, (_, n) => `p${n}`);
     const found = await left.found(all, 8);
     const callers = new Map<string, string>();
-    for (const caller of ["a", "b", "c"]) for (const id of await store.runs.list(caller)) callers.set(id, caller);
+    for (const caller of ["a", "b", "c"]) for (const id of await store.runs.list({ caller })) callers.set(id, caller);
     expect(found.map(({ runId, project }) => `${callers.get(runId)} ${project}`)).toEqual([
       ...["b p5", "c p7"],
       ...["b p6", "b p6"],

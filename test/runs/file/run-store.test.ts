@@ -61,21 +61,25 @@ describe("runs that may be unfinished are found", () => {
     const cancelled = await keptRun(folder, { status: "cancelled" });
     await keptRun(folder, { status: "succeeded" });
     const other = await keptRun(folder, { fingerprint: "other" });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([cancelled, interrupted, driven]);
-    expect(await storeIn(folder).unfinished()).toEqual([other, cancelled, interrupted, driven]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([
+      cancelled,
+      interrupted,
+      driven,
+    ]);
+    expect(await storeIn(folder).list({ unfinished: "all" })).toEqual([other, cancelled, interrupted, driven]);
   });
 
   test("a run that is taken up again after it came to rest", async () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "failed" });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([]);
     await reopenRun(storeIn(folder), runId);
     const again = { tool: "t", caller: "local", fingerprint: "same", counts: {}, startedAt: NOW, updatedAt: NOW };
     await restRun(storeIn(folder), runId, { ...again, status: "interrupted", open: true });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([runId]);
     await reopenRun(storeIn(folder), runId);
     await restRun(storeIn(folder), runId, { ...again, status: "succeeded", open: false });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([]);
   });
 
   test("where an earlier version kept them, without marks, once the server starts anew", async () => {
@@ -83,10 +87,10 @@ describe("runs that may be unfinished are found", () => {
     await keptRun(folder, { status: "succeeded" });
     const crashed = await keptRun(folder, {});
     await rm(join(folder, "calls"), { recursive: true });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([crashed]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([crashed]);
     const next = await keptRun(folder, {});
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([next, crashed]);
-    expect(await storeIn(folder).list("local")).toHaveLength(3);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([next, crashed]);
+    expect(await storeIn(folder).list({ caller: "local" })).toHaveLength(3);
   });
 
   test("where marks were left of runs that are gone, and of nothing at all", async () => {
@@ -95,8 +99,8 @@ describe("runs that may be unfinished are found", () => {
     const [mark = ""] = await readdir(join(folder, "calls", "open"));
     await writeFile(join(folder, "calls", "open", mark.replace(crashed, "01ARZ3NDEKTSV4RRFFQ69G5FAV")), "");
     await writeFile(join(folder, "calls", "open", "nonsense"), "");
-    expect((await storeIn(folder).unfinished({ fingerprint: "same" }))[0]).toBe(crashed);
-    expect(await storeIn(folder).list("local")).toEqual([crashed]);
+    expect((await storeIn(folder).list({ unfinished: { fingerprint: "same" } }))[0]).toBe(crashed);
+    expect(await storeIn(folder).list({ caller: "local" })).toEqual([crashed]);
   });
 
   test("where the index cannot be kept that is said, since a run without a mark would not be found", async () => {
@@ -109,7 +113,7 @@ describe("runs that may be unfinished are found", () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "succeeded" });
     await reopenRun(storeIn(folder), runId);
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([runId]);
   });
 });
 
@@ -146,7 +150,7 @@ describe("old runs", () => {
     expect(left).toHaveLength(7);
     expect(left).toContain(unfinished);
     expect(left).toContain(others);
-    await expect.poll(async () => (await storeIn(folder).list("local")).length).toBe(6);
+    await expect.poll(async () => (await storeIn(folder).list({ caller: "local" })).length).toBe(6);
   });
 
   test("that hold what was taken away go by their age alone", async () => {

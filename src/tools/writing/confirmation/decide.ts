@@ -27,7 +27,7 @@ export interface Person {
   readonly who: string;
   /** The caller whose runs are their own. */
   readonly caller: string;
-  /** Whether they decide on a run of somebody else; absent: on none. */
+  /** Whether they decide on runs of other callers; absent: on none. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
   /** The caller whose requests they may not approve, since these are their own; absent: there is none. */
   readonly except?: string | undefined;
