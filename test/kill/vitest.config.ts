@@ -15,6 +15,7 @@ export default defineConfig({
     include: [
       "test/kill/kill.test.ts",
       "test/kill/plan-kill.test.ts",
+      "test/kill/decision-kill.test.ts",
       "test/kill/undo-kill.test.ts",
       "test/kill/event-kill.test.ts",
       "test/kill/pauses.test.ts",
