@@ -1,6 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { ProjectLock } from "../runs/backend/project-lock.ts";
+import type { ProjectLock } from "../runs/backend/backend.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";

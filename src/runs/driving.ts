@@ -10,9 +10,9 @@ import {
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import { type HeldRecord, moveRun, type RunRecord, type Transition } from "./lifecycle.ts";
 import type { Reason } from "./outcome.ts";
-import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
 import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
+import { type StopRequests, stopRequestsOf } from "./stop-requests.ts";
 import { type Lease, RECENT_MS } from "./turn.ts";
 
 /** What driving a run begins with. */

@@ -6,8 +6,8 @@ import type { Line } from "./backend/kept.ts";
 import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
 import type { ExecutableRun, MayExecute } from "./execution.ts";
 import type { Reason, StopCause } from "./outcome.ts";
-import type { StopRequests } from "./processes/stop-requests.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
+import type { StopRequests } from "./stop-requests.ts";
 import type { Intent, Lease } from "./turn.ts";
 
 /** A call that a run carries out. */

@@ -1,7 +1,17 @@
 import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { RunRecord, Status } from "./lifecycle.ts";
-import type { Did, KnownChange, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "./outcome.ts";
-import { type Counts, changedAt } from "./outcome.ts";
+import {
+  type Counts,
+  changedAt,
+  type Did,
+  type KnownChange,
+  type Outcome,
+  type Reason,
+  type ReportedObject,
+  type RowCounts,
+  type Standing,
+  type StopCause,
+} from "./outcome.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =

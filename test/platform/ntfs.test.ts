@@ -27,10 +27,10 @@ vi.mock("node:fs/promises", async (original) => {
 
 const { exchange } = await import("../../src/commands/setup/config/file.ts");
 const { saveFile } = await import("../../src/files/save-file.ts");
-const { targetingMemory } = await import("../../src/runs/file/seen/targeting-names.ts");
+const { targetingMemory } = await import("../../src/runs/file/targeting-names.ts");
 const { fileRunStore } = await import("../../src/runs/file/run-store.ts");
 const { ulidSource } = await import("../../src/spec/ulid.ts");
-const { tryLease } = await import("../../src/runs/file/locks/lease.ts");
+const { tryLease } = await import("../../src/runs/file/lease.ts");
 const { systemClock } = await import("../../src/platform/clock.ts");
 const { dataFile, readDataFile } = await import("../../src/sandbox/data-file.ts");
 Object.defineProperty(process, "platform", { value: system.real });

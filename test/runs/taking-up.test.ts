@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { LeftRuns } from "../../src/runs/backend/store.ts";
-import type { Database } from "../../src/runs/postgres/database/database.ts";
-import type { Member } from "../../src/runs/postgres/database/member.ts";
+import { takeUpRuns } from "../../src/runs/orphaned-runs.ts";
+import type { Database } from "../../src/runs/postgres/database.ts";
 import { leftRuns } from "../../src/runs/postgres/left-runs.ts";
-import { takeUpRuns } from "../../src/runs/processes/taking-up.ts";
+import type { Member } from "../../src/runs/postgres/member.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
 /** How many runs are left by a worker that writes to as many projects as it may by default. */

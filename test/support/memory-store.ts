@@ -1,13 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import type { Backend } from "../../src/runs/backend/backend.ts";
-import type { ContentsStore } from "../../src/runs/backend/contents-store.ts";
+import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend/backend.ts";
 import type { Line } from "../../src/runs/backend/kept.ts";
 import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/backend/store.ts";
-import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
-import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
-import { processLock } from "../../src/runs/file/locks/process-lock.ts";
-import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
+import { processLock } from "../../src/runs/file/process-lock.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { CREATED, isUnstarted, type RunRecord } from "../../src/runs/lifecycle.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 

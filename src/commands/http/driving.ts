@@ -1,5 +1,5 @@
 import { systemClock } from "../../platform/clock.ts";
-import { takeUpRuns } from "../../runs/processes/taking-up.ts";
+import { takeUpRuns } from "../../runs/orphaned-runs.ts";
 import type { Runs } from "../../runs/registry.ts";
 import { followWork } from "../../server/log.ts";
 import { sealKeys } from "../../server/seal-key.ts";

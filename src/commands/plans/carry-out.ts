@@ -8,7 +8,7 @@ import { unmarked } from "../../render/fence.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
-import { type Decision, startDecided } from "../../tools/writing/confirmation/decide.ts";
+import { type Decision, startDecided } from "../../tools/writing/decide.ts";
 import { personHere } from "../page/person.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { type PlanContext, saysYes, tell } from "./project.ts";

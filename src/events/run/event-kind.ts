@@ -1,8 +1,8 @@
 import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
+import { NothingKeptError } from "../../runs/backend/store.ts";
 import { damaged } from "../../runs/entries.ts";
 import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
-import { NothingKeptError } from "../../runs/nothing-kept.ts";
 import { type EventWorld, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";

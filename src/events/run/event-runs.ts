@@ -1,7 +1,7 @@
+import { unlessNothingKept } from "../../runs/backend/store.ts";
 import type { Run, RunsContext } from "../../runs/kind.ts";
 import { KindRuns } from "../../runs/kind-runs.ts";
-import { unlessNothingKept } from "../../runs/nothing-kept.ts";
-import { type MadeBefore, oneOf } from "../../runs/processes/same-call.ts";
+import { type MadeBefore, oneOf } from "../../runs/same-call.ts";
 import type { EventWorld } from "./event-drive.ts";
 import { eventKind } from "./event-kind.ts";
 import { type EventCall, type EventEntry, type EventRunState, resends } from "./event-run-state.ts";

@@ -14,7 +14,7 @@ import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { approvalOfRun } from "../../tools/runs/run-reports.ts";
 import { isDryRun } from "../../tools/runs/shown-runs.ts";
-import { waitingAnywhere } from "../../tools/writing/confirmation/waiting.ts";
+import { waitingAnywhere } from "../../tools/writing/waiting.ts";
 import {
   type EffectObjects,
   type EffectPart,

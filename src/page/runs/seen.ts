@@ -5,7 +5,7 @@ import type { Run } from "../../runs/kind.ts";
 import { ulidTime } from "../../spec/ulid.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import type { ToolServices } from "../../tools/context.ts";
-import { waitingOfAnyKind } from "../../tools/writing/confirmation/waiting.ts";
+import { waitingOfAnyKind } from "../../tools/writing/waiting.ts";
 
 /** What a person is shown: the runs of one caller, and those of others that they decide on. */
 export interface Shown {

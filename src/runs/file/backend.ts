@@ -2,15 +2,15 @@ import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
 import { appendLine, makeFolder } from "../../platform/durable-files.ts";
 import type { Backend } from "../backend/backend.ts";
+import { fileContentsStore } from "./contents.ts";
 import { withEarlier } from "./earlier-runs.ts";
 import { endedSessionsIn } from "./ended-sessions.ts";
-import { machineLock } from "./locks/project-lock.ts";
+import { machineLock } from "./project-lock.ts";
 import type { Retention } from "./retention.ts";
 import { fileRunStore } from "./run-store.ts";
 import { sealKeyIn } from "./seal-key.ts";
-import { fileContentsStore } from "./seen/contents.ts";
-import { targetingMemory } from "./seen/targeting-names.ts";
 import { fileSuites } from "./suite-texts.ts";
+import { targetingMemory } from "./targeting-names.ts";
 
 /** The folder that everything is kept in, and for how long. */
 interface FileBackendOptions {

@@ -1,6 +1,6 @@
 import { hasCode } from "../../platform/file-error.ts";
 import type { RunStore } from "../backend/store.ts";
-import { onceDone } from "../processes/same-call.ts";
+import { onceDone } from "../same-call.ts";
 import { usable } from "./files.ts";
 import { runsIn } from "./run-folder.ts";
 

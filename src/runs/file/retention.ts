@@ -8,7 +8,7 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../backend/reten
 import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
 import type { KeptMark } from "./caller-runs.ts";
 import { namesIn, readText, unlessMissing } from "./files.ts";
-import { isLeased } from "./locks/lease.ts";
+import { isLeased } from "./lease.ts";
 import { FILES, readHeader, readRecord, runsIn } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type IndexedRun, type RunIndex } from "./run-index.ts";
 

@@ -17,16 +17,15 @@ import {
 } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
-import { onceDone } from "../processes/same-call.ts";
+import { onceDone } from "../same-call.ts";
 import { by, type Lease, RECENT_MS } from "../turn.ts";
-import { namesIn, readText, unlessMissing, usable } from "./files.ts";
+import { keepPart, namesIn, partIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
-import { isLeased, tryLease } from "./locks/lease.ts";
-import { machineLock } from "./locks/project-lock.ts";
+import { isLeased, tryLease } from "./lease.ts";
+import { machineLock } from "./project-lock.ts";
 import { adoptRuns, clockOf, DEFAULT_RETENTION, indexedRun, isLargeRun, noteRest, sweeper } from "./retention.ts";
 import { FILES, isDamaged, readHeader, readRecord, recordFile } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
-import { keepPart, partIn } from "./run-parts.ts";
 
 const NEVER = new AbortController().signal;
 

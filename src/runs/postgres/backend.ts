@@ -1,20 +1,17 @@
 import { beyondCall } from "../../platform/call-time.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
-import { type SharedLeases, sharedLock } from "../file/locks/project-lock.ts";
+import { type SharedLeases, sharedLock } from "../file/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
-import { targetingMemory } from "../file/seen/targeting-names.ts";
-import { storedContents } from "./contents.ts";
-import { type DatabaseOptions, ONCE, openDatabase } from "./database/database.ts";
-import { memberOf } from "./database/member.ts";
-import { checkTables, tablesOf } from "./database/migrate.ts";
-import { keptSealKey } from "./database/seal-key.ts";
+import { targetingMemory } from "../file/targeting-names.ts";
+import { type DatabaseOptions, ONCE, openDatabase } from "./database.ts";
 import { type LeasesOf, type StoredLease, takeLease } from "./lease.ts";
 import { type DrivingOptions, leftRuns } from "./left-runs.ts";
-import { storedNames } from "./names.ts";
+import { memberOf } from "./member.ts";
+import { checkTables, tablesOf } from "./migrate.ts";
 import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
-import { storedSuites } from "./suites.ts";
+import { keptSealKey, storedContents, storedNames, storedSuites } from "./side-stores.ts";
 
 /** How often a process that waits for the turn to write looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;

@@ -11,8 +11,8 @@ import {
   readClocks,
   TAKE_OVER_WAIT_MS,
 } from "../turn.ts";
-import type { Database } from "./database/database.ts";
-import type { Member } from "./database/member.ts";
+import type { Database } from "./database.ts";
+import type { Member } from "./member.ts";
 
 /** How often a holder renews a lease that nothing else renews, and how long after that others may take it over. */
 const BEAT_MS = 2000;

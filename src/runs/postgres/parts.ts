@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ByteSource } from "../../platform/bytes.ts";
-import type { Database } from "./database/database.ts";
+import type { Database } from "./database.ts";
 
 /** How large a piece is kept, in bytes. */
 const PIECE_BYTES = 256 * 1024;

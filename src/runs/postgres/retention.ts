@@ -3,7 +3,7 @@ import { parseJson } from "../../platform/json.ts";
 import { ulidAt } from "../../spec/ulid.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
 import type { Retention } from "../file/retention.ts";
-import type { Database } from "./database/database.ts";
+import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;
 /** So few at a time that nothing has to wait for it; rows that another process removes now are passed over. */

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { callUntil } from "../../platform/call-time.ts";
 import { parseJson } from "../../platform/json.ts";
+import type { ProjectLock } from "../backend/backend.ts";
 import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
-import type { ProjectLock } from "../backend/project-lock.ts";
 import {
   type LeftRuns,
   type RunQuery,
@@ -13,10 +13,10 @@ import {
 } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
-import type { Database } from "./database/database.ts";
-import { refusedRun, STOPS } from "./database/member.ts";
+import type { Database } from "./database.ts";
 import { openStoredJournal } from "./journal.ts";
 import { driverOf, type LeasesOf, plannerOf, storedLease, takeLease } from "./lease.ts";
+import { refusedRun, STOPS } from "./member.ts";
 import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
 

@@ -22,12 +22,11 @@ import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { decided } from "../writing/confirmation/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { personOf } from "../writing/confirmation/decide.ts";
-import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
-import { readQuestion } from "../writing/confirmation/question-token.ts";
+import { decided, readQuestion } from "../writing/agreement.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { personOf } from "../writing/decide.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
+import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
 import type { RunTestsInput } from "./run-tests-input.ts";
 
 /** Runs a suite as it was asked for, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */

@@ -10,7 +10,7 @@ import {
   sourceOfFile,
 } from "../../events/run/event-source.ts";
 import { thousands } from "../../platform/thousands.ts";
-import type { MadeBefore } from "../../runs/processes/same-call.ts";
+import type { MadeBefore } from "../../runs/same-call.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";

@@ -1,8 +1,8 @@
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { decide, personOf } from "../writing/confirmation/decide.ts";
-import { isSecretFor } from "../writing/confirmation/in-view.ts";
-import { waitingRun } from "../writing/confirmation/waiting.ts";
+import { decide, personOf } from "../writing/decide.ts";
+import { isSecretFor } from "../writing/in-view.ts";
+import { waitingRun } from "../writing/waiting.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 
 /** A person's decision in a view. */

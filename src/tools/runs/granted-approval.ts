@@ -3,7 +3,7 @@ import { isChangeRun } from "../../changes/change-run.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changesOf, eventsOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
-import { type Approved, type Decision, decide, type Person } from "../writing/confirmation/decide.ts";
+import { type Approved, type Decision, decide, type Person } from "../writing/decide.ts";
 import { checkStarted, yesToGoOn } from "./resumed-change.ts";
 import { ownRun } from "./run-reports.ts";
 

@@ -14,19 +14,12 @@ import type { Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
-import { decided } from "../writing/confirmation/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import {
-  type Approved,
-  type Decision,
-  decide,
-  inClient,
-  personOf,
-  refusedError,
-} from "../writing/confirmation/decide.ts";
-import { effectOf } from "../writing/confirmation/effect-of.ts";
-import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
+import { decided } from "../writing/agreement.ts";
+import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "../writing/decide.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
+import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
+import { effectOf } from "../writing/waiting.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
 /**

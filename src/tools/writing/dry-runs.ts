@@ -14,8 +14,7 @@ import { StoreUnavailableError } from "../../runs/backend/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
-import { type Given, toldUnstarted, tookTooLong } from "./planned.ts";
-import { planInTime } from "./planning.ts";
+import { type Given, planInTime, toldUnstarted, tookTooLong } from "./planned.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
 interface Shown {

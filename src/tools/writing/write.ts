@@ -13,16 +13,13 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { checkAllowed } from "./allowed-targetings.ts";
-import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
-import { beginPlanned, inClient, startDecided } from "./confirmation/decide.ts";
-import { tokenLater } from "./confirmation/elsewhere.ts";
-import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
-import { readQuestion } from "./confirmation/question-token.ts";
-import { undecided } from "./confirmation/undecided.ts";
-import { tooManyDeletes } from "./delete-limit.ts";
-import { type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
-import { planInTime } from "./planning.ts";
+import { decided, decisionOn, isDecidedElsewhere, readQuestion } from "./agreement.ts";
+import { beginPlanned, inClient, startDecided } from "./decide.ts";
+import { checkAllowed, tooManyDeletes } from "./guards.ts";
+import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
+import { type Given, needsYes, notDone, planInTime, tookTooLong } from "./planned.ts";
+import { undecided } from "./undecided.ts";
+import { tokenLater } from "./waiting.ts";
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
 export const runOutput = () =>

@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../../../api/management.ts";
 import { isMissing } from "../../../reading/find-options.ts";
 import { mapConcurrently } from "../../../reading/option-contents.ts";
-import type { TargetingMemory } from "../../../runs/backend/targeting-names.ts";
+import type { TargetingMemory } from "../../../runs/backend/backend.ts";
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { LIMITS } from "../../../spec/limits.ts";
