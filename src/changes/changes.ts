@@ -20,7 +20,6 @@ import type { DesiredChanges, ResolveUndone } from "./plan/desired/desired-chang
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
-import { resolveDoubts } from "./resolve-doubts.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { StepList } from "./rows/step-list.ts";
 import { RunState } from "./state/change-state.ts";
@@ -329,6 +328,8 @@ export class Changes {
       const run = await this.runs.lookAt(undoes);
       if (run === undefined || run.status() === "running") throw wasResumed();
       const { state } = run;
+      // Loaded late: few calls undo a run.
+      const { resolveDoubts } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
       const waitMs = Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);
