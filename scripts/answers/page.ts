@@ -90,7 +90,7 @@ async function session(
     runId = rest.runId ?? runId;
     token = confirmation?.token ?? token;
     const text = content.map((part) => part.text ?? "").join("\n");
-    snapshots.push({ wish, tool, given: steady(inShort(JSON.stringify(args))), text: steady(text) });
+    snapshots.push({ wish, tool, given: steady(summaryAtRest(JSON.stringify(args))), text: steady(text) });
   }
   return snapshots;
 }
@@ -98,7 +98,7 @@ async function session(
 const LONGEST_GIVEN = 600;
 
 /** Arguments as the page shows them. */
-function inShort(given: string): string {
+function summaryAtRest(given: string): string {
   return given.length <= LONGEST_GIVEN ? given : `${given.slice(0, LONGEST_GIVEN)}…`;
 }
 

@@ -124,7 +124,7 @@ export class Approvals {
   async keep(call: ApprovalCall, caller: string, name: string, facts: ApprovalFacts): Promise<RunHeader<ApprovalCall>> {
     const { store, clock } = this.#context;
     const fingerprint = this.runs.fingerprint(call, caller);
-    return store.alone(fingerprint, async () => {
+    return store.withCallLock(fingerprint, async () => {
       const [last] = await store.list({ lastOf: fingerprint });
       const before = last === undefined ? undefined : await this.runs.find(last);
       const isOpen = before?.status() === "needs_confirmation" && (before.state.facts.waits?.until ?? 0) > clock.now();
@@ -140,7 +140,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
     ...APPROVAL_FORM,
     newState: () => new ApprovalState(),
     isPlannedFirst: true,
-    tidies: false,
+    recoversOrphans: false,
     async readBack({ record, entries, proposed }) {
       const state = new ApprovalState();
       for await (const entry of entries) state.apply(entry);

@@ -101,7 +101,7 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     ...CHANGE_FORM,
     newState: () => new RunState(),
     isPlannedFirst: true,
-    tidies: false,
+    recoversOrphans: false,
     readBack,
     initialState: unplannedState,
     start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),

@@ -6,7 +6,7 @@ import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/reasons.ts";
-import { oneOf } from "../runs/same-call.ts";
+import { startOrJoin } from "../runs/same-call.ts";
 import type { Lease } from "../runs/turn.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
@@ -286,7 +286,7 @@ export class Changes {
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);
     let waiting: ChangeHeader | undefined;
-    return oneOf<T | { readonly run: ChangeRun }>(
+    return startOrJoin<T | { readonly run: ChangeRun }>(
       this.#context.store,
       { fingerprint, arrivedAt },
       {

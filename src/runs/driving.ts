@@ -82,7 +82,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const { around = (_run, work) => work() } = context;
   const driving = beyondCall(() =>
     around({ header, state }, async () => {
-      await broughtToRest(kind, context, parts, held);
+      await bringToRest(kind, context, parts, held);
       return isLost(held) || held.isLeft ? undefined : restingStatus(state);
     }),
   );
@@ -197,7 +197,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
 }
 
 /** Carries a run out and brings it to rest. A run that another process has taken over is left to that process. */
-async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
@@ -215,7 +215,7 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
     ifHeld(async () => {
       // While it is `running` and has no lease, others go on with it.
       if (isToBeLeft(store, held, state)) held.isLeft = true;
-      const rest = inShort(kind, header, state);
+      const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
     }),
     ifHeld((lease) => lease.release()),
@@ -291,7 +291,7 @@ export function filesOf<Call, State>(
 }
 
 /** A run at rest in short. */
-export function inShort<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+export function summaryAtRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   { isOpen }: Pick<RunKind<Call, Entry, State, never>, "isOpen">,
   header: RunHeader<Call>,
   state: State,

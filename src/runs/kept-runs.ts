@@ -1,5 +1,5 @@
 import { orUnreadable, type Revision, type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
-import { filesOf, inShort } from "./driving.ts";
+import { filesOf, summaryAtRest } from "./driving.ts";
 import { understood } from "./entries.ts";
 import { followedRun } from "./followed-run.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
@@ -15,7 +15,7 @@ import {
 import { ownReason } from "./reasons.ts";
 import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
 import { cancelKept } from "./stop-requests.ts";
-import { by, type Lease } from "./turn.ts";
+import { type Lease, releaseOnError } from "./turn.ts";
 
 /** How a run ends that is cancelled before it was started. */
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
@@ -110,12 +110,12 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Starts a run for the one caller who may execute it first; undefined where another one has started or ended it. The
    * lease comes first: so a run that is `running` and has no lease was cut short.
    */
-  async startedBy(runId: string): Promise<HeldRecord | undefined> {
+  async leaseToStart(runId: string): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     for (;;) {
       const lease = await store.lease(runId);
       if (lease !== undefined) {
-        const record = await by(lease, () =>
+        const record = await releaseOnError(lease, () =>
           moveRun(store, runId, ({ status }) => (isUnstarted(status) ? { status: "running" } : undefined), { lease }),
         );
         if (record !== undefined) return { lease, record };
@@ -142,7 +142,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       found.state.apply(this.#kind.stop(ending, at));
       const status = endedAs(ending);
       const isFinal = cause === "cancelled" ? { isFinal: true as const } : {};
-      const rest = inShort(this.#kind, found.header, found.state);
+      const rest = summaryAtRest(this.#kind, found.header, found.state);
       const after = transition(found.record, { status, ending, rest, ...isFinal });
       if (after === undefined) return false;
       if (!(await store.update(runId, after))) continue;
@@ -192,7 +192,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Brings to rest what other processes left behind at a crash, so that nothing is kept longer than it is needed. */
-  async tidyLeft(isDrivenHere: (runId: string) => boolean): Promise<void> {
+  async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
       if (!isDrivenHere(runId)) await orUnreadable(this.#tidy(runId));
     }
@@ -258,7 +258,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     lease: Lease,
     to: Pick<RunRecord, "status" | "isFinal">,
   ): Promise<void> {
-    const rest = inShort(this.#kind, header, state);
+    const rest = summaryAtRest(this.#kind, header, state);
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 

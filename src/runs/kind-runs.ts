@@ -8,9 +8,9 @@ import { ExecutionRefusedError, type Refusal } from "./execution.ts";
 import { type KeptRun, KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
-import { type MadeBefore, madeBefore, onceDone } from "./same-call.ts";
+import { type EarlierRuns, findEarlierRun, onceDone } from "./same-call.ts";
 import { leaseToResume } from "./stop-requests.ts";
-import { by, type Lease } from "./turn.ts";
+import { type Lease, releaseOnError } from "./turn.ts";
 
 /** The content that is given with a call. */
 export interface RunInput {
@@ -36,7 +36,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<DrivenRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: KeptRuns<Call, Entry, State>;
-  readonly #tidyOnce = onceDone(() => this.#kept.tidyLeft((runId) => this.#driven.has(runId)));
+  readonly #tidyOnce = onceDone(() => this.#kept.recoverOrphans((runId) => this.#driven.has(runId)));
 
   constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
     this.kind = kind;
@@ -103,7 +103,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const starting = this.#startedBy(header).then((held) => {
+    const starting = this.#leaseToStart(header).then((held) => {
       if (held === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => held;
@@ -113,9 +113,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return starting.finally(() => this.#starting.delete(runId));
   }
 
-  async #startedBy(header: RunHeader<Call>): Promise<HeldRecord | undefined> {
+  async #leaseToStart(header: RunHeader<Call>): Promise<HeldRecord | undefined> {
     await this.checkExecutable(header);
-    return this.#kept.startedBy(header.runId);
+    return this.#kept.leaseToStart(header.runId);
   }
 
   /**
@@ -135,7 +135,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       await store.create(header);
       const lease = await store.lease(runId);
       if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
-      await by(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
+      await releaseOnError(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
       return { lease, record: CREATED };
     };
     const state = this.kind.newState();
@@ -169,7 +169,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     read: () => Promise<KeptRun<Call, Entry, State> | undefined>,
     given?: Again,
   ): Promise<Run<Call, State>> {
-    const parts = await by(lease, async () => {
+    const parts = await releaseOnError(lease, async () => {
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
       const { header, state, from, first } = found;
@@ -196,13 +196,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * The earlier run of the same call by the same caller, before another run is started: one that is being driven, one
    * that is resumed since the call means it, or one that ended with items left.
    */
-  async madeBefore(call: Call, caller: string): Promise<MadeBefore<Run<Call, State>>> {
+  async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
     const driven = this.drivenLike(fingerprint);
     const going = driven && (await this.find(driven.header.runId));
     if (going !== undefined) return { going };
-    return madeBefore(store, fingerprint, {
+    return findEarlierRun(store, fingerprint, {
       now: clock.now,
       isMeant: (told, isRecent) => this.kind.isMeant(told, isRecent),
       isPlannedFirst: this.kind.isPlannedFirst,
@@ -221,7 +221,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Goes on with a run that was left; undefined where another process has it. Throws where that needs a call, and an
    * ExecutionRefusedError.
    */
-  async takeUpLeft(stored: StoredRun): Promise<Run<Call, State> | undefined> {
+  async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);
     if (left === undefined) return undefined;
@@ -313,8 +313,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
-  tidyLeft(): Promise<void> {
-    return this.kind.tidies ? this.#tidyOnce() : Promise.resolve();
+  recoverOrphans(): Promise<void> {
+    return this.kind.recoversOrphans ? this.#tidyOnce() : Promise.resolve();
   }
 
   #headerOf(call: Call, caller: string): RunHeader<Call> {
@@ -332,7 +332,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       ended: () => {
         this.#driven.delete(runId);
         // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
-        void this.tidyLeft().catch(() => undefined);
+        void this.recoverOrphans().catch(() => undefined);
       },
     });
     this.#driven.set(runId, known);

@@ -53,7 +53,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
    */
   readonly isPlannedFirst: boolean;
   /** Whether listing runs brings those to rest that crashed processes left behind. */
-  readonly tidies: boolean;
+  readonly recoversOrphans: boolean;
   /**
    * Reads a run; undefined where another process is starting it now. Throws a RunStoreError where it can neither be
    * shown nor resumed.

@@ -1,5 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
-import { type LeftRun, type LeftRuns, StoreUnavailableError } from "./backend/store.ts";
+import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./backend/store.ts";
 import { ExecutionRefusedError } from "./execution.ts";
 import type { Run } from "./kind.ts";
 
@@ -20,13 +20,13 @@ const LOOK_FOR_MORE_MS = 50;
 
 /** The runs of a project, as the taking up needs them. */
 interface ProjectRuns {
-  takeUpLeft(runId: string): Promise<Pick<Run, "rest"> | undefined>;
+  claim(runId: string): Promise<Pick<Run, "rest"> | undefined>;
   leaveToCalls(runId: string): Promise<void>;
 }
 
 /** What taking up runs needs. */
 export interface TakingUp {
-  readonly left: LeftRuns;
+  readonly left: OrphanedRuns;
   /** By the ID of the project. */
   readonly projects: ReadonlyMap<string, () => ProjectRuns>;
   readonly clock: Clock;
@@ -38,7 +38,7 @@ export interface TakingUp {
 }
 
 /** Goes on with runs that other processes left, until it is stopped. Resolves once this process counts as one that does. */
-export async function takeUpRuns(of: TakingUp): Promise<void> {
+export async function claimOrphans(of: TakingUp): Promise<void> {
   const { left, projects, clock, stopping } = of;
   let woken = new AbortController();
   await left.takesUp([...projects.keys()], () => woken.abort());
@@ -116,14 +116,14 @@ interface Refusing {
  */
 async function takenUp(
   { projects, onProblem }: TakingUp,
-  run: LeftRun,
+  run: OrphanedRun,
   { refuse, accept }: Refusing,
 ): Promise<Pick<Run, "rest"> | undefined> {
   const { runId } = run;
   const runs = projects.get(run.project)?.();
   if (runs === undefined) return undefined;
   try {
-    const taken = await runs.takeUpLeft(runId);
+    const taken = await runs.claim(runId);
     await accept(runId);
     return taken;
   } catch (problem) {

@@ -3,7 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/ulid.ts";
 import {
   DamagedRunError,
-  type LeftRuns,
+  type OrphanedRuns,
   orUnreadable,
   type RunPart,
   type RunStore,
@@ -15,7 +15,7 @@ import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execu
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
-import { by } from "./turn.ts";
+import { releaseOnError } from "./turn.ts";
 
 /** The runs of one kind, for code that knows no kind. */
 export interface AnyKindRuns {
@@ -24,11 +24,11 @@ export interface AnyKindRuns {
   driven(runId: string): Run | undefined;
   find(runId: string): Promise<Run | undefined>;
   resume(runId: string): Promise<Run | undefined>;
-  takeUpLeft(stored: StoredRun): Promise<Run | undefined>;
+  claim(stored: StoredRun): Promise<Run | undefined>;
   cancel(runId: string): Promise<Run | undefined>;
   withdraw(runId: string, ending?: Ending): Promise<Run | undefined>;
   stopAll(): Promise<void>;
-  tidyLeft(): Promise<void>;
+  recoverOrphans(): Promise<void>;
 }
 
 /** A run that was cut short and can be resumed. */
@@ -69,7 +69,7 @@ export class Runs {
   }
 
   /** The runs that processes leave to each other; absent where they are kept by this machine alone. */
-  get left(): LeftRuns | undefined {
+  get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
 
@@ -148,9 +148,9 @@ export class Runs {
    * Goes on with a run that another process left; undefined where a third one has it by now. Throws a RunStoreError
    * where that needs a call.
    */
-  async takeUpLeft(runId: string): Promise<Run | undefined> {
+  async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
-    return stored && this.#kindOfStored(stored)?.takeUpLeft(stored);
+    return stored && this.#kindOfStored(stored)?.claim(stored);
   }
 
   /** Leaves a run that cannot be claimed to calls: it stays as it is until one resumes it. */
@@ -158,7 +158,7 @@ export class Runs {
     const lease = await this.#store.lease(runId);
     if (lease === undefined) return;
     const leave = ({ status }: RunRecord) => (status === "running" ? { status: "interrupted" as const } : undefined);
-    await by(lease, () => moveRun(this.#store, runId, leave, { lease }));
+    await releaseOnError(lease, () => moveRun(this.#store, runId, leave, { lease }));
     await lease.release();
   }
 
@@ -180,7 +180,7 @@ export class Runs {
 
   /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
-    for (const kind of this.#kinds) await kind.tidyLeft();
+    for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
       const listed = await this.#listed(runId, caller);
       if (listed !== undefined) yield listed;

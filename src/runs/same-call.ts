@@ -8,7 +8,7 @@ export interface MadeCall {
 }
 
 /** The earlier run of a call that is made again: its run that is driven, or the newest that ended with items left. */
-export interface MadeBefore<R> {
+export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
 }
@@ -21,7 +21,7 @@ const RECENT_RUNS = 50;
 /** Within this time a call that is made again resumes a run that stopped, and an ended run is named in the answer. */
 const SAME_CALL_MS = 3_600_000;
 
-type AnyStore = Pick<RunStore, "alone" | "list" | "record" | "isDriven" | "read">;
+type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /** How the runs of a kind are resumed for a call that is made again. */
 interface Ways<R> {
@@ -38,7 +38,7 @@ interface Ways<R> {
 }
 
 /** Looks for an unfinished run of a call, to go on with instead of starting another one. */
-export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<MadeBefore<R>> {
+export async function findEarlierRun<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<EarlierRuns<R>> {
   let ended: EndedRun | undefined;
   for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
     const record = await store.record(runId);
@@ -60,12 +60,12 @@ export async function madeBefore<R>(store: AnyStore, fingerprint: string, ways: 
  * Gives the one run of calls that are made at the same time, in whatever process: the one that another of them made
  * since this call arrived, as `attach` gives it, or what `make` makes.
  */
-export function oneOf<R>(
+export function startOrJoin<R>(
   store: AnyStore,
   { fingerprint, arrivedAt }: MadeCall,
   { attach, make }: { readonly attach: (runId: string) => Promise<R | undefined>; readonly make: () => Promise<R> },
 ): Promise<R> {
-  return store.alone(fingerprint, async () => {
+  return store.withCallLock(fingerprint, async () => {
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
       // A run that cannot be read was never started: its process died while it was being written.

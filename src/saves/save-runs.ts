@@ -55,7 +55,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
     ...SAVE_FORM,
     newState: () => new SaveState(),
     isPlannedFirst: false,
-    tidies: false,
+    recoversOrphans: false,
     async readBack({ header: { call, createdAt }, entries }) {
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);

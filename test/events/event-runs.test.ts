@@ -224,7 +224,7 @@ describe("a run of events", () => {
     const run = runsIn(folder, loseOne).start(callOf(3, "resend"), "me");
     expect(await rested(run)).toMatchObject({ status: "partial", counts: { succeeded: 2, unknown: 1 } });
     const later = runsIn(folder, async () => OK);
-    expect(await later.madeBefore(callOf(3, "resend"), "me")).toEqual({
+    expect(await later.findEarlierRun(callOf(3, "resend"), "me")).toEqual({
       ended: { runId: run.header.runId, status: "partial", open: true },
     });
     expect(later.isDriving).toBe(false);
@@ -295,13 +295,13 @@ describe("a run of events", () => {
       sent.push(JSON.parse(body).n);
       return OK;
     });
-    expect(await later.madeBefore(callOf(300), "somebody else")).toEqual({});
-    expect(await later.madeBefore(callOf(299), "me")).toEqual({});
-    const { going: again } = await later.madeBefore(callOf(300), "me");
+    expect(await later.findEarlierRun(callOf(300), "somebody else")).toEqual({});
+    expect(await later.findEarlierRun(callOf(299), "me")).toEqual({});
+    const { going: again } = await later.findEarlierRun(callOf(300), "me");
     expect(again?.header.runId).toBe(run.header.runId);
     expect(await rested(again)).toMatchObject({ status: "succeeded", counts: { succeeded: 300 } });
     expect(new Set(sent).size).toBe(sent.length);
-    expect(await later.madeBefore(callOf(300), "me")).toEqual({});
+    expect(await later.findEarlierRun(callOf(300), "me")).toEqual({});
   });
 
   it("takes a cancelled call up again only within the hour", async () => {
@@ -313,12 +313,12 @@ describe("a run of events", () => {
     run.stop("cancelled");
     expect((await rested(run)).status).toBe("cancelled");
     await clock.sleep(3_600_000);
-    expect(await runs.madeBefore(callOf(300), "me")).toEqual({});
+    expect(await runs.findEarlierRun(callOf(300), "me")).toEqual({});
     const second = runs.start(callOf(300), "me");
     second.stop("cancelled");
     await second.rest;
     await clock.sleep(3_500_000);
-    const { going: again } = await runs.madeBefore(callOf(300), "me");
+    const { going: again } = await runs.findEarlierRun(callOf(300), "me");
     expect(again?.header.runId).toBe(second.header.runId);
     expect(await rested(again)).toMatchObject({ status: "succeeded" });
   });
@@ -411,7 +411,7 @@ describe("a run that died while it was started", () => {
 
   it("is taken up by the same call, too", async () => {
     const { runId, runs, sent } = await leftBehind(["input", "started"]);
-    const { going } = await runs.madeBefore(callOf(10), "me");
+    const { going } = await runs.findEarlierRun(callOf(10), "me");
     expect(going?.header.runId).toBe(runId);
     expect(await rested(going)).toMatchObject(all10);
     expect(sent).toHaveLength(10);
@@ -422,7 +422,7 @@ describe("a run that died while it was started", () => {
     await expect(runs.resume(runId)).rejects.toThrow(/never started.*nothing was sent/);
     await expect(runs.find(runId)).rejects.toThrow(/never started.*nothing was sent/);
     expect(await all(runs.list("me"))).toEqual([]);
-    expect(await runs.madeBefore(callOf(10), "me")).toEqual({});
+    expect(await runs.findEarlierRun(callOf(10), "me")).toEqual({});
     expect(sent).toEqual([]);
   });
 

@@ -300,8 +300,12 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
         inside -= 1;
         return 1;
       };
-      const failing = runs.alone("same", () => Promise.reject(new RangeError("mine")));
-      const done = [runs.alone("same", work), others.alone("same", work), runs.alone("same", work)];
+      const failing = runs.withCallLock("same", () => Promise.reject(new RangeError("mine")));
+      const done = [
+        runs.withCallLock("same", work),
+        others.withCallLock("same", work),
+        runs.withCallLock("same", work),
+      ];
       await expect(failing).rejects.toThrow("mine");
       expect(await Promise.all(done)).toEqual([1, 1, 1]);
     });

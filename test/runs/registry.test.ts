@@ -61,7 +61,7 @@ function counting(tool: string, step: (run: Driving<Call, Entry, Counted>) => vo
     run.record({ t: "stop", cause: run.signal.aborted ? run.cause() : "finished", at });
   };
   const kind: RunKind<Call, Entry, Counted, void> = {
-    ...{ name: `${tool} kind`, tools: [tool], call, entry, isPlannedFirst: true, tidies: false },
+    ...{ name: `${tool} kind`, tools: [tool], call, entry, isPlannedFirst: true, recoversOrphans: false },
     line: (given) => [JSON.stringify(given)],
     newState: () => new Counted(),
     async readBack({ entries }) {
@@ -184,7 +184,7 @@ test("the runs of a process that ended are all taken over before the first of th
     },
   };
   const runs = new KindRuns(kind, { ...world, clock, store });
-  const taken = await Promise.all(stored.map((run) => run && runs.takeUpLeft({ ...run, entries: read(run.entries) })));
+  const taken = await Promise.all(stored.map((run) => run && runs.claim({ ...run, entries: read(run.entries) })));
   expect(did.slice(0, 2)).toEqual(["taken over", "taken over"]);
   for (const run of taken) {
     await run?.rest;

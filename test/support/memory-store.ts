@@ -154,7 +154,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       if ("unfinished" in query) return newestFirst(runs, ({ header }) => isAskedFor(header, query.unfinished));
       return newestFirst(runs, ({ header }) => header.fingerprint === query.lastOf).slice(0, 1);
     },
-    alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
+    withCallLock: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
     lease: async (runId, use = "execution") => {
       const run = kept(runId);
       const held = use === "planning" ? "planning" : "driven";

@@ -62,11 +62,11 @@ export async function settleAnswers(
       met.push({ step, reason });
       continue;
     }
-    const madeBefore =
+    const findEarlierRun =
       isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason, namesIn) : "free";
-    if (madeBefore === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
-    else if (madeBefore !== "free") met.push(madeBefore);
-    if (madeBefore !== "free") continue;
+    if (findEarlierRun === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
+    else if (findEarlierRun !== "free") met.push(findEarlierRun);
+    if (findEarlierRun !== "free") continue;
     follow(await refused(driver, step, reason, { maker, namesIn }));
   }
   for (const change of await reconcileCreates(driver, met, madeNow, namesIn)) {

@@ -83,8 +83,8 @@ export async function driveLeftRuns(started: Started): Promise<void> {
   // What only reads goes on with nothing, and counts as nobody who does.
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
   // Loaded late: only processes with a shared store need it.
-  const { takeUpRuns } = await import("../../runs/orphaned-runs.ts");
-  await takeUpRuns({
+  const { claimOrphans } = await import("../../runs/orphaned-runs.ts");
+  await claimOrphans({
     left,
     projects: projectsById(started),
     clock: systemClock,

@@ -21,7 +21,7 @@ export function eventKind(world: EventWorld): EventKind {
     ...EVENT_FORM,
     newState: () => new EventRunState(),
     isPlannedFirst: false,
-    tidies: true,
+    recoversOrphans: true,
     readBack,
     async start(run) {
       await run.flush();

@@ -1,7 +1,7 @@
 import { unlessNothingKept } from "../../runs/backend/store.ts";
 import type { Run, RunsContext } from "../../runs/kind.ts";
 import { KindRuns } from "../../runs/kind-runs.ts";
-import { type MadeBefore, oneOf } from "../../runs/same-call.ts";
+import { type EarlierRuns, startOrJoin } from "../../runs/same-call.ts";
 import type { EventWorld } from "./event-drive.ts";
 import { eventKind } from "./event-kind.ts";
 import { type EventCall, type EventEntry, type EventRunState, resends } from "./event-run-state.ts";
@@ -67,8 +67,8 @@ export class EventRuns {
    * interrupted, or cancelled a short while ago with events left. A run that has ended with events left is only named
    * in the answer: the call means new events.
    */
-  madeBefore(planned: PlannedEvents, caller: string): Promise<MadeBefore<EventRun>> {
-    return this.runs.madeBefore(callOf(planned), caller);
+  findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
+    return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
@@ -80,9 +80,9 @@ export class EventRuns {
     planned: PlannedEvents,
     caller: string,
     arrivedAt: number,
-  ): Promise<{ readonly run: EventRun; readonly before: MadeBefore<EventRun> }> {
+  ): Promise<{ readonly run: EventRun; readonly before: EarlierRuns<EventRun> }> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
-    return oneOf(
+    return startOrJoin(
       this.#context.store,
       { fingerprint, arrivedAt },
       {
@@ -92,7 +92,7 @@ export class EventRuns {
           return going && { run: going, before: { going } };
         },
         make: async () => {
-          const before = await this.madeBefore(planned, caller);
+          const before = await this.findEarlierRun(planned, caller);
           const run = before.going ?? (await this.#startWithRoom(planned, caller));
           await run.kept;
           return { run, before };
@@ -107,7 +107,7 @@ export class EventRuns {
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
-    return this.#context.store.alone(fingerprint, async () => {
+    return this.#context.store.withCallLock(fingerprint, async () => {
       const sent = await this.#sentBefore(planned, fingerprint);
       const of = sent ?? { run: await this.#startWithRoom(planned, caller) };
       await of.run.kept;

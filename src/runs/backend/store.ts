@@ -146,11 +146,11 @@ export interface RunStore {
   readonly stops: StopStore;
   readonly sizes: SizeStore;
   /** Does some work while no other process, nor another part of this one, does any for the same call. */
-  alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
+  withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   /** The clock by which runs are removed; absent: none are removed by a clock. */
   readonly retention?: RetentionWatch;
   /** Runs that processes leave to each other; absent: a run whose process ended waits until it is resumed by a call. */
-  readonly left?: LeftRuns;
+  readonly left?: OrphanedRuns;
 }
 
 /** Requests to stop runs, from whatever process. */
@@ -183,7 +183,7 @@ export interface SizeStore {
  * Runs that were started, and that no process drives: the process that drove them has ended. A process that takes up
  * runs of their project goes on with them, and as long as there is one, they count as driven.
  */
-export interface LeftRuns {
+export interface OrphanedRuns {
   /**
    * Notes that this process drives a run of a project, until the given function is called. Undefined where it is to
    * leave the run once its plan is kept: it drives none, or writes to as many projects as it may.
@@ -201,13 +201,13 @@ export interface LeftRuns {
    * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are
    * driven, then the oldest; none of `except`.
    */
-  found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly LeftRun[]>;
+  found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
   /** Tells the others which runs this process may not execute: for its sake alone they do not count as driven. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
 /** A run that nobody drives. */
-export type LeftRun = Pick<RunHeader, "runId" | "project">;
+export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
 /** The runs of one caller in one project. */
 export interface CallerScope {

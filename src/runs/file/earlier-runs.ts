@@ -42,7 +42,7 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
       const found = await both((store) => store.list(query));
       return "lastOf" in query ? found.slice(0, 1) : found;
     },
-    alone: (fingerprint, work) => main.alone(fingerprint, work),
+    withCallLock: (fingerprint, work) => main.withCallLock(fingerprint, work),
     lease: async (runId, use) => (await of(runId)).lease(runId, use),
     isDriven: async (runId) => (await of(runId)).isDriven(runId),
     stops: {

@@ -18,7 +18,7 @@ import {
 import { damaged } from "../entries.ts";
 import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
 import { onceDone } from "../same-call.ts";
-import { by, type Lease, RECENT_MS } from "../turn.ts";
+import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
 import { keepPart, namesIn, partIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
 import { isLeased, tryLease } from "./lease.ts";
@@ -84,7 +84,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     discard: (runId) => usable(folder, () => removeRun(folder, index, runId)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
     list: (query) => withIndex(() => listed(index, query)),
-    async alone(fingerprint, work) {
+    async withCallLock(fingerprint, work) {
       const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
       const [done] = await usable(folder, hold);
       if (done.status === "rejected") throw done.reason;
@@ -156,7 +156,7 @@ const STOP_ASKED = "stop-asked.";
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
-  return by(lease, async () => {
+  return releaseOnError(lease, async () => {
     await partJournal(join(place, FILES.journal));
     return lease;
   });

@@ -6,9 +6,9 @@ import type { Retention } from "../file/retention.ts";
 import { targetingMemory } from "../file/targeting-names.ts";
 import { type DatabaseOptions, ONCE, openDatabase } from "./database.ts";
 import { type LeasesOf, type StoredLease, takeLease } from "./lease.ts";
-import { type DrivingOptions, leftRuns } from "./left-runs.ts";
 import { memberOf } from "./member.ts";
 import { checkTables, tablesOf } from "./migrate.ts";
+import { type DrivingOptions, orphanedRuns } from "./orphaned-runs.ts";
 import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
 import { keptSealKey, storedContents, storedNames, storedSuites } from "./side-stores.ts";
@@ -32,7 +32,7 @@ export function postgresBackend(options: PostgresOptions): Backend {
   const swept = sweeper(database, keep, clock);
   const lock = sharedLock(leasesIn(of), clock, LOOK_AGAIN_MS);
   return {
-    runs: storedRuns(of, lock, { left: leftRuns(of, { drives, parallelProjects }), sweeper: swept }),
+    runs: storedRuns(of, lock, { left: orphanedRuns(of, { drives, parallelProjects }), sweeper: swept }),
     lock,
     suites: storedSuites(database),
     names: (project, { lasting, ...options }) => {

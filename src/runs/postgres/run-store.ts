@@ -4,7 +4,7 @@ import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend/backend.ts";
 import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
 import {
-  type LeftRuns,
+  type OrphanedRuns,
   type RunQuery,
   type RunStore,
   type StopStore,
@@ -34,7 +34,7 @@ const SEEN_WITHIN = "30 seconds";
 export function storedRuns(
   of: LeasesOf,
   turns: ProjectLock,
-  { left, sweeper }: { readonly left: LeftRuns; readonly sweeper: Sweeper },
+  { left, sweeper }: { readonly left: OrphanedRuns; readonly sweeper: Sweeper },
 ): RunStore {
   const { database } = of;
   return {
@@ -75,7 +75,7 @@ export function storedRuns(
       return found && { text: found.changes, bytes: Number(found.bytes) };
     },
     list: (query) => idsOf(database, ...queryOf(query)),
-    alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
+    withCallLock: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
     lease: (runId, use) => takeLease(of, use === "planning" ? plannerOf(runId) : driverOf(runId)),
     async isDriven(runId) {
       const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId), refusedRun(runId)];

@@ -126,7 +126,7 @@ async function runLive(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
+      ...{ needsApproval: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
       closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"

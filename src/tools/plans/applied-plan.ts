@@ -17,7 +17,7 @@ import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { decided, isDecidedElsewhere } from "../writing/agreement.ts";
 import { beginPlanned, inClient, startDecided } from "../writing/decide.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "../writing/on-page.ts";
-import { needsYes, notDone, planInTime, toldUnstarted, tookTooLong } from "../writing/planned.ts";
+import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong } from "../writing/planned.ts";
 import { undecided } from "../writing/undecided.ts";
 import { effectOf } from "../writing/waiting.ts";
 import { checkApplicable } from "./applicable.ts";
@@ -81,7 +81,7 @@ async function carryOut(
   const effect = await effectOf(header, plan, context);
   return decided<ToolAnswer>(
     {
-      needsYes: needsConfirmation(plan),
+      needsApproval: needsConfirmation(plan),
       digest: `${runId} ${lossDigest(plan.losses)}`,
       message: questionText(effect),
       effect: effect.sentence,
@@ -95,11 +95,11 @@ async function carryOut(
       },
       onPage: () =>
         decidePlanOnPage(header, plan, { changes, context }, async () =>
-          tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [hint])),
+          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
         ),
       start,
       declined: () => notDone(header.call, plan, context, effect),
-      token: () => needsYes(header, plan, context),
+      token: () => answerWithToken(header, plan, context),
       told: () => effectText(effect),
     },
     context,

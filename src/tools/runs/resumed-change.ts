@@ -212,7 +212,7 @@ async function askedAgain(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: asks, digest, message: questionText({ sentence, parts }), effect: sentence, onPage },
+      ...{ needsApproval: asks, digest, message: questionText({ sentence, parts }), effect: sentence, onPage },
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),

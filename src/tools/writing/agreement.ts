@@ -7,8 +7,8 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../definition.ts";
 
 /** Something that may need a person's yes, and what follows from each way in which it can be decided. */
-export interface Wish<R> {
-  readonly needsYes: boolean;
+export interface ApprovalRequest<R> {
+  readonly needsApproval: boolean;
   /** What exactly a person agrees to: a yes to anything else counts for nothing. */
   readonly digest: string;
   /** The question to them. */
@@ -41,12 +41,12 @@ export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | 
 }
 
 /** Which channel decides: the first that is there. `strict` gives no token. */
-export function decisionOn(
-  needsYes: boolean,
+export function chooseChannel(
+  needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
 ): Decision {
   const { confirm, canAsk } = context;
-  if (!needsYes || confirm === "off") return "start";
+  if (!needsApproval || confirm === "off") return "start";
   if (canAsk()) return "ask";
   if (isDecidedElsewhere(context)) return "page";
   return confirm === "strict" ? "refuse" : "token";
@@ -57,13 +57,13 @@ export function decisionOn(
  * it. Where something changed since they were asked they are asked anew. Throws a ToolError where nobody can be asked.
  */
 export async function decided<R>(
-  wish: Wish<R>,
+  wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
   // What cannot be decided on the page goes on to the next channel.
   const { page, inView, ...others } = context;
-  switch (decisionOn(wish.needsYes, wish.onPage === undefined ? others : context)) {
+  switch (chooseChannel(wish.needsApproval, wish.onPage === undefined ? others : context)) {
     case "start":
       return wish.start("not_needed", []);
     case "token":
@@ -84,7 +84,7 @@ export async function decided<R>(
   }
 }
 
-function cannotAsk({ told }: Pick<Wish<unknown>, "told">, { page }: Pick<ToolContext, "page">): ToolError {
+function cannotAsk({ told }: Pick<ApprovalRequest<unknown>, "told">, { page }: Pick<ToolContext, "page">): ToolError {
   return new ToolError(
     `this needs a person's yes, and this client cannot ask one. ${told()}`,
     page?.remedy ?? STRICT_REMEDY,
@@ -92,7 +92,10 @@ function cannotAsk({ told }: Pick<Wish<unknown>, "told">, { page }: Pick<ToolCon
 }
 
 /** The question to a person; `changed` says what has changed since they were asked the last time. */
-function question<R>({ digest, effect, message, undecided, closed }: Wish<R>, changed?: string): ToolQuestion {
+function question<R>(
+  { digest, effect, message, undecided, closed }: ApprovalRequest<R>,
+  changed?: string,
+): ToolQuestion {
   return {
     ask: {
       message: changed === undefined ? message : changedQuestion(changed, message),

@@ -15,7 +15,7 @@ import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { type Confirmation, checkNotExpired, confirmationIn, expired } from "./confirmation-token.ts";
 import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
-import { needsYes, planInTime } from "./planned.ts";
+import { answerWithToken, planInTime } from "./planned.ts";
 import { effectOf, tokenLater } from "./waiting.ts";
 
 /** The argument of tools that may take something away. */
@@ -79,7 +79,7 @@ async function startConfirmed(
   const before = (await changes.runs.find(runId))?.state.facts.effect;
   const how = before === undefined ? "" : `: ${changedEffect(before, await effectOf(header, plan, context))}`;
   const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
-  return needsYes(await changes.keep(call, context.caller, bytes), plan, context, [changed]);
+  return answerWithToken(await changes.keep(call, context.caller, bytes), plan, context, [changed]);
 }
 
 /**

@@ -49,7 +49,7 @@ export function tookTooLong(): ToolError {
 }
 
 /** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
-export async function needsYes(
+export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
   context: ToolContext,

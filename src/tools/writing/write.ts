@@ -13,11 +13,11 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { decided, decisionOn, isDecidedElsewhere, readQuestion } from "./agreement.ts";
+import { chooseChannel, decided, isDecidedElsewhere, readQuestion } from "./agreement.ts";
 import { beginPlanned, inClient, startDecided } from "./decide.ts";
 import { checkAllowed, tooManyDeletes } from "./guards.ts";
 import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
-import { type Given, needsYes, notDone, planInTime, tookTooLong } from "./planned.ts";
+import { answerWithToken, type Given, notDone, planInTime, tookTooLong } from "./planned.ts";
 import { undecided } from "./undecided.ts";
 import { tokenLater } from "./waiting.ts";
 
@@ -71,7 +71,7 @@ type RunOrOutcome =
 
 async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
-  const { going, ended } = await changes.runs.madeBefore(call, context.caller);
+  const { going, ended } = await changes.runs.findEarlierRun(call, context.caller);
   if (going !== undefined) return { run: going, hints: [goesOnHint()] };
   const hints = ended?.open ? [endedHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
@@ -82,7 +82,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   const effect = effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
   const outcome = await decided<RunOrOutcome>(
     {
-      needsYes: needsConfirmation(plan),
+      needsApproval: needsConfirmation(plan),
       digest: lossDigest(plan.losses),
       message: questionText(effect),
       effect: effect.sentence,
@@ -96,7 +96,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       onPage: () =>
         decideOnPage(given, plan, { changes, context }, async (header) =>
-          tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [...hints, hint])),
+          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [...hints, hint])),
         ),
       start: async (asked, more) => {
         const start = (header: ChangeHeader) =>
@@ -104,7 +104,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
       declined: () => ({ outcome: notDone(call, plan, context, effect) }),
-      token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),
+      token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
       told: () => effectText(effect),
     },
     context,
@@ -124,7 +124,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     planning.stop();
     return { outcome: notDone(call, new Plan(), context) };
   }
-  if (decisionOn(changeOf(call).mayTakeAway, context) === "start") {
+  if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
     const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
       run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
       isOurs: true,

@@ -1,4 +1,4 @@
-import type { LeftRuns } from "../backend/store.ts";
+import type { OrphanedRuns } from "../backend/store.ts";
 import type { LeasesOf } from "./lease.ts";
 
 /** The processes that show life by their advisory locks. */
@@ -52,10 +52,10 @@ export interface DrivingOptions {
 }
 
 /** Runs that the processes of a database leave to each other. */
-export function leftRuns(
+export function orphanedRuns(
   { database, member }: Pick<LeasesOf, "database" | "member">,
   { drives, parallelProjects }: DrivingOptions,
-): LeftRuns {
+): OrphanedRuns {
   /** How many runs of each project this process drives. */
   const driven = new Map<string, number>();
   /** The projects whose runs others may drive, too. */
