@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { orUnreadable, type RunHeader } from "../runs/backend/store.ts";
+import { orUnreadable, type RunHeader, RunStoreError } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
@@ -46,6 +46,9 @@ interface Preparing {
   /** Whether a plan is made that is only kept: where that fails nothing of it is left to resume. */
   readonly isForKeeping?: boolean;
 }
+
+/** Starts a run with its plan, by the lease that it was planned by; undefined where it was started or ended meanwhile. */
+export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
@@ -179,16 +182,16 @@ export class Changes {
 
   /**
    * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
-   * when it was started before. Throws an ExecutionRefusedError.
+   * when it was started before. `lease` is its lease, where it was planned by that. Throws an ExecutionRefusedError.
    */
-  async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
+  async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
       const { state, planning } = await this.#unplanned(header, plan);
-      return this.runs.start(header, planning, state);
+      return this.runs.start(header, planning, { meanwhile: state, lease });
     }
     if (plan.facts.stale === undefined) await this.#endUndone(header.call);
-    return this.runs.start(header, plan);
+    return this.runs.start(header, plan, { lease });
   }
 
   /** Starts a kept run; where another process has started it, gives that. */
@@ -204,23 +207,30 @@ export class Changes {
   async prepare(
     header: ChangeHeader,
     planning: Planning,
-    begin: (plan: Plan) => Promise<ChangeRun | undefined>,
+    begin: (plan: Plan, start: StartPlanned) => Promise<ChangeRun | undefined>,
     { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
     // Without it other processes take the plan for one that nobody makes any more.
-    const lease = await this.#planLease(runId, planning);
-    const driven = this.runs.driven(runId);
-    if (driven !== undefined) {
+    const lease = await this.#leaseToPlan(runId, planning);
+    const going = this.runs.driven(runId) ?? (lease === undefined ? await this.runs.lookAt(runId) : undefined);
+    if (going !== undefined || lease === undefined) {
       planning.stop();
       await lease?.release();
-      return driven;
+      if (going === undefined) throw new RunStoreError("the run is gone", "Make the call again.");
+      return going;
     }
+    let isStarted = false;
+    const start: StartPlanned = async (plan) => {
+      const started = await this.start(header, plan, lease);
+      isStarted = started !== undefined;
+      return started;
+    };
     const run = preparingRun(header, unplanned?.planning ?? planning, {
       meanwhile: standing,
-      begin,
+      begin: (plan) => begin(plan, start),
       waitsAs,
       propose: async (plan) => {
         if (ask !== undefined) return ask(header, plan);
@@ -234,8 +244,8 @@ export class Changes {
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
       // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
-      // One that cannot be given back expires.
-      over: async () => lease?.release().catch(() => undefined),
+      // The run that was started gives it back; one that cannot be given back expires.
+      over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });
     return this.runs.hold(run);
   }
@@ -266,9 +276,9 @@ export class Changes {
     return { state, planning: { ...planning, plan } };
   }
 
-  async #planLease(runId: string, planning: Planning): Promise<Lease | undefined> {
+  async #leaseToPlan(runId: string, planning: Planning): Promise<Lease | undefined> {
     try {
-      return await this.#context.store.lease(runId, "planning");
+      return await this.#context.store.lease(runId);
     } catch (thrown) {
       planning.stop();
       throw thrown;

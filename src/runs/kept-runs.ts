@@ -6,6 +6,7 @@ import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } f
 import {
   type HeldRecord,
   isAtRest,
+  isOver,
   isUnstarted,
   moveRun,
   type RunRecord,
@@ -59,8 +60,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
+    // Who makes a plan again, or the plan of a run that was cancelled meanwhile, has the lease, too.
     const { status } = found.record;
-    const mayBeDriven = status !== "planned" && status !== "waiting";
+    const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
     if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
     // The run may have come to rest between the two checks.
@@ -108,16 +110,20 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /**
    * Starts a run for the one caller who may execute it first; undefined where another one has started or ended it. The
-   * lease comes first: so a run that is `running` and has no lease was cut short.
+   * lease comes first, unless it is `held`: so a run that is `running` and has no lease was cut short.
    */
-  async leaseToStart(runId: string): Promise<HeldRecord | undefined> {
+  async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
+    const startBy = (lease: Lease) =>
+      moveRun(store, runId, ({ status }) => (isUnstarted(status) ? { status: "running" } : undefined), { lease });
+    if (held !== undefined) {
+      const record = await startBy(held);
+      return record && { lease: held, record };
+    }
     for (;;) {
       const lease = await store.lease(runId);
       if (lease !== undefined) {
-        const record = await releaseOnError(lease, () =>
-          moveRun(store, runId, ({ status }) => (isUnstarted(status) ? { status: "running" } : undefined), { lease }),
-        );
+        const record = await releaseOnError(lease, () => startBy(lease));
         if (record !== undefined) return { lease, record };
         await lease.release();
         return undefined;

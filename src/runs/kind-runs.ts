@@ -97,13 +97,18 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a kept run and drives it in the background; until it has objects, its state is `meanwhile`. Undefined when
-   * it was started before: then `find` gives it. Throws an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background; until it has objects, its state is `meanwhile`. `lease` is its
+   * lease where this process has that, which belongs to the run from then on. Undefined when it was started before: then
+   * `find` gives it. Throws an ExecutionRefusedError.
    */
-  async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
+  async start(
+    header: RunHeader<Call>,
+    given: Given,
+    { meanwhile, lease }: { readonly meanwhile?: State | undefined; readonly lease?: Lease | undefined } = {},
+  ): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const starting = this.#leaseToStart(header).then((held) => {
+    const starting = this.#leaseToStart(header, lease).then((held) => {
       if (held === undefined) return undefined;
       const state = this.kind.newState();
       const open = async () => held;
@@ -113,9 +118,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return starting.finally(() => this.#starting.delete(runId));
   }
 
-  async #leaseToStart(header: RunHeader<Call>): Promise<HeldRecord | undefined> {
+  async #leaseToStart(header: RunHeader<Call>, lease?: Lease): Promise<HeldRecord | undefined> {
     await this.checkExecutable(header);
-    return this.#kept.leaseToStart(header.runId);
+    return this.#kept.leaseToStart(header.runId, lease);
   }
 
   /**

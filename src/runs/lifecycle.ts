@@ -70,6 +70,11 @@ export function isAtRest(status: Status): boolean {
   return !isUnstarted(status) && status !== "running";
 }
 
+/** Whether a run never goes on. */
+export function isOver({ status, isFinal }: RunRecord): boolean {
+  return isFinal === true || NEXT[status].length === 0;
+}
+
 /** Whether a later call may go on with a run, decide on it or ask what it came to. */
 export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "rest">): boolean {
   return !isAtRest(status) || rest === undefined || isUnfinished(rest);

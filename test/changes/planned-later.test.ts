@@ -19,8 +19,8 @@ async function planned(count: number) {
     return made;
   };
   const prepare = (mayStart = true) =>
-    service.changes.prepare(header, { plan: plan(), stop: () => {} }, async (made) =>
-      mayStart ? service.changes.start(header, made) : undefined,
+    service.changes.prepare(header, { plan: plan(), stop: () => {} }, async (made, start) =>
+      mayStart ? start(made) : undefined,
     );
   return { ...service, header, prepare, open: () => gate.open() };
 }

@@ -45,7 +45,7 @@ export function mortalProcess(
       ...store,
       update: (runId, record, lease) => life.during(() => store.update(runId, record, lease)),
       keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
-      lease: (runId, use) => held(() => store.lease(runId, use)),
+      lease: (runId) => held(() => store.lease(runId)),
       journal: async (runId, lease) => mortalJournal(await store.journal(runId, lease), life, random),
     },
     api: {

@@ -190,20 +190,18 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await next?.release();
     });
 
-    test("counts as driven while its plan is made, until it is started", async () => {
+    test("is planned and started by one lease, which says that it is driven before and after", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      const lease = await runs.lease(runId, "planning");
-      expect(await others.lease(runId, "planning")).toBeUndefined();
+      const lease = await runs.lease(runId);
+      expect(await others.lease(runId)).toBeUndefined();
       expect(await others.isDriven(runId)).toBe(true);
+      await startRun(runs, runId);
+      expect(await others.isDriven(runId)).toBe(true);
+      expect(await others.lease(runId)).toBeUndefined();
+      await restRun(runs, runId, summaryNow(headerOf({ runId }), "succeeded", false));
       await lease?.release();
       expect(await others.isDriven(runId)).toBe(false);
-      const again = await others.lease(runId, "planning");
-      const starter = await runs.lease(runId);
-      await startRun(runs, runId);
-      await starter?.release();
-      expect(await others.isDriven(runId)).toBe(false);
-      await again?.release();
     });
 
     test("is asked to stop as often as anybody asks, until that is taken back", async () => {

@@ -5,7 +5,7 @@ import type { Line } from "../../src/runs/backend/kept.ts";
 import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/backend/store.ts";
 import { processLock } from "../../src/runs/file/process-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
-import { CREATED, isUnstarted, type RunRecord } from "../../src/runs/lifecycle.ts";
+import { CREATED, type RunRecord } from "../../src/runs/lifecycle.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
 interface Kept {
@@ -14,7 +14,6 @@ interface Kept {
   readonly parts: Map<RunPart, Uint8Array[]>;
   record: RunRecord;
   driven: boolean;
-  planning: boolean;
   stopAsked: readonly string[];
 }
 
@@ -98,7 +97,7 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       // As they are read back: nobody shares them with the caller.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
-        ...{ lines: [], parts: new Map(), record: CREATED, driven: false, planning: false },
+        ...{ lines: [], parts: new Map(), record: CREATED, driven: false },
         stopAsked: [],
       });
     },
@@ -155,19 +154,15 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       return newestFirst(runs, ({ header }) => header.fingerprint === query.lastOf).slice(0, 1);
     },
     withCallLock: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
-    lease: async (runId, use = "execution") => {
+    lease: async (runId) => {
       const run = kept(runId);
-      const held = use === "planning" ? "planning" : "driven";
-      if (run[held]) return undefined;
-      run[held] = true;
+      if (run.driven) return undefined;
+      run.driven = true;
       return leaseOf(clock, () => {
-        run[held] = false;
+        run.driven = false;
       });
     },
-    isDriven: async (runId) => {
-      const { driven = false, planning = false, record = CREATED } = runs.get(runId) ?? {};
-      return driven || (planning && isUnstarted(record.status));
-    },
+    isDriven: async (runId) => runs.get(runId)?.driven === true,
     stops: {
       ask: async (runId) => {
         kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];

@@ -95,9 +95,6 @@ export type RunQuery =
 /** All runs that may be unfinished, those of one call, or those of one caller in one project. */
 export type Unfinished = "all" | { readonly fingerprint: string } | CallerScope;
 
-/** What a lease of a run is for: to execute it, or to make the plan of one that is not started. */
-export type LeaseUse = "execution" | "planning";
-
 /**
  * A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. What is small and
  * separate lies beside it: requests to stop, turns of equal calls, sizes, the clock of the removal, and orphaned runs.
@@ -122,11 +119,11 @@ export interface RunStore {
    */
   list(query: RunQuery): Promise<readonly string[]>;
   /**
-   * Becomes the one that executes a run, or makes its plan; undefined while another one is. What an executor before it,
-   * which may still be there, appends from then on is no part of the journal.
+   * Becomes the one that plans and executes a run; undefined while another one is. What an executor before it, which may
+   * still be there, appends from then on is no part of the journal.
    */
-  lease(runId: string, use?: LeaseUse): Promise<Lease | undefined>;
-  /** Whether a process executes the run now, or makes its plan before it is started. */
+  lease(runId: string): Promise<Lease | undefined>;
+  /** Whether a process plans or executes the run now. */
   isDriven(runId: string): Promise<boolean>;
   /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;

@@ -43,7 +43,7 @@ export function withEarlier(main: RunStore, earlier: RunStore, folder: string): 
       return "lastOf" in query ? found.slice(0, 1) : found;
     },
     withCallLock: (fingerprint, work) => main.withCallLock(fingerprint, work),
-    lease: async (runId, use) => (await of(runId)).lease(runId, use),
+    lease: async (runId) => (await of(runId)).lease(runId),
     isDriven: async (runId) => (await of(runId)).isDriven(runId),
     stops: {
       ask: async (runId) => (await of(runId)).stops.ask(runId),

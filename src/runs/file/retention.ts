@@ -215,8 +215,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
 /** Whether a process has resumed a run that was at rest. Where that cannot be found out, the run is kept. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
-    const held = ["driver", "planner"].map((name) => isLeased(join(folder, runId), name, now));
-    return (await Promise.all(held)).includes(true);
+    return await isLeased(join(folder, runId), "driver", now);
   } catch {
     return true;
   }

@@ -16,7 +16,7 @@ import {
   type StoredRun,
 } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
+import { mayBeUnfinished } from "../lifecycle.ts";
 import { onceDone } from "../same-call.ts";
 import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
 import { keepPart, namesIn, partIn, readText, unlessMissing, usable } from "./files.ts";
@@ -90,7 +90,8 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
       if (done.status === "rejected") throw done.reason;
       return done.value;
     },
-    ...driversIn(folder, clock),
+    lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
+    isDriven: (runId) => isLeased(join(folder, runId), "driver", () => clock.now()),
     stops: {
       ask: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
       asked: (runId) => stopsAsked(folder, runId),
@@ -126,27 +127,6 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
   const { caller, before } = query;
   const ids = (await index.of(caller)).map(({ runId }) => runId);
   return before === undefined ? ids : ids.filter((runId) => runId < before);
-}
-
-/** Who executes a run, and who makes its plan. */
-function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "isDriven"> {
-  const of = (runId: string): string => join(folder, runId);
-  return {
-    lease: (runId, use) =>
-      usable(folder, () =>
-        use === "planning" ? tryLease(of(runId), "planner", clock) : driverLease(of(runId), clock),
-      ),
-    async isDriven(runId) {
-      const names = await namesIn(of(runId));
-      const isHeld = (name: string) => isLeased(of(runId), name, () => clock.now());
-      // The planner first: another process that starts the run has it before the planner gives it up.
-      const isPlanner = names.some((name) => name.startsWith("planner."));
-      const { status } = (isPlanner && (await readRecord(folder, runId))) || {};
-      const mayBePlanned = status !== undefined && isUnstarted(status);
-      if (mayBePlanned && (await isHeld("planner"))) return true;
-      return names.length > 0 && (await isHeld("driver"));
-    },
-  };
 }
 
 /** The prefix of the files that ask the driver of a run to stop. */

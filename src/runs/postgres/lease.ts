@@ -25,14 +25,9 @@ export interface LeasesOf {
   readonly clock: Clock;
 }
 
-/** The name under which the lease of a run's driver is kept. */
+/** The name under which the lease of a run is kept. */
 export function driverOf(runId: string): string {
   return `run:${runId}`;
-}
-
-/** The name under which the lease of the process is kept that makes the plan of a run. */
-export function plannerOf(runId: string): string {
-  return `plan:${runId}`;
 }
 
 /** Tries to take a lease; undefined while another holding has it. */

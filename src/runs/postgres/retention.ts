@@ -49,14 +49,14 @@ const BEYOND_BYTES = removing(
 /** Plans that nobody has confirmed. */
 const PLANNED = removing(
   `r.open and r.status in ('planning', 'planned', 'waiting') and r.id < $1 and not exists (
-     select from targeting_mcp.lease l where l.name in ('run:' || r.id, 'plan:' || r.id) and not l.released and l.until > clock_timestamp()
+     select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released and l.until > clock_timestamp()
    )`,
 );
 /** Leases of runs that are gone. */
 const LEASES = `
   delete from targeting_mcp.lease where name in (
     select l.name from targeting_mcp.lease l
-    where l.released and not l.unsettled and l.until < clock_timestamp() - interval '1 day' and l.name ~ '^(run|plan):'
+    where l.released and not l.unsettled and l.until < clock_timestamp() - interval '1 day' and l.name ~ '^run:'
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;

@@ -15,7 +15,7 @@ import { damaged } from "../entries.ts";
 import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
 import type { Database } from "./database.ts";
 import { openStoredJournal } from "./journal.ts";
-import { driverOf, type LeasesOf, plannerOf, storedLease, takeLease } from "./lease.ts";
+import { driverOf, type LeasesOf, storedLease, takeLease } from "./lease.ts";
 import { refusedRun, STOPS } from "./member.ts";
 import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
@@ -76,9 +76,9 @@ export function storedRuns(
     },
     list: (query) => idsOf(database, ...queryOf(query)),
     withCallLock: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
-    lease: (runId, use) => takeLease(of, use === "planning" ? plannerOf(runId) : driverOf(runId)),
+    lease: (runId) => takeLease(of, driverOf(runId)),
     async isDriven(runId) {
-      const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId), refusedRun(runId)];
+      const values = [runId, driverOf(runId), SEEN_WITHIN, refusedRun(runId)];
       const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
@@ -117,20 +117,14 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   return controller.signal;
 }
 
-/**
- * A run is driven where its lease is held, where a process is there that takes it up by itself and may execute it, and where one makes its
- * plan: that counts no more once it was started, such as to cancel it.
- */
+/** A run is driven where its lease is held, and where a process is there that claims it by itself and may execute it. */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
   ) or exists (
     select from targeting_mcp.run r join targeting_mcp.worker w on r.project = any(w.projects)
-    where r.id = $1 and r.status = 'running' and $5 <> all(w.projects)
+    where r.id = $1 and r.status = 'running' and $4 <> all(w.projects)
       and w.seen_at > clock_timestamp() - $3::interval
-  ) or exists (
-    select from targeting_mcp.run r join targeting_mcp.lease l on l.name = $4
-    where r.id = $1 and r.status in ('planning', 'planned', 'waiting') and not l.released and l.until > clock_timestamp()
   ) as driven`;
 
 /** Requests to stop a run, from whatever process. */

@@ -1,5 +1,5 @@
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
-import type { Changes } from "../../changes/changes.ts";
+import type { Changes, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
@@ -111,7 +111,8 @@ async function carryOut(
  * waits for a person's yes where it takes something away.
  */
 async function goesOn(run: ChangeRun, planning: Planning, context: ToolContext): Promise<ToolAnswer> {
-  const begin = (plan: Plan) => beginPlanned(run.header, plan, undefined, context);
+  const begin = (plan: Plan, start: StartPlanned) =>
+    beginPlanned(run.header, plan, { decision: undefined, start }, context);
   const changes = changesOf(context);
   const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
   // Where it is strict a yes counts only where it is asked for, and no token stands for one.

@@ -23,7 +23,7 @@ export async function grant(
   const { waits } = state.facts;
   if (approvals === undefined || waits === undefined) return undefined;
   const work = await workOf(approval, approved, callerContext(approval, services));
-  if (work !== undefined) return approvals.runs.start(header, { ...approved, work }, state);
+  if (work !== undefined) return approvals.runs.start(header, { ...approved, work }, { meanwhile: state });
   const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
   const { name = "" } = state.objects[0] ?? {};
   const entries = [{ t: "approval", facts, name, at: services.clock.now() }] as const;

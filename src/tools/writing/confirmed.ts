@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { WriteCall, WriteTool } from "../../changes/call.ts";
 import { writeCall } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { needsConfirmation } from "../../changes/confirmation.ts";
 import { isWithdrawn } from "../../changes/not-planned.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
@@ -65,7 +65,7 @@ async function startConfirmed(
   if (plan === "started") return reportStarted(await changes.runs.find(runId), context);
   if (isGoing(plan)) {
     const meanwhile = (await changes.runs.find(runId))?.state;
-    const begin = (made: Plan) => beginPlanned(header, made, decision, context);
+    const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
     return reportRun(await changes.prepare(header, plan, begin, { meanwhile, ask: tokenLater(context) }), context);
   }
   const outcome = await decide(runId, decision, context, { looked: plannedChange(header, plan, context) });

@@ -1,6 +1,6 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader } from "../../changes/changes.ts";
+import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import type { Decided } from "../../changes/rows/entries.ts";
@@ -163,13 +163,18 @@ async function begun({ run, start }: Looked, approved: Approved, services: ToolS
 }
 
 /** A change that is planned just now, for a decision on it. */
-export function plannedChange(header: ChangeHeader, plan: Plan, services: ToolServices): Looked {
+export function plannedChange(
+  header: ChangeHeader,
+  plan: Plan,
+  services: ToolServices,
+  startPlanned: StartPlanned = (made) => changesOf(services).start(header, made),
+): Looked {
   return {
     run: { header },
     digest: lossDigest(plan.losses),
     start({ asked, decided }) {
       plan.facts = { ...plan.facts, asked, decided };
-      return changesOf(services).start(header, plan);
+      return startPlanned(plan);
     },
   };
 }
@@ -181,18 +186,19 @@ export function plannedChange(header: ChangeHeader, plan: Plan, services: ToolSe
 export async function beginPlanned(
   header: ChangeHeader,
   plan: Plan,
-  decision: Decision | undefined,
+  { decision, start }: { readonly decision: Decision | undefined; readonly start: StartPlanned },
   services: ToolServices,
 ): Promise<ChangeRun | undefined> {
   const changes = changesOf(services);
   if (decision !== undefined) {
-    const outcome = await decide(header.runId, decision, services, { looked: plannedChange(header, plan, services) });
+    const looked = plannedChange(header, plan, services, start);
+    const outcome = await decide(header.runId, decision, services, { looked });
     if (outcome.is === "done" && outcome.run !== undefined && isChangeRun(outcome.run)) return outcome.run;
     if (outcome.is === "decided") return changes.runs.lookAt(header.runId);
   }
   plan.askedBy("not_needed");
   if (services.confirm !== "off" && needsConfirmation(plan)) return undefined;
-  return (await changes.start(header, plan)) ?? changes.runs.lookAt(header.runId);
+  return (await start(plan)) ?? changes.runs.lookAt(header.runId);
 }
 
 /** Plans a waiting change again, and starts it if it still does what the person saw. */

@@ -1,4 +1,4 @@
-import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { RunState } from "../../changes/state/change-state.ts";
@@ -55,7 +55,8 @@ export async function undecided(
       const stopping = new AbortController();
       const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
       const planning = { plan: anew, stop: () => stopping.abort() };
-      const begin = (made: Plan) => beginPlanned(header, made, { ...decided, answer: "approved" }, context);
+      const decision = { ...decided, answer: "approved" } as const;
+      const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
       await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });
     },
   };

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { Plan } from "../../changes/plan/plan.ts";
 import { isGoing, type Planning } from "../../changes/planning.ts";
@@ -142,7 +142,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   const asked = reply && readQuestion(reply.token);
   const decision = asked && inClient(context, (digest) => digest === asked.digest);
   const ask = isPage ? askLater(changes, context) : tokenLater(context);
-  const begin = (plan: Plan) => beginPlanned(header, plan, decision, context);
+  const begin = (plan: Plan, start: StartPlanned) => beginPlanned(header, plan, { decision, start }, context);
   return { run: await changes.prepare(header, planning, begin, { ask }) };
 }
 
