@@ -1,11 +1,15 @@
 import { isApiError } from "../api/errors.ts";
+import type { BulkItems, ManagementApi } from "../api/management.ts";
+import { inPieces } from "../files/pieces.ts";
 import type { Clock } from "../platform/clock.ts";
+import { placedOptions, savedOption, withContexts } from "../reading/saved-options.ts";
 import type { ProjectLock } from "../runs/backend/backend.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
+import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
@@ -15,11 +19,11 @@ import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedS
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain, ResolveUndone } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
-import { keepFormer } from "./plan/removed.ts";
 import { isGoing, type Planning } from "./planning.ts";
-import type { JournalEntry, RunFacts } from "./rows/entries.ts";
+import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
+import { RowBlock } from "./rows/row-block.ts";
+import { rowOf } from "./rows/step-list.ts";
 import { drive } from "./send/drive.ts";
-import { requestItems } from "./send/request-items.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
 import { ServerClock } from "./settle/lost-answers/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
@@ -289,4 +293,93 @@ function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+}
+
+/** How long what was read for a plan counts as what is there, in milliseconds: a person may take longer to agree. */
+const FRESH_MS = 60_000;
+
+/**
+ * Keeps what a run takes away as the part `removed`, NDJSON that `bulk_add_options` or `update_contexts` reads from a
+ * file, and what was there before as the part `former`. What is deleted is read for it, each option once, unless it was
+ * just read for the plan. Throws the ApiError of a read: then nothing may be deleted.
+ */
+export async function keepFormer(
+  plan: Pick<Plan, "removed" | "former" | "madeAt">,
+  { lease, keep, signal }: Keeping,
+  { api, clock }: { readonly api: ManagementApi; readonly clock: Pick<Clock, "now"> },
+): Promise<void> {
+  if (plan.removed.length > 0) {
+    await lease.renew();
+    const isFresh = plan.madeAt !== undefined && clock.now() - plan.madeAt <= FRESH_MS;
+    await keep("removed", inPieces(removedLines(plan, isFresh, api, signal)));
+  }
+  if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
+}
+
+/** What of a run that is driven keeps its parts. */
+type Keeping = Pick<Driving<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
+
+/** Options are noted as they were once they are read. */
+async function* removedLines(
+  { removed, former }: Pick<Plan, "removed" | "former">,
+  isFresh: boolean,
+  api: ManagementApi,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  for (const one of removed) {
+    if (one.kind === "row") yield `${JSON.stringify(one.row)}\n`;
+    else if (isFresh && one.kind === "options" && one.areRead) {
+      // They are noted as former values already.
+      for (const placed of one.options) yield `${JSON.stringify(savedOption(placed, placed.contexts))}\n`;
+    } else {
+      const options = one.kind === "options" ? one.options : placedOptions(api, one._id, signal);
+      const within = one.kind === "targeting" ? { targeting: one._id } : {};
+      const note = (option: OptionRecord, held: readonly string[]): void => {
+        former.record({ ...option, ...within });
+        former.option({ _id: option._id, held: [...held] });
+      };
+      for await (const row of withContexts(api, options, signal, undefined, note)) yield `${JSON.stringify(row)}\n`;
+    }
+  }
+}
+
+/**
+ * The items of a request that carries steps, as they travel: the bound fields, then the item's own. `targetingInPath`
+ * leaves the targeting out, where the route names it. Throws a RangeError when an ID is needed that is not there, since
+ * such a step may not leave.
+ */
+export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
+  const pieces: Uint8Array[] = [OPENING];
+  for (let at = 0; at < ids.length; ) {
+    if (at > 0) pieces.push(COMMA);
+    const id = ids[at] ?? 0;
+    const part = state.steps.partAt(id);
+    if (part instanceof RowBlock && !targetingInPath) {
+      let rows = 1;
+      while (ids[at + rows] === id + rows && state.steps.partAt(id + rows) === part) rows += 1;
+      pieces.push(part.items(rowOf(part, id), rowOf(part, id) + rows));
+      at += rows;
+    } else {
+      const step = state.steps.at(id);
+      if (step !== undefined) pieces.push(Buffer.from(itemText(state, step, targetingInPath)));
+      at += 1;
+    }
+  }
+  pieces.push(CLOSING);
+  return { count: ids.length, json: Buffer.concat(pieces) };
+}
+
+const OPENING = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSING = Buffer.from("]");
+
+/** The JSON of one item; a delete is its ID alone. */
+function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
+  const bound: Record<string, string> = {};
+  for (const binding of bindings) {
+    const id = state.boundId(binding);
+    if (id === undefined) throw new RangeError(`step ${step} needs the ID of an object that was not made`);
+    if (!(targetingInPath && binding.field === "targeting")) bound[binding.field] = id;
+  }
+  return JSON.stringify(item === undefined ? bound._id : { ...bound, ...item });
 }

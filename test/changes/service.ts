@@ -8,7 +8,7 @@ import { Changes } from "../../src/changes/changes.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { TargetingMemory } from "../../src/runs/backend/backend.ts";
-import { processLock } from "../../src/runs/file/process-lock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";

@@ -4,7 +4,7 @@ import { Changes } from "../../src/changes/changes.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import type { ProjectLock } from "../../src/runs/backend/backend.ts";
 import type { RunStore } from "../../src/runs/backend/store.ts";
-import { processLock } from "../../src/runs/file/process-lock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { ROUTES } from "../../src/spec/routes.ts";

@@ -9,7 +9,7 @@ import type { JournalEntry } from "../../src/changes/rows/entries.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { RunJournal } from "../../src/runs/backend/store.ts";
-import { processLock } from "../../src/runs/file/process-lock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { countsOf } from "../../src/runs/report.ts";

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend/backend.ts";
 import type { Line } from "../../src/runs/backend/kept.ts";
 import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/backend/store.ts";
-import { processLock } from "../../src/runs/file/process-lock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { CREATED, type RunRecord } from "../../src/runs/lifecycle.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";

@@ -1,10 +1,13 @@
 import { randomUUID } from "node:crypto";
+import type { ByteSource } from "../../platform/bytes.ts";
 import { callUntil } from "../../platform/call-time.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend/backend.ts";
-import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
+import { groupOf, headerIn, isRunId, lineBytes, VERSION } from "../backend/kept.ts";
 import {
+  LostEntriesError,
   type OrphanedRuns,
+  type RunJournal,
   type RunQuery,
   type RunStore,
   type StopStore,
@@ -13,11 +16,10 @@ import {
 } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
 import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
+import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
 import type { Database } from "./database.ts";
-import { openStoredJournal } from "./journal.ts";
-import { driverOf, type LeasesOf, storedLease, takeLease } from "./lease.ts";
+import { driverOf, type LeasesOf, StoredLease, storedLease, TTL, takeLease } from "./lease.ts";
 import { refusedRun, STOPS } from "./member.ts";
-import { keepPart, partOf } from "./parts.ts";
 import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
@@ -253,4 +255,157 @@ const LINE_END = 0x0a;
 
 function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
   return { [Symbol.asyncIterator]: open };
+}
+
+/** How large a piece is kept, in bytes. */
+const PIECE_BYTES = 256 * 1024;
+const PIECES_AT_ONCE = 4;
+
+/** Keeps a part of a run in place of the one before, which is there until the last piece of the new one is kept. */
+export async function keepPart(
+  database: Database,
+  runId: string,
+  name: string,
+  pieces: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+): Promise<void> {
+  const version = randomUUID();
+  let count = 0;
+  let waiting: Uint8Array[] = [];
+  let bytes = 0;
+  const write = async (): Promise<void> => {
+    if (bytes === 0) return;
+    await database.rows("insert into targeting_mcp.piece values ($1, $2, $3, $4) on conflict do nothing", [
+      ...[runId, version, count, Buffer.concat(waiting)],
+    ]);
+    count += 1;
+    waiting = [];
+    bytes = 0;
+  };
+  for await (const piece of pieces) {
+    const taken = typeof piece === "string" ? Buffer.from(piece) : piece;
+    waiting.push(taken);
+    bytes += taken.length;
+    if (bytes >= PIECE_BYTES) await write();
+  }
+  await write();
+  await database.rows(
+    `with now as (
+       insert into targeting_mcp.part values ($1, $2, $3) on conflict (run, name) do update set version = excluded.version
+     ), changed as (update targeting_mcp.run set changes = changes + 1 where id = $1)
+     delete from targeting_mcp.piece p using targeting_mcp.part before
+       where before.run = $1 and before.name = $2 and before.version <> $3 and p.run = $1 and p.version = before.version`,
+    [runId, name, version],
+  );
+}
+
+/** Opens a part of a run; empty where none was kept. */
+export function partOf(database: Database, runId: string, name: string): ByteSource {
+  return async function* () {
+    const [now] = await database.rows<{ version: string }>(
+      "select version from targeting_mcp.part where run = $1 and name = $2",
+      [runId, name],
+    );
+    if (now === undefined) return;
+    for (let from = 0; ; from += PIECES_AT_ONCE) {
+      const rows = await database.rows<{ bytes: Buffer }>(
+        "select bytes from targeting_mcp.piece where run = $1 and version = $2 and n >= $3 order by n limit $4",
+        [runId, now.version, from, PIECES_AT_ONCE],
+      );
+      for (const { bytes } of rows) yield bytes;
+      if (rows.length < PIECES_AT_ONCE) return;
+    }
+  };
+}
+
+const APPEND = "select * from targeting_mcp.append($1, $2, $3, $4, $5, $6, $7, $8)";
+interface Appended {
+  readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
+  readonly turn_asked: string;
+  readonly seq_now: string;
+  /** Not known where nothing was appended. */
+  readonly stop_asked: boolean | null;
+}
+
+/**
+ * Opens a journal for appending by a lease of this store. While the database is away an append waits for it, for as
+ * long as the lease is not known to be lost: an answer of the API that came meanwhile is kept, and never asked for again.
+ */
+export async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
+  const lease = storedLease(given);
+  const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
+  let seq = BigInt(found?.seq ?? "0");
+  let waiting: Buffer[] = [];
+  let turns: Promise<unknown> = Promise.resolve();
+
+  /** One commit: what waits is appended, and the leases are renewed. Gives whether the run was asked to stop before. */
+  const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
+    lease.lost.throwIfAborted();
+    const taken = waiting.length;
+    if (taken === 0 && turn === undefined) {
+      await lease.check();
+      return undefined;
+    }
+    const body = taken === 0 ? null : Buffer.concat(waiting);
+    const values = [runId, driverOf(runId), lease.token, seq, body, turn?.name ?? null, turn?.token ?? null, TTL];
+    const [told] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
+    if (told?.result === "run lost") throw lease.lose();
+    if (told?.result === "turn lost" && turn !== undefined) throw turn.lose();
+    if (told?.result !== "ok") {
+      // What still follows, such as why the run stops, comes after what is there.
+      waiting = [];
+      seq = BigInt(told?.seq_now ?? seq);
+      throw behind(runId);
+    }
+    lease.wasRenewed();
+    turn?.wasRenewed(BigInt(told.turn_asked));
+    if (body !== null) seq = BigInt(told.seq_now);
+    waiting = waiting.slice(taken);
+    of.member.changed(runId);
+    return told.stop_asked ?? undefined;
+  };
+  /** Appends follow each other. */
+  const inTurn = (turn?: StoredLease): Promise<boolean | undefined> => {
+    const done = turns.then(() => append(turn));
+    turns = done.catch(() => undefined);
+    return done;
+  };
+  return {
+    append: (line) => void waiting.push(Buffer.concat(lineBytes(line))),
+    // The next flush throws what goes wrong here.
+    write: () => void inTurn().catch(() => undefined),
+    flush: async () => void (await inTurn()),
+    async intend(turn: Turn): Promise<Intent> {
+      await lease.settled();
+      const other = turn instanceof StoredLease && turn !== lease ? turn : undefined;
+      await other?.settled();
+      let stopAsked: boolean | undefined;
+      for (;;) {
+        const intent = readClocks(of.clock);
+        stopAsked = (await inTurn(other)) ?? stopAsked;
+        if (other === undefined && turn !== lease) await turn.renew();
+        // Where the database was away meanwhile, the readings are too old by now.
+        if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
+      }
+    },
+    async appendLate(line) {
+      await of.database.rows(
+        `with at as (update targeting_mcp.run set late = late + 1, changes = changes + 1 where id = $1 returning seq, late)
+         insert into targeting_mcp.entry (run, seq, late, epoch, body) select $1, seq, late, $2, $3 from at`,
+        [runId, lease.epoch, Buffer.concat(lineBytes(line))],
+      );
+    },
+    async close() {
+      if (waiting.length > 0) await inTurn();
+      await turns;
+    },
+  };
+}
+
+/** After a failover that lost entries, the journal no longer holds what was acknowledged. */
+function behind(runId: string): LostEntriesError {
+  const remedy = "look at what was applied before it is resumed";
+  return new LostEntriesError(
+    `the store has lost entries of run ${runId} that it had acknowledged, as in a failover to a standby that was behind: ${remedy}`,
+    `Use list_options: ${remedy}.`,
+  );
 }

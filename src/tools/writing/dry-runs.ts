@@ -1,11 +1,13 @@
+import { createHash } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { Changes } from "../../changes/changes.ts";
+import { lossDigest } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { planDigest } from "../../changes/plan/plan-digest.ts";
 import { isGoing } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
+import { journalLine } from "../../changes/state/entry-schema.ts";
 import { changedEffect, effectOfCall, effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
@@ -184,4 +186,18 @@ function changesSince(before: RunState, plan: Plan): string {
       : []),
   ];
   return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
+}
+
+/**
+ * A digest of all that a plan would do: its objects, its steps, what would fail, and what it would take away. Two plans
+ * with the same digest make the same changes.
+ */
+export function planDigest(plan: Plan): string {
+  const hash = createHash("sha256").update(lossDigest(plan.losses));
+  for (const entry of plan.entries()) {
+    if (entry.t === "facts") continue;
+    for (const piece of journalLine(entry)) hash.update(piece);
+    hash.update("\n");
+  }
+  return hash.digest("base64url");
 }

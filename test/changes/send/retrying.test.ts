@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { AmbiguousError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer, ManagementApi } from "../../../src/api/management.ts";
 import { Changes } from "../../../src/changes/changes.ts";
-import { processLock } from "../../../src/runs/file/process-lock.ts";
+import { processLock } from "../../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../../src/runs/file/targeting-names.ts";
 import { countsOf, failureGroups } from "../../../src/runs/report.ts";
 import type { BulkResult } from "../../../src/spec/records.ts";
