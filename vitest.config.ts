@@ -22,7 +22,7 @@ export default defineConfig({
           name: "processes",
           globalSetup: ["test/support/setup.ts"],
           include: ["test/**/*.test.ts"],
-          exclude: [...fast, ...replacing, "test/cluster/**", "test/durability/**"],
+          exclude: [...fast, ...replacing, "test/cluster/**", "test/durability/**", "test/spreadsheets/**"],
           isolate: false,
         },
       },

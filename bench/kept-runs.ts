@@ -40,7 +40,7 @@ async function keepRun(folder: string, at: number): Promise<void> {
     createdAt: at,
     ...about,
   };
-  const counts = { items: 1, pending: 0, succeeded: 1, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+  const counts = { items: 1, pending: 0, succeeded: 1, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
   const summary = { tool: call.tool, ...about, status: "succeeded", counts, startedAt: at, updatedAt: at, open: false };
   await mkdir(place, { recursive: true });
   await writeFile(join(place, "run.json"), JSON.stringify(header));

@@ -25,6 +25,7 @@ const BY_NAME = {
   toggle: true,
   meaning: "by names alone, onto another targeting",
 } as const;
+const DELIMITER = { flag: "delimiter", meaning: ", ; or tab" };
 const JSON_FLAG = { flag: "json", toggle: true, meaning: "prints JSON" } as const;
 const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
@@ -81,11 +82,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     options: [
       HOST,
       PORT,
-      { flag: "data", meaning: "the file in which the state is kept across restarts" },
-      { flag: "forward", meaning: "base address of an event API that gets the events too" },
+      { flag: "data", meaning: "file that keeps its state" },
+      { flag: "forward", meaning: "event API that gets the events too" },
       {
         flag: "seed",
-        meaning: "what it holds at its start: none, sample (a small shop), or a file of seeds",
+        meaning: "what it holds at first: none, sample (a small shop) or a file",
       },
       { flag: "quiet", toggle: true, meaning: "prints no line for each event" },
     ],
@@ -93,7 +94,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   page: {
     usage: "page [--port 0]",
-    meaning: "opens the page of this machine's state folder: its runs, and decisions on those that wait",
+    meaning: "opens the page of this machine's runs, with decisions on those that wait",
     options: [{ flag: "port", meaning: "port to listen on, on this machine alone; 0: a free one" }],
     run: async (line) => (await import("./commands/page/run-page.ts")).runPage(line),
   },
@@ -106,8 +107,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   setup: {
     usage: "setup HOST [--yes] [--remove]",
     meaning:
-      "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini, " +
-      "with the settings given; shows the change and asks first",
+      "writes this server into the configuration of claude-desktop, claude-code, vscode, cursor, codex or gemini; " +
+      "shows the change and asks first",
     options: [
       { flag: "yes", toggle: true, meaning: "writes without asking, and without keys" },
       { flag: "remove", toggle: true, meaning: "takes this server out again" },
@@ -118,10 +119,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   export: {
     usage: "export TARGETING [--to FILE] [--base-only] [--force] [--fresh]",
     meaning:
-      "writes a targeting as a desired state: YAML to standard output, or a .yaml, .json, .csv or .ndjson file with " +
-      "its base beside it",
+      "writes a targeting as a desired state: YAML to standard output, or a .yaml, .json, .xlsx, .csv, .tsv or .ndjson " +
+      "file with its base",
     options: [
       { flag: "to", meaning: "the file to write" },
+      DELIMITER,
       { flag: "base-only", toggle: true, meaning: "renews only the base beside the file" },
       { flag: "force", toggle: true, meaning: "replaces what is there without asking" },
       FRESH,
@@ -152,8 +154,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   apply: {
     usage: "apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids]",
     meaning:
-      "applies a kept plan (the ID of its run, or a file of plan --out), or plans a file, shows it, asks, and " +
-      "applies; exit code 0: all is done, else 1",
+      "applies a planned run, a file of plan --out, or a desired state; shows it and asks; exit code 0: all is done, else 1",
     options: [
       TARGETING,
       PRUNE,
@@ -173,15 +174,15 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   drift: {
     usage: "drift FILE [--targeting T] [--fresh]",
-    meaning: "shows what differs by now from the file's base, or from the file without one; exit codes as plan",
+    meaning: "shows what differs from the file's base, or from the file; exit codes as plan",
     options: [TARGETING, FRESH],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/drift.ts")).runDrift(line),
   },
   runs: {
-    usage: "runs [RUN] [--json]",
+    usage: "runs [RUN] [--json] [--to FILE]",
     meaning: "shows the recent runs of this caller, or one of them",
-    options: [JSON_FLAG],
+    options: [JSON_FLAG, { flag: "to", meaning: "file for its sheet with results" }, DELIMITER],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/runs.ts")).runRuns(line),
   },

@@ -47,7 +47,13 @@ test("every test is in one of the three projects, and in no other", () => {
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
   expect(replacing).toMatchObject({ test: { name: "replaced modules", include: testsThatReplaceModules() } });
   // Those of a cluster start a database, and have a command of their own.
-  const exclude = [...fastTests(), ...testsThatReplaceModules(), "test/cluster/**", "test/durability/**"];
+  const exclude = [
+    ...fastTests(),
+    ...testsThatReplaceModules(),
+    "test/cluster/**",
+    "test/durability/**",
+    "test/spreadsheets/**",
+  ];
   expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
 });

@@ -197,7 +197,7 @@ export const CALLS: readonly TypicalCall[] = [
     wish: "Send two of them, putting right what is plainly misspelt.",
     tool: "track_events",
     given: () => ({
-      mend: true,
+      autocorrect: true,
       items: [
         { uid: "user-2", eventName: "addToCart", item_id: "sku-2", price: 9000, quantity: 1 },
         { uid: "user-4", eventName: "purchase", txId: "T-4", value: 12000, currency: "KRW" },

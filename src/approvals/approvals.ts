@@ -39,7 +39,7 @@ const approvalEntry = z.discriminatedUnion("t", [
 ]);
 type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
-const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
 /** Everything that is known about an approval: its one object is what is asked for. */
 class ApprovalState implements RunView<ApprovalEntry> {
@@ -65,7 +65,7 @@ class ApprovalState implements RunView<ApprovalEntry> {
         return;
       case "stop":
         this.stopped = { cause: entry.cause, reason: entry.reason };
-        if (this.#standing === "pending") this.#standing = entry.cause === "ended" ? "failed" : "unattempted";
+        if (this.#standing === "pending") this.#standing = entry.cause === "ended" ? "failed" : "notApplied";
         return;
     }
   }
@@ -79,7 +79,7 @@ class ApprovalState implements RunView<ApprovalEntry> {
   }
 
   reason(): Reason | undefined {
-    if (this.#standing !== "failed" && this.#standing !== "unattempted") return undefined;
+    if (this.#standing !== "failed" && this.#standing !== "notApplied") return undefined;
     return this.stopped?.reason ?? ownReason("INTERRUPTED");
   }
 

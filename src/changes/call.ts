@@ -1,3 +1,4 @@
+import type { InputFile } from "../files/input-file.ts";
 import type { UpdateContextsInput } from "./plan/contexts/update-contexts.ts";
 import type { AddOptionsInput } from "./plan/creating/add-options.ts";
 import type { CreateTargetingsInput } from "./plan/creating/create-targetings.ts";
@@ -18,6 +19,8 @@ interface ApplyPlanInput {
   readonly furtherIds?: readonly string[] | undefined;
   /** The run that it undoes, which is not resumed once the undo starts. */
   readonly undoes?: string | undefined;
+  /** The sheet that it was made of, which is kept beside it. */
+  readonly sheet?: InputFile | undefined;
   /** SHA-256 of the kept plan, in hexadecimal digits. */
   readonly digest: string;
   /** The base beside the file that was planned, which is renewed when the run ends. */

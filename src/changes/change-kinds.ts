@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type InputFile, inputFile } from "../files/input-file.ts";
-import { type Rejected, rejectedRows } from "../files/rejects.ts";
+import type { Rejected } from "../files/rejects.ts";
 import {
   type GivenItem,
   givenItems,
@@ -14,10 +14,8 @@ import {
 import type { ByteSource } from "../platform/bytes.ts";
 import type { Inputs, WriteCall, WriteTool } from "./call.ts";
 import type { Plan, PlanningContext } from "./plan/plan.ts";
-import { contextRows } from "./rows/context-rows.ts";
 import type { OnExisting } from "./rows/inputs.ts";
 import { ObjectList } from "./rows/object-list.ts";
-import { optionRows } from "./rows/option-rows.ts";
 
 /** What a call changes, by ID; options whose Context IDs are only read are no part of it. */
 interface Targets {
@@ -62,6 +60,10 @@ const option = child.extend({
 /** The planners. Only calls that write load them, so that starting stays fast. */
 const planners = () => import("./plan/planners.ts");
 
+/** What reads the rows of files, loaded with the first file or list of items. */
+const optionRows = async () => (await import("./rows/option-rows.ts")).optionRows;
+const contextRows = async () => (await import("./rows/context-rows.ts")).contextRows;
+
 /** Every tool that writes. */
 const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   create_targetings: {
@@ -94,19 +96,19 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
     }),
     plan: async (input, context) =>
-      (await planners()).planAddOptions(input, rowsIn(input, optionRows, context.bytes), context),
+      (await planners()).planAddOptions(input, rowsIn(input, await optionRows(), context.bytes), context),
     async objects(input, bytes) {
       const { OptionDrafts, Plan } = await planners();
       const plan = new Plan();
       const drafts = new OptionDrafts(plan, input.targetingId);
-      for await (const batch of rowsIn(input, optionRows, bytes)) drafts.take(batch);
+      for await (const batch of rowsIn(input, await optionRows(), bytes)) drafts.take(batch);
       return plan.objects;
     },
     async targets(input, bytes) {
-      const parents = (await itemsOf(input, optionRows, bytes)).map(({ parent }) => parent);
+      const parents = (await itemsOf(input, await optionRows(), bytes)).map(({ parent }) => parent);
       return { targetings: [input.targetingId], options: parents.filter((one) => one !== undefined) };
     },
-    rejects: (bytes, of, rejected) => rejectedRows(bytes, of, optionRows, rejected),
+    rejects: (bytes, of, rejected) => rejectsOf(optionRows(), bytes, of, rejected),
     onExisting: ({ onExisting = "fail" }) => onExisting,
   },
   update_options: {
@@ -151,11 +153,11 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       ),
     }),
     plan: async (input, context) =>
-      (await planners()).planUpdateContexts(input, await givenIn(input, contextRows, context.bytes), context),
+      (await planners()).planUpdateContexts(input, await givenIn(input, await contextRows(), context.bytes), context),
     async objects(input, bytes) {
       const { targetsOf } = await planners();
       const objects = new ObjectList();
-      for (const one of await givenIn(input, contextRows, bytes)) {
+      for (const one of await givenIn(input, await contextRows(), bytes)) {
         const targets = "item" in one ? targetsOf(one.item) : [];
         for (const target of targets) objects.add({ ...placeOf(one), ...target });
         if (targets.length === 0) objects.add(placeOf(one));
@@ -163,14 +165,14 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       return objects;
     },
     async targets(input, bytes) {
-      const items = await itemsOf(input, contextRows, bytes);
+      const items = await itemsOf(input, await contextRows(), bytes);
       const options = items.flatMap(({ _id, _ids = [] }) => (_id === undefined ? _ids : [_id, ..._ids]));
       return { targetings: input.targetingId === undefined ? [] : [input.targetingId], options };
     },
     mayTakeAway: (input) =>
       input.file !== undefined ||
       input.items.some(({ remove, set, removeFrom }) => (remove ?? set ?? removeFrom) !== undefined),
-    rejects: (bytes, of, rejected) => rejectedRows(bytes, of, contextRows, rejected),
+    rejects: (bytes, of, rejected) => rejectsOf(contextRows(), bytes, of, rejected),
   },
   delete_options: {
     input: z.object({
@@ -193,6 +195,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       undoes: z.string().optional(),
       digest: z.string(),
       base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
+      sheet: inputFile.optional(),
     }),
     async plan(_, { bytes, lookAgain, ...reading }) {
       if (bytes === undefined || lookAgain === undefined) throw new RangeError("there is no plan to apply");
@@ -209,6 +212,17 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     mayTakeAway: () => true,
   },
 };
+
+/** The rows of a file that failed; what writes them is loaded with the first that do. */
+async function* rejectsOf<Item>(
+  shape: Promise<RowShape<Item>>,
+  bytes: ByteSource,
+  of: InputFile,
+  rejected: Rejected,
+): AsyncGenerator<string> {
+  const { rejectedRows } = await import("../files/rejects.ts");
+  yield* rejectedRows(bytes, of, await shape, rejected);
+}
 
 /** The tools whose names runs of changes are told under. */
 export const WRITE_TOOLS: readonly string[] = [...Object.keys(KINDS), "plan_targeting", "undo_run"];

@@ -1,5 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
+import type { InputFile } from "../files/input-file.ts";
 import { inPieces } from "../files/pieces.ts";
 import type { Clock } from "../platform/clock.ts";
 import { placedOptions, savedOption, withContexts } from "../reading/saved-options.ts";
@@ -12,7 +13,7 @@ import { ownReason } from "../runs/reasons.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
-import { changeOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
+import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
 import { type FinishingWorld, finishChange } from "./finish-run.ts";
 import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedState } from "./not-planned.ts";
@@ -104,6 +105,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
+    // How the rows of a file are read follows from what was given of it.
+    identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
     readBack,
@@ -131,15 +134,22 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     reasonOf,
     finish: (run) => finishChange(run, world),
     isOpen: (_, state) => {
-      const { unknown, unattempted, pending } = state.counts();
-      return !isWithdrawn(state) && !isUndone(state) && unknown + unattempted + pending > 0;
+      const { unknown, notApplied, pending } = state.counts();
+      return !isWithdrawn(state) && !isUndone(state) && unknown + notApplied + pending > 0;
     },
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>
-      status === "interrupted" || (isRecent && open && (counts.unattempted ?? 0) > 0),
+      status === "interrupted" || (isRecent && open && (counts.notApplied ?? 0) > 0),
     mayBeTakenUp,
     mayGoOn,
   };
+}
+
+/** A file by what was given of it. */
+function withoutFound(file: InputFile | undefined) {
+  if (file?.given === undefined) return file;
+  const { digest, format, encoding, given } = file;
+  return { digest, format, encoding, given };
 }
 
 /**
@@ -338,7 +348,9 @@ async function* removedLines(
         former.record({ ...option, ...within });
         former.option({ _id: option._id, held: [...held] });
       };
-      for await (const row of withContexts(api, options, signal, undefined, note)) yield `${JSON.stringify(row)}\n`;
+      for await (const read of withContexts(api, options, signal, undefined, note)) {
+        yield `${JSON.stringify(savedOption(read, read.contexts))}\n`;
+      }
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { orUnreadable, type RunHeader, RunStoreError } from "../runs/backend/store.ts";
+import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
-import { KindRuns, type RunMarks } from "../runs/kind-runs.ts";
+import { KindRuns, type RunInput, type RunMarks } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/reasons.ts";
 import { startOrJoin } from "../runs/same-call.ts";
@@ -14,7 +14,7 @@ import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from
 import { CONFIRMATION_MS, needsConfirmation } from "./confirmation.ts";
 import { doneBy } from "./done.ts";
 import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
-import { endingOf, isWithdrawn, unmadeState } from "./not-planned.ts";
+import { endingOf, isWithdrawn, UNREADABLE_FILE, unmadeState } from "./not-planned.ts";
 import { plannedRequests, weighed } from "./pack/requests.ts";
 import type { DesiredChanges, ResolveUndone } from "./plan/desired/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
@@ -119,7 +119,7 @@ export class Changes {
     const plan = planDesired(changes, "show");
     const targetings = [changes, ...(changes.further ?? [])].map(({ targeting }) => targeting._id);
     const { call, input } = await plannedCall(kept, targetings);
-    const header = earlier ?? (await this.runs.keep(call, kept.caller, input));
+    const header = earlier ?? (await this.#keepPlanned(call, kept, input));
     if (earlier !== undefined) await this.#replaceInput(header, input.bytes);
     await this.propose(header, plan);
     return { header, plan };
@@ -143,7 +143,7 @@ export class Changes {
     // It may fail before the run waits for it, which then tells why.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unmade, unmade.targetings);
-    const header = earlier ?? (await this.runs.keep(call, unmade.caller, input, { unplanned: true }));
+    const header = earlier ?? (await this.#keepPlanned(call, unmade, input, { unplanned: true }));
     const plan = making.then(async ({ changes, text }) => {
       await this.#replaceInput(header, inOne(text));
       const { planDesired } = await import("./plan/planners.ts");
@@ -155,6 +155,18 @@ export class Changes {
       waitsAs: "planned",
       isForKeeping: true,
     });
+  }
+
+  /** Keeps a planned run, with the sheet that it was made of. */
+  async #keepPlanned(
+    call: WriteCall,
+    { caller, sheet }: KeptPlan,
+    input: RunInput,
+    marks?: RunMarks,
+  ): Promise<ChangeHeader> {
+    const header = await this.runs.keep(call, caller, input, marks);
+    if (sheet !== undefined) await this.#context.store.keep(header.runId, "sheet", sheet.bytes());
+    return header;
   }
 
   async #replaceInput({ runId }: ChangeHeader, bytes: ByteSource): Promise<void> {
@@ -268,7 +280,9 @@ export class Changes {
       state.adopt({ objects, steps: new StepList(), settlements: [] });
     };
     // Planning reads the same file, and reports why it cannot be read.
-    const reading = read().catch(() => undefined);
+    const reading = read().catch(() => {
+      if (state.objects.length === 0) state.apply(UNREADABLE_FILE);
+    });
     const plan = planning.plan.catch(async (thrown: unknown) => {
       await reading;
       throw thrown;
@@ -320,9 +334,15 @@ export class Changes {
   /** A run is not resumed once undoing it starts. Throws a FileError where it is driven again. */
   async #endUndone(call: WriteCall): Promise<void> {
     const undoes = undoneBy(call);
-    if (undoes === undefined || (await this.runs.stored(undoes)) === undefined) return;
+    if (undoes === undefined) return;
     const ending = { cause: "cancelled", reason: ownReason("UNDONE") } as const;
-    if (!(await this.runs.endForGood(undoes, ending))) throw wasResumed();
+    try {
+      const isThere = (await this.runs.stored(undoes)) !== undefined;
+      if (isThere && !(await this.runs.endForGood(undoes, ending))) throw wasResumed();
+    } catch (thrown) {
+      // A damaged one is not resumed in any case.
+      if (!(thrown instanceof DamagedRunError)) throw thrown;
+    }
   }
 
   /**

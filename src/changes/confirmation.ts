@@ -39,7 +39,7 @@ export function leftToTakeAway(state: Pick<RunState, "steps" | "standing">): num
   return left;
 }
 
-const OPEN: ReadonlySet<Standing> = new Set(["pending", "unattempted", "unknown"]);
+const OPEN: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
 function takesAway(step: Step): boolean {
   if (step.operation === "deleteOptions" || step.operation === "deleteTargetings") return true;

@@ -1,8 +1,10 @@
+import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../runs/done.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
+import { StepMaker } from "./rows/step-maker.ts";
 import type { RunState } from "./state/change-state.ts";
 import { changedOf, leftOf, stateOf, type Track } from "./state/option-track.ts";
 
@@ -50,6 +52,46 @@ export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>,
   };
 }
 
+/**
+ * What a run that is damaged took away, by what it kept of that before it sent anything (its parts `former` and
+ * `removed`): all of it counts as taken away, since what is there now tells which of it was. `isGone` says whether a
+ * targeting is not there any more. Undefined where `former` is not whole.
+ */
+export async function takenAwayBy(
+  former: AsyncIterable<Uint8Array>,
+  removed: AsyncIterable<Uint8Array>,
+  isGone: (targetingId: string) => Promise<boolean>,
+): Promise<Done | undefined> {
+  const before = new Map<string, FormerOption | FormerTargeting>();
+  for await (const line of linesOf(former)) {
+    const read = formerLine.safeParse(parseJson(line)).data;
+    if (read === undefined) return undefined;
+    before.set(read._id, read);
+  }
+  const rows: z.infer<typeof removedRow>[] = [];
+  for await (const line of linesOf(removed)) rows.push(removedRow.parse(parseJson(line)));
+  const names = new Set(rows.flatMap(({ _id, name }) => (_id === undefined && name !== undefined ? [name] : [])));
+  const tracks = new Tracks(before, undefined, () => undefined);
+  const make = StepMaker.after({ length: 0 });
+  const none = { objects: [] };
+  for (const { kind, _id, name = "" } of before.values()) {
+    if (kind === "targeting") {
+      if (await isGone(_id)) tracks.apply(make.deleteTargeting(_id, none));
+    } else if (names.has(name)) tracks.apply(make.deleteOption({ id: _id }, false, none));
+  }
+  for (const { _id: id, add: remove } of rows) {
+    if (id !== undefined && remove !== undefined)
+      tracks.apply(make.updateOption({ id }, { contexts: { remove } }, none));
+  }
+  return { ...tracks.done(), unknown: [], unresolved: [] };
+}
+
+const removedRow = z.looseObject({
+  _id: z.string().optional(),
+  name: z.string().optional(),
+  add: z.array(z.string()).optional(),
+});
+
 function doubtedObject(state: RunState, object: number, step: Step | undefined, former: Former): DoubtedObject {
   const bound = (field: "_id" | "targeting"): string | undefined => {
     const binding = step?.bindings.find((one) => one.field === field);
@@ -71,18 +113,22 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
 /** Reads the part `former` of a run: what was there before, by ID. */
 export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
   const former = new Map<string, FormerOption | FormerTargeting>();
-  const decoder = new TextDecoder();
-  let rest = "";
-  const take = (line: string): void => {
+  for await (const line of linesOf(pieces)) {
     const read = formerLine.safeParse(parseJson(line)).data;
     if (read !== undefined) former.set(read._id, read);
-  };
+  }
+  return former;
+}
+
+/** The lines that end with a line break. */
+async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
   for await (const piece of pieces) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) take(line);
+    yield* lines;
   }
-  return former;
 }
 
 /** A temporary name is given before anything else, though its step was made later. */

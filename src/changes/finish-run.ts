@@ -1,5 +1,4 @@
 import type { ManagementApi } from "../api/management.ts";
-import { failedRows } from "../files/rejects.ts";
 import type { TargetingMemory } from "../runs/backend/backend.ts";
 import type { Finishing } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
@@ -31,7 +30,8 @@ export async function finishChange(
 ): Promise<void> {
   const { rejects } = changeOf(call);
   const file = fileOf(call);
-  const failed = file === undefined ? undefined : failedRows(state);
+  // Loaded late: most calls have no file.
+  const failed = file === undefined ? undefined : (await import("../files/rejects.ts")).failedRows(state);
   try {
     if (file !== undefined && failed !== undefined) {
       const rows = failed.size > 0 ? rejects?.(part("input"), file, { failed, words }) : undefined;

@@ -1,3 +1,4 @@
+import type { OpenedFile } from "../files/rows.ts";
 import { type ByteSource, digestOf } from "../platform/bytes.ts";
 import type { RunInput } from "../runs/kind-runs.ts";
 import type { PlanningTool, WriteCall } from "./call.ts";
@@ -15,6 +16,8 @@ export interface KeptPlan {
   readonly plannedBy: PlanningTool;
   readonly base?: BaseFile | undefined;
   readonly undoes?: string | undefined;
+  /** The sheet that it was made of. */
+  readonly sheet?: Pick<OpenedFile, "file" | "bytes"> | undefined;
   readonly caller: string;
 }
 
@@ -31,7 +34,7 @@ export interface MadeText {
 
 /** The call of a planned run, and the content that is kept with it. */
 export async function plannedCall(
-  { text, plannedBy, base, undoes }: KeptPlan,
+  { text, plannedBy, base, undoes, sheet }: KeptPlan,
   targetings: readonly (string | undefined)[],
 ): Promise<{ readonly call: WriteCall<"apply_plan">; readonly input: RunInput }> {
   const bytes = inOne(text);
@@ -39,7 +42,10 @@ export async function plannedCall(
   const [targetingId, ...further] = targetings;
   const furtherIds = further.flatMap((id) => id ?? []);
   const of = { ...(targetingId !== undefined && { targetingId }), ...(furtherIds.length > 0 && { furtherIds }) };
-  const by = { plannedBy, ...(base && { base }), ...(undoes !== undefined && { undoes }) };
+  const by = {
+    ...{ plannedBy, ...(base && { base }), ...(undoes !== undefined && { undoes }) },
+    ...(sheet && { sheet: sheet.file }),
+  };
   return { call: { tool: "apply_plan", input: { ...by, ...of, digest } }, input: { bytes, digest } };
 }
 

@@ -15,16 +15,21 @@ const OBJECTS_PER_LINE = 500;
 
 /**
  * The state of a run until it is planned: all that the caller gave, pending. `bytes` is the content of the call's file,
- * where it has one; where the file cannot be read the state is empty.
+ * where it has one; where the file cannot be read one object stands for it, so that the reason is told.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
     return new RunState({ objects: await changeOf(call).objects(bytes), steps: new StepList(), settlements: [] });
   } catch (thrown) {
-    if (thrown instanceof FileError) return new RunState();
-    throw thrown;
+    if (!(thrown instanceof FileError)) throw thrown;
+    const state = new RunState();
+    state.apply(UNREADABLE_FILE);
+    return state;
   }
 }
+
+/** A file that cannot be read counts as one object, of which the reason is told. */
+export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
 /** The state of a plan that is still being made: one object, which is the targeting that it is about. */
 export function unmadeState({ tool, input }: WriteCall): RunState {

@@ -1,6 +1,7 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import type { RootGuard } from "../files/roots.ts";
 import { questionSeal } from "../server/asking/ask.ts";
 import type { Audit } from "../server/calls/audit.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
@@ -69,6 +70,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     calls,
     caller: ownCaller(settings),
     audit: (line: Parameters<Audit>[0]) => connecting.now()?.audit(line),
+    ...(settings.allowedDirs.length === 0 && { rootGuard: () => rootGuardOf(settings, input) }),
     writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),
     loadViews: async () => (await import("../server/views/views.ts")).loadViews(offer),
@@ -93,6 +95,18 @@ export async function runStdio(line: CommandLine): Promise<number> {
   await Promise.race([connection.ended, signal]);
   await Promise.race([Promise.all([connection.close(), connecting.close()]), delay(CLOSE_MS)]);
   return 0;
+}
+
+/** What no root of the client may open: runs, the access file, and where hosts keep keys. */
+async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
+  const { HOSTS } = await import("./setup/hosts.ts");
+  const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);
+  const access = input.environment.TARGETING_MCP_ACCESS_FILE;
+  return {
+    home: input.home,
+    folders: [stateDir],
+    files: [...files, access].flatMap((file) => (file ? [file] : [])),
+  };
 }
 
 /** Logs what was noticed at the start; `problem` is why no traces are made. The client does not wait for it. */

@@ -3,6 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
+import { LIMITS } from "../spec/limits.ts";
 import type { Header } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 
@@ -13,7 +14,9 @@ export const BETWEEN_CONTEXTS = "|";
 export const NONE = "[]";
 
 /** The Context IDs of a row, trimmed; none at all where its cell is blank; or why they cannot be used. */
-export type CellContexts = { readonly contexts: string[]; readonly isBlank: boolean } | { readonly reason: Reason };
+export type CellContexts =
+  | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
+  | { readonly reason: Reason };
 
 /**
  * Makes the reader of the Context IDs of a row: from the column `contextId`, one a row, or from `contexts`, all in one
@@ -29,7 +32,9 @@ export function contextsReader(header: Header, separator?: string): (cells: read
     );
   }
   const at = Math.max(one, many);
-  const textsOf = one < 0 || separator !== undefined ? splitter(separator ?? BETWEEN_CONTEXTS) : oneText;
+  const isSplit = one < 0 || separator !== undefined;
+  const between = separator ?? BETWEEN_CONTEXTS;
+  const textsOf = isSplit ? splitter(between) : oneText;
   return (cells) => {
     const cell = cells[at] ?? "";
     const texts = textsOf(cell);
@@ -40,7 +45,9 @@ export function contextsReader(header: Header, separator?: string): (cells: read
       const reason = problemOf(contextId, position);
       if (reason !== undefined) return { reason };
     }
-    return { contexts, isBlank: cell.trim() === "" };
+    const isBlank = cell.trim() === "";
+    const isTakenApart = isSplit && texts.length > 1 && !cell.trim().startsWith("[");
+    return { contexts, isBlank, ...(isTakenApart && { split: { cells: [cell], separator: between } }) };
   };
 }
 
@@ -48,9 +55,53 @@ function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
 
+/** The cells of Context IDs of a row that were taken apart at a separator, and that separator. */
+export interface SplitCells {
+  readonly cells: readonly string[];
+  readonly separator: string;
+}
+
+/** A Context ID has no more letters, and a cell a few spaces around it. */
+const MOST_LETTERS = LIMITS.contextIdBytes.value + 16;
+
+/**
+ * The Context IDs of cells that were taken apart: those that an option holds with a separator in them stay whole.
+ */
+export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
+  const between = separatorsOf(separator);
+  const whole = new Set([...held].filter((id) => between.test(id)));
+  const longest = whole.size === 0 ? 0 : MOST_LETTERS;
+  return cells.flatMap((cell) => {
+    const text = cell.trim();
+    const starts = [0];
+    const ends: number[] = [];
+    for (const { index, 0: sign } of text.matchAll(new RegExp(between, "g"))) {
+      ends.push(index);
+      starts.push(index + sign.length);
+    }
+    ends.push(text.length);
+    const ids: string[] = [];
+    for (let at = 0; at < starts.length; at += 1) {
+      const from = starts[at] ?? 0;
+      let last = at;
+      for (let end = at + 1; end < ends.length && (ends[end] ?? 0) - from <= longest; end += 1) {
+        if (whole.has(trimContextId(text.slice(from, ends[end])))) last = end;
+      }
+      const id = trimContextId(text.slice(from, ends[last]));
+      if (id !== "") ids.push(id);
+      at = last;
+    }
+    return ids;
+  });
+}
+
+function separatorsOf(separator: string): RegExp {
+  return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
+}
+
 /** Makes what takes a cell of Context IDs apart; it gives undefined for a cell that begins with `[` and is no list. */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
-  const between = separator === "\n" ? "\n" : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
+  const between = separatorsOf(separator);
   return (cell) => {
     const trimmed = cell.trim();
     return trimmed.startsWith("[") ? listIn(trimmed) : trimmed.split(between);

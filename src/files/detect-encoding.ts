@@ -46,12 +46,16 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * Whether bytes look like CP949: common syllables are two bytes above A0 there. A Western letter stands alone among
- * ASCII, where CP949 has either no character or one of the rare syllables that end in an ASCII letter.
+ * Whether bytes look like CP949: common syllables are two bytes there, from B0 to C8 and above A0. A Western letter stands
+ * alone among ASCII, where CP949 has either no character or one of the rare syllables that end in an ASCII letter; two
+ * Western letters beside each other, as in "öß", are most often one of its Chinese characters.
  */
 class KoreanLikeness {
   #lead = 0;
   #common = 0;
+  #chinese = 0;
+  /** Quotation marks and the like. */
+  #signs = 0;
   #rare = 0;
   #invalid = 0;
 
@@ -61,7 +65,9 @@ class KoreanLikeness {
         if (byte >= 0x80) this.#lead = byte;
         continue;
       }
-      if (this.#lead >= 0xa1 && byte >= 0xa1) this.#common += 1;
+      if (this.#lead >= 0xb0 && this.#lead <= 0xc8 && byte >= 0xa1) this.#common += 1;
+      else if (this.#lead >= 0xca && byte >= 0xa1) this.#chinese += 1;
+      else if (this.#lead >= 0xa1 && byte >= 0xa1) this.#signs += 1;
       else if (this.#lead > 0x80 && this.#lead <= 0xc6 && isLetter(byte)) this.#rare += 1;
       else this.#invalid += 1;
       this.#lead = 0;
@@ -69,7 +75,9 @@ class KoreanLikeness {
   }
 
   isKorean(): boolean {
-    return this.#lead === 0 && this.#invalid === 0 && this.#common >= this.#rare;
+    if (this.#lead !== 0 || this.#invalid > 0) return false;
+    if (this.#common === 0) return this.#rare === 0 && this.#chinese === 0;
+    return this.#common + this.#signs >= Math.max(this.#rare, this.#chinese);
   }
 }
 

@@ -1,6 +1,6 @@
 import { lstat, readdir, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import { FileError, hasCode, linkRefused } from "../platform/file-error.ts";
+import { FileError, FolderRefused, hasCode, linkRefused } from "../platform/file-error.ts";
 import { holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
 
 export type { Place } from "../platform/held-folder.ts";
@@ -50,7 +50,8 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
 /** The places that a path may mean: one in each allowed folder that contains it, without links. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
-    throw new FileError(
+    throw new FolderRefused(
+      given,
       "file and saveTo are refused: no folder is allowed",
       "TARGETING_MCP_ALLOWED_DIRS names the folders that may be used; over HTTP the caller's token does. " +
         "Without it, give the data in the call.",
@@ -69,7 +70,8 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
     if (await hasLink(root, parts)) throw linkRefused(given, inside);
     places.push(placeIn(root, parts));
   }
-  if (places.length === 0) throw new FileError(`${quoted(given)} lies outside of the folders that are allowed`, inside);
+  if (places.length === 0)
+    throw new FolderRefused(given, `${quoted(given)} lies outside of the folders that are allowed`, inside);
   return places;
 }
 

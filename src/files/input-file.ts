@@ -73,12 +73,26 @@ const sheetSeen = z.object({
 });
 export type SheetSeen = Readonly<z.infer<typeof sheetSeen>>;
 
+/** What the caller said of a sheet, and what its name says: by this it is found out how the sheet is read. */
+const sheetGiven = z.object({
+  sheet: z.union([z.string(), z.number()]).exactOptional(),
+  columns: z.record(z.string(), z.string()).exactOptional(),
+  separator: z.string().exactOptional(),
+  fillDown: z.array(z.string()).exactOptional(),
+  isTabbed: z.literal(true).exactOptional(),
+  /** The longest line, in bytes. */
+  maxBytes: count,
+});
+
 /** A file by its content, independent of its path. */
 export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
   /** SHA-256 of its bytes, in hexadecimal digits. */
   digest: z.string(),
+  /** Of a sheet; runs of earlier versions have none. */
+  given: sheetGiven.exactOptional(),
+  /** Absent in a sheet of which it was not found out, when its call answered, how it is read. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
   /** By which ID and names its rows may speak of the targeting of the call. */

@@ -4,10 +4,11 @@ import { type ByteSource, bytesAt } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
 import type { ValidColumns } from "./columns.ts";
 import { EncodingDetector } from "./detect-encoding.ts";
-import { detectSheet, type SheetArguments } from "./detect-sheet.ts";
+import type { SheetArguments } from "./detect-sheet.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import { type BoundedUnit, lineLimit } from "./line-limit.ts";
+import { lookedAt } from "./looked-at.ts";
 import type { OpenedFile } from "./rows.ts";
 
 const BY_ENDING: Readonly<Record<string, Format>> = {
@@ -40,19 +41,18 @@ export interface FileRules {
 }
 
 /**
- * Opens a file of rows that lies in an allowed folder, and finds out how it is read. Throws a FileError where it may not
- * be read, is not there, is of no known form, lacks a column, or holds a line that is too long.
+ * Opens a file of rows that lies in an allowed folder; how a sheet is read is not found out yet (`lookedAt`). Throws a
+ * FileError where it may not be read, is not there, is of no known form, or holds a line that is too long.
  */
 export async function openFile(
   path: string,
   given: SheetArguments,
   { allowedDirs, maxLineBytes }: FileRules,
-  shape: ValidColumns,
 ): Promise<OpenedFile> {
   const found = await findFile(path, allowedDirs);
   const format = formatOf(path);
   if (format === undefined) throw unknownForm(path);
-  return openBytes(bytesAt(found), { path, format, maxLineBytes }, given, shape);
+  return unreadBytes(bytesAt(found), { path, format, maxLineBytes }, given);
 }
 
 /** A content that is to be opened, and what its name says. */
@@ -62,12 +62,21 @@ interface NamedContent {
   readonly maxLineBytes: number | undefined;
 }
 
-/** Finds out how the content of a file is read. Throws as `openFile` does. */
+/** Opens the content of a file, and finds out how it is read. Throws as `openFile` and `lookedAt` do. */
 export async function openBytes(
   bytes: ByteSource,
-  { path, format: named, maxLineBytes }: NamedContent,
+  named: NamedContent,
   given: SheetArguments,
   shape: ValidColumns,
+): Promise<OpenedFile> {
+  const opened = await unreadBytes(bytes, named, given);
+  return { ...opened, file: { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) } };
+}
+
+async function unreadBytes(
+  bytes: ByteSource,
+  { path, format: named, maxLineBytes }: NamedContent,
+  { encoding: said, sheet, columns, separator, fillDown }: SheetArguments,
 ): Promise<OpenedFile> {
   const hash = createHash("sha256");
   const encodings = new EncodingDetector();
@@ -85,12 +94,18 @@ export async function openBytes(
     if (format !== "xlsx") encodings.take(chunk);
     else if (size > MOST_PACKED_BYTES) throw tooLargeWorkbook(path);
   }
-  const encoding = given.encoding ?? encodingOf(format, encodings);
+  const encoding = said ?? encodingOf(format, encodings);
   const file: InputFile = { format, encoding, digest: hash.digest("hex") };
   if (format !== "csv" && format !== "xlsx") return { file, bytes, size };
-  const isTabbed = extname(path).toLowerCase() === ".tsv";
-  const looked = { bytes, format, encoding, shape, isTabbed, maxBytes: maxLineBytes } as const;
-  return { file: { ...file, ...(await detectSheet(looked, given)) }, bytes, size };
+  const given = {
+    ...(sheet !== undefined && { sheet }),
+    ...(columns !== undefined && { columns: { ...columns } }),
+    ...(separator !== undefined && { separator }),
+    ...(fillDown !== undefined && { fillDown: [...fillDown] }),
+    ...(extname(path).toLowerCase() === ".tsv" && { isTabbed: true as const }),
+    ...(maxLineBytes !== undefined && { maxBytes: maxLineBytes }),
+  };
+  return { file: { ...file, given }, bytes, size };
 }
 
 /** JSON is Unicode: other bytes in it are a fault. */

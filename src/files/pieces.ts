@@ -1,13 +1,18 @@
 const PIECE_CHARACTERS = 65_536;
 
-/** Joins short texts to pieces that are worth a write each. */
-export async function* inPieces(texts: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
-  let piece = "";
-  for await (const text of texts) {
-    piece += text;
-    if (piece.length < PIECE_CHARACTERS) continue;
-    yield piece;
-    piece = "";
+/** Joins short texts to pieces that are worth a write each; bytes pass as they are. */
+export async function* inPieces<Piece extends string | Uint8Array>(
+  pieces: AsyncIterable<Piece> | Iterable<Piece>,
+): AsyncGenerator<Piece | string> {
+  let text = "";
+  for await (const piece of pieces) {
+    const isText = typeof piece === "string";
+    if (isText) text += piece;
+    if (text !== "" && (!isText || text.length >= PIECE_CHARACTERS)) {
+      yield text;
+      text = "";
+    }
+    if (!isText) yield piece;
   }
-  if (piece !== "") yield piece;
+  if (text !== "") yield text;
 }

@@ -93,12 +93,12 @@ function withReason(cells: readonly string[], columns: number, place: number, wo
 export function failedRows(state: ReportedState): ReadonlyMap<number, readonly FailedObject[]> {
   const failed = new Map<number, FailedObject[]>();
   const counts = state.counts();
-  if (counts.failed + counts.unattempted === 0) return failed;
+  if (counts.failed + counts.notApplied === 0) return failed;
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
     const standing = state.standing(object);
     if (reason === undefined) continue;
-    if (standing !== "failed" && (standing !== "unattempted" || reason.code !== "NEEDS_FAILED")) continue;
+    if (standing !== "failed" && (standing !== "notApplied" || reason.code !== "NEEDS_FAILED")) continue;
     const about = state.objects.at(object);
     if (about === undefined) continue;
     const before = failed.get(about.index);

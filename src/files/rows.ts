@@ -1,11 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ByteSource } from "../platform/bytes.ts";
+import { parseJson } from "../platform/json.ts";
 import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
 import type { Header, ValidColumns } from "./columns.ts";
 import { REASON_COLUMN } from "./headings.ts";
 import type { InputFile } from "./input-file.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
+import { lookedAt, type ReadableFile } from "./looked-at.ts";
 import type { SheetHeader } from "./sheet-rows.ts";
 
 /** A file to be read: what it is, and its content. */
@@ -81,18 +83,19 @@ export interface FileRow<Item> extends Row<Item> {
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
-  file: Pick<InputFile, "format" | "encoding" | "sheet" | "targeting">,
+  file: ReadableFile,
   shape: RowShape<Item>,
   onHeader: (header: SheetHeader) => void = () => {},
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   const { format, encoding } = file;
-  if (format === "csv" || format === "xlsx") yield* sheetFileRows(bytes, file, shape, onHeader);
+  if (format === "csv" || format === "xlsx")
+    yield* sheetFileRows(bytes, await lookedAt(bytes, file, shape), shape, onHeader);
   else yield* jsonRows(format === "json" ? jsonArrayTexts(bytes, encoding) : ndjsonTexts(bytes, encoding), shape);
 }
 
 async function* sheetFileRows<Item>(
   bytes: ByteSource,
-  file: Pick<InputFile, "format" | "encoding" | "sheet" | "targeting">,
+  file: ReadableFile,
   shape: RowShape<Item>,
   onHeader: (header: SheetHeader) => void,
 ): AsyncGenerator<readonly FileRow<Item>[]> {
@@ -121,8 +124,15 @@ async function* jsonRows<Item>(
 ): AsyncGenerator<readonly FileRow<Item>[]> {
   let index = 0;
   for await (const batch of texts) {
-    yield batch.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
+    const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
+    yield rows.map(({ line, text }) => ({ content: jsonRow(text, shape), index: index++, line, raw: text }));
   }
+}
+
+/** The first line of an exported targeting: its version and targeting. */
+function isHead(text: string): boolean {
+  const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
+  return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
 }
 
 function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {

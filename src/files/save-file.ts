@@ -7,32 +7,54 @@ import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platfo
 import { moveOver } from "../platform/move-over.ts";
 import { removeFile } from "../platform/remove-file.ts";
 import { findFreePlace } from "./folders.ts";
+import { delimiterNamed } from "./sheet-writing.ts";
+import type { SheetFormat } from "./written-rows.ts";
 
-/** The forms in which rows are saved. */
-export type SavedFormat = "csv" | "ndjson";
-
-const SAVED: Readonly<Record<string, SavedFormat>> = { ".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson" };
+/** How rows are saved. */
+export type SavedForm = SheetFormat | { readonly format: "ndjson" };
 
 /** Where a file will be, and in which form. */
 export interface FreePlace extends Place {
-  readonly format: SavedFormat;
+  readonly form: SavedForm;
 }
 
 /**
- * A place for a new file of rows in an allowed folder. Throws a FileError where there may be none, or there is a file
- * already.
+ * A place for a new file of rows in an allowed folder; `delimiter` as an argument names it. Throws a FileError where
+ * there may be none, there is a file already, or its form has no delimiter.
  */
-export async function freePlaceFor(path: string, allowedDirs: readonly string[]): Promise<FreePlace> {
+export async function freePlaceFor(
+  path: string,
+  allowedDirs: readonly string[],
+  delimiter?: string,
+): Promise<FreePlace> {
   const place = await findFreePlace(path, allowedDirs);
-  const format = SAVED[extname(path).toLowerCase()];
-  if (format !== undefined) return { ...place, format };
-  throw new FileError(`${JSON.stringify(path)} must end in .csv or .ndjson`, "The ending says in which form to save.");
+  return { ...place, form: savedForm(path, delimiter) };
+}
+
+/** The form that the name of a file says. Throws a FileError where it says none, or has no delimiter that is given. */
+export function savedForm(path: string, delimiter: string | undefined): SavedForm {
+  const ending = extname(path).toLowerCase();
+  const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
+  if (delimiter !== undefined && (between === undefined || ending !== ".csv")) {
+    throw new FileError(
+      `the delimiter ${JSON.stringify(delimiter)} does not go with ${JSON.stringify(path)}`,
+      'delimiter is for .csv files: ",", ";" or "tab".',
+    );
+  }
+  if (ending === ".csv") return { format: "csv", delimiter: between ?? "," };
+  if (ending === ".tsv") return { format: "csv", delimiter: "\t" };
+  if (ending === ".xlsx") return { format: "xlsx" };
+  if (ending === ".ndjson" || ending === ".jsonl") return { format: "ndjson" };
+  throw new FileError(
+    `${JSON.stringify(path)} must end in .xlsx, .csv, .tsv or .ndjson`,
+    "The ending says in which form to save.",
+  );
 }
 
 /** A file that is to be written. */
 interface NewFile {
   readonly place: Place;
-  readonly pieces: AsyncIterable<string>;
+  readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
 /**
@@ -40,7 +62,7 @@ interface NewFile {
  * written, or its path leads through a link by then, and the errors of `pieces`. `makeLink` is how the operating system
  * makes a second name for a file.
  */
-export function saveFile(place: Place, pieces: AsyncIterable<string>, makeLink = link): Promise<void> {
+export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 

@@ -13,6 +13,7 @@ import { composedHangul } from "./damage.ts";
 import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile, SheetForm } from "./input-file.ts";
+import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";
 
 /** The header of a sheet: its cells, and where its columns are. */
@@ -85,7 +86,7 @@ export async function* sheetRows(
     );
     return begin(best, above.slice(0, above.indexOf(best)));
   };
-  for await (const batch of recordsOf(reading)) {
+  for await (const batch of sheetRecords(reading)) {
     const ready: SheetRow[] = [];
     for (const record of batch) {
       if (rows !== undefined) rows.take(record, ready);
@@ -100,13 +101,16 @@ export async function* sheetRows(
   yield rows.end();
 }
 
-/** The records of a sheet of any form. What was a workbook may have been kept as a text. */
-async function* recordsOf({
+/**
+ * The records of a sheet of any form, those above its header and blank ones included. What was a workbook may have been
+ * kept as a text. Throws a FileError where it cannot be read.
+ */
+export async function* sheetRecords({
   bytes,
   file,
   withPlaces = false,
   maxBytes,
-}: SheetReading): AsyncGenerator<readonly SheetRecord[]> {
+}: Omit<SheetReading, "shape" | "notes">): AsyncGenerator<readonly SheetRecord[]> {
   if (file.format === "xlsx" && (await isArchive(bytes))) {
     const { workbookRecords } = await import("./xlsx/workbook.ts");
     yield* workbookRecords(bytes, file.sheet?.sheet);
@@ -226,7 +230,7 @@ class RowReader {
 
   #meant(cell: string, at: number): string {
     // Cells that a spreadsheet would run as a formula are written with a quote before them.
-    const text = /^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell;
+    const text = uninertCell(cell);
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);
     if (composed !== text) this.#notes.composed += 1;

@@ -44,7 +44,7 @@ export type RunAction = "approve" | "decline" | "cancel" | "undo" | "resume";
 
 /** How the objects of a run stand. */
 export type RunCounts = Readonly<
-  Record<"items" | "succeeded" | "alreadyDone" | "failed" | "unattempted" | "unknown" | "pending", number>
+  Record<"items" | "succeeded" | "alreadyDone" | "failed" | "notApplied" | "unknown" | "pending", number>
 > & { readonly skipped?: number };
 
 /** What the status of a run can be, as in the results of tools. */
@@ -130,11 +130,11 @@ export interface RunDetail {
   readonly nextSteps?: readonly string[];
 }
 
-export type RunFile = "results" | "rejects" | "removed" | "plan";
+export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 
 /** Objects that did not succeed for one reason. */
 export interface FailureRow {
-  readonly outcome: "skipped" | "failed" | "unattempted" | "unknown";
+  readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
   readonly count: number;
   /** Which ones, in words: `items 1-50`, `line 3`. */
   readonly places: string;

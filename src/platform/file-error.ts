@@ -7,6 +7,15 @@ export class FileError extends Error {
   }
 }
 
+/** The error for a path that lies in no folder which may be used. */
+export class FolderRefused extends FileError {
+  readonly path: string;
+  constructor(path: string, message: string, remedy: string) {
+    super(message, remedy);
+    this.path = path;
+  }
+}
+
 /** Whether something thrown is an error of the operating system with this code. */
 export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;

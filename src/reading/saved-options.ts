@@ -15,7 +15,7 @@ export interface PlacedOption {
 }
 
 /** An option as a row of a file that `bulk_add_options` reads. */
-export interface SavedOption {
+interface SavedOption {
   readonly name: string;
   readonly type?: OptionType;
   readonly exposeChildren?: boolean;
@@ -39,8 +39,13 @@ export async function* placedOptions(
   }
 }
 
+/** An option whose Context IDs were read. */
+export interface ReadOption extends PlacedOption {
+  readonly contexts: readonly string[];
+}
+
 /**
- * Options with their Context IDs, as files for `bulk_add_options` have them. Takes one Get an Option for each option that
+ * Options with their Context IDs. Takes one Get an Option for each option that
  * has Context IDs, unless `kept` says where they may be already; one that is gone meanwhile is left out. `onRead` is
  * called with each, in any order. Throws ApiErrors.
  */
@@ -50,7 +55,7 @@ export async function* withContexts(
   signal: AbortSignal,
   kept?: ContentsSource,
   onRead: (option: OptionRecord, contexts: readonly string[]) => void = () => {},
-): AsyncGenerator<SavedOption> {
+): AsyncGenerator<ReadOption> {
   const contextsOf = async (
     option: OptionRecord,
     within: AbortSignal,
@@ -67,11 +72,11 @@ export async function* withContexts(
     placed: PlacedOption,
     within: AbortSignal,
     withoutRead: () => void,
-  ): Promise<SavedOption | undefined> => {
+  ): Promise<ReadOption | undefined> => {
     try {
       const contexts = await contextsOf(placed.option, within, withoutRead);
       onRead(placed.option, contexts);
-      return savedOption(placed, contexts);
+      return { ...placed, contexts };
     } catch (thrown) {
       if (isMissing(thrown)) return undefined;
       throw thrown;

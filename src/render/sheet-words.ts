@@ -1,7 +1,7 @@
 import { headingOf } from "../files/headings.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { thousands } from "../platform/thousands.ts";
-import { shownBriefly } from "./fence.ts";
+import { shown, shownBriefly } from "./fence.ts";
 
 const DELIMITER_WORDS: Readonly<Record<string, string>> = {
   ",": "commas",
@@ -15,6 +15,8 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 /** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. */
 export function sheetNotes(file: InputFile | undefined): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
+  // How it is read is not known yet.
+  if (file.given !== undefined && file.sheet === undefined) return [];
   const { seen = {} } = file;
   const notes = [
     formWords(file, seen),
@@ -24,6 +26,28 @@ export function sheetNotes(file: InputFile | undefined): readonly string[] {
     ...rowWords(seen),
   ];
   return notes.filter((note) => note !== undefined);
+}
+
+/** A sheet that was saved with the results of a run, as an answer says it. */
+export function resultSheetText({
+  savedTo,
+  results,
+  tool,
+  isOver,
+}: {
+  readonly savedTo: string;
+  /** How many rows have each result. */
+  readonly results: ReadonlyMap<string, number>;
+  /** The tool that reads the sheet again. */
+  readonly tool: string;
+  readonly isOver: boolean;
+}): string {
+  const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
+  const first = `Saved the sheet with results to ${shown(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
+  if (!isOver) return `${first}\nNote: the run goes on; rows that are not applied yet may still be.`;
+  const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
+  if (!isOpen) return first;
+  return `${first}\nNext: fix the cells that Problem and How to fix describe, and give the file to ${tool} again: rows that are done stay as they are.`;
 }
 
 function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen): string | undefined {

@@ -1,16 +1,16 @@
 import { parseJson } from "../platform/json.ts";
-import { DamagedRunError, type StoredRun } from "./backend/store.ts";
+import { DamagedRunError, type KeptOfDamaged, type StoredRun } from "./backend/store.ts";
 import type { RunForm } from "./kind.ts";
 
-/** What is kept of a run cannot be read; `holdsRemoved` says whether what it removed is whole. */
-export function damaged(runId: string, holdsRemoved = false): DamagedRunError {
-  const look =
-    "It may have sent all, some or none of its requests, and it can be neither resumed nor undone. Look at the present " +
-    "state with list_options, and make a new call for what is missing.";
-  const removed =
-    `What it was to remove is whole: read targeting://runs/${runId}/removed, and add what is missing again with ` +
-    "bulk_add_options or update_contexts.";
-  return new DamagedRunError(runId, holdsRemoved ? `${look} ${removed}` : look);
+/** The error about a run of which only this can be read. */
+export function damaged(runId: string, kept: KeptOfDamaged = {}): DamagedRunError {
+  const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
+  const look = "Look at the present state with list_options, and make a new call for what is missing.";
+  const remedy = kept.holdsRemoved
+    ? `${sent}. What it was to remove is whole (targeting://runs/${runId}/removed): undo_run with runId ${runId} plans to ` +
+      "bring back what of it is missing now."
+    : `${sent} or undone. ${look}`;
+  return new DamagedRunError(runId, remedy, kept);
 }
 
 /**

@@ -125,12 +125,16 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /**
    * Keeps a run and starts it in one go. The lease comes before the content, and both before the journal, which begins
-   * with `first`: so a run without them was never started. A failure to keep it becomes the reason of the run.
+   * with `first`, or with what the kind makes of `given`: so a run without them was never started. A failure to keep it becomes the reason of the run.
    */
   startAtOnce(
     call: Call,
     caller: string,
-    { input, first, given }: { readonly input: RunInput; readonly first: (at: number) => Entry; readonly given: Given },
+    {
+      input,
+      first,
+      given,
+    }: { readonly input: RunInput; readonly first: ((at: number) => Entry) | undefined; readonly given: Given },
   ): Run<Call, State> {
     const { store } = this.#context;
     const header = this.#headerOf(call, caller);
@@ -144,9 +148,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       return { lease, record: CREATED };
     };
     const state = this.kind.newState();
-    const begin = first(header.createdAt);
-    state.apply(begin);
-    return this.#drive({ header, state, first: [begin], open, carryOut: (run) => this.kind.start(run, given) });
+    const begin = first === undefined ? [] : [first(header.createdAt)];
+    for (const entry of begin) state.apply(entry);
+    return this.#drive({ header, state, first: begin, open, carryOut: (run) => this.kind.start(run, given) });
   }
 
   /**

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { knownChange, reason, reportedObject } from "./outcome-schema.ts";
 
 /** How one reported object ends in the result of a tool that writes. */
-export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "unattempted" | "unknown";
+export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";
 
 /** Where an object stands: `pending` until it has an outcome. */
 export type Standing = Outcome | "pending";
@@ -38,6 +38,12 @@ export interface TakenName {
   readonly name: string;
 }
 
+/** How many Context IDs look like one that their option holds, and the first of them. */
+export interface NearIds {
+  readonly count: number;
+  readonly first: readonly { readonly given: string; readonly held: string }[];
+}
+
 /** An option that holds another number of Context IDs after a run than was expected. */
 export interface OtherCount {
   readonly name?: string | undefined;
@@ -60,7 +66,7 @@ export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 /** Outcomes in the order in which reports name them. */
-export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown"];
+export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
 /** How many objects stand where; the numbers add up to the number of objects. `skipped` is absent where it is none. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };

@@ -5,6 +5,7 @@ import {
   DamagedRunError,
   type OrphanedRuns,
   orUnreadable,
+  type RunHeader,
   type RunPart,
   type RunStore,
   type RunSummary,
@@ -118,8 +119,14 @@ export class Runs {
     } catch (thrown) {
       if (!(thrown instanceof DamagedRunError)) throw thrown;
       if (!(await this.#isOf(runId, caller))) return undefined;
-      throw damaged(runId, await this.#holdsWholeRemoved(runId));
+      const header = thrown.header ?? (await this.#headerOf(runId));
+      throw damaged(runId, { holdsRemoved: await this.#holdsWholeRemoved(runId), header });
     }
+  }
+
+  /** The header of a damaged run; undefined where that is damaged, too. */
+  async #headerOf(runId: string): Promise<RunHeader | undefined> {
+    return (await orUnreadable(this.#store.read(runId)))?.header;
   }
 
   /** Whether what a run removed is there and whole: lines of JSON. */

@@ -120,7 +120,7 @@ export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
-  const open = counts.unattempted + counts.unknown + counts.pending > 0;
+  const open = counts.notApplied + counts.unknown + counts.pending > 0;
   // Without an object it was stopped before it was planned.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
@@ -216,7 +216,7 @@ export function failureGroups(
   const groups = new Map<string, Collected>();
   const keys = new Map<Reason, string>();
   const counts = state.counts();
-  if (counts.failed + counts.unattempted + counts.unknown + (counts.skipped ?? 0) === 0) return [];
+  if (counts.failed + counts.notApplied + counts.unknown + (counts.skipped ?? 0) === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
     const reason = state.reason(object);
     const outcome = state.standing(object);
@@ -292,7 +292,7 @@ export function summaryOf(
     counts,
     startedAt: header.createdAt,
     updatedAt: changedAt(header, state),
-    open: status === "running" || counts.unknown + counts.unattempted + counts.pending > 0,
+    open: status === "running" || counts.unknown + counts.notApplied + counts.pending > 0,
   };
 }
 

@@ -1,14 +1,14 @@
 import { findFreePlace, type Place } from "../files/folders.ts";
 import { inPieces } from "../files/pieces.ts";
-import { freePlaceFor, saveFile, saveFiles } from "../files/save-file.ts";
+import { freePlaceFor, savedForm, saveFile, saveFiles } from "../files/save-file.ts";
 import { readOptionContents } from "../reading/option-contents.ts";
 import { isEmpty, scanOptions } from "../reading/option-scan.ts";
 import { steadily } from "../reading/pages.ts";
-import { type PlacedOption, type SavedOption, withContexts } from "../reading/saved-options.ts";
+import { type PlacedOption, type ReadOption, withContexts } from "../reading/saved-options.ts";
 import { contextLines, optionLines } from "../reading/saved-rows.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save-state.ts";
-import { type SavingWorld, type WholeTargeting, wholeTargeting } from "./save-whole.ts";
+import { asksDesired, type SavingWorld, type WholeTargeting, wholeTargeting } from "./save-whole.ts";
 
 /** How many of the largest options are named. */
 const LARGEST = 5;
@@ -19,17 +19,19 @@ export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promis
 }
 
 /** Saves all Context IDs of an option to a file that `update_contexts` reads. */
-async function saveContexts({ optionId, saveTo, folders }: OptionAsked, { api, signal }: SavingWorld): Promise<Saved> {
-  const place = await freePlaceFor(saveTo, folders);
+async function saveContexts(
+  { optionId, saveTo, folders, delimiter }: OptionAsked,
+  { api, signal }: SavingWorld,
+): Promise<Saved> {
+  const place = await freePlaceFor(saveTo, folders, delimiter);
   const { option, contexts } = await readOptionContents(api, optionId, signal);
-  await saveFile(place, contextLines(option, contexts, place.format));
+  await saveFile(place, contextLines(option, contexts, place.form));
   const contextIds = contexts.length;
   return { savedTo: place.path, option: toldOption(option), total: contextIds, counts: { options: 1, contextIds } };
 }
 
 /**
- * Saves options, sub-options included, with their Context IDs, and tells what is in the file: rows that
- * `bulk_add_options` reads, or a whole targeting as a desired state; a whole targeting gets its base beside the file.
+ * Saves options, sub-options included, with their Context IDs, and says what is in the file: rows, or a whole targeting as a desired state; a whole targeting gets its base beside the file.
  * Context IDs that were read before are not read again, unless `fresh`. Throws ApiErrors, and a FileError where a file
  * may not be written.
  */
@@ -39,14 +41,14 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   const options = await placed(asked, world);
   whole?.expect(options);
   let contextIds = 0;
-  const counted = async function* (rows: AsyncIterable<SavedOption>) {
+  const counted = async function* (rows: AsyncIterable<ReadOption>) {
     for await (const row of rows) {
-      contextIds += row.contexts?.length ?? 0;
+      contextIds += row.contexts.length;
       yield row;
     }
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
-  const pieces = inPieces(lines(counted(withContexts(api, options, signal, source, whole?.take))));
+  const pieces = lines(counted(withContexts(api, options, signal, source, whole?.take)));
   // The base is made of what the file took.
   await saveFiles([
     { place, pieces },
@@ -66,30 +68,26 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
 
-/** Whether the name of a file asks for a desired state, which holds a whole targeting. */
-export function asksDesired(saveTo: string): boolean {
-  return /\.(?:ya?ml|json)$/i.test(saveTo);
-}
-
 /** What is written, and where. */
 interface SavedForm {
   readonly place: Place;
   /** Absent where only a part of the targeting is saved. */
   readonly whole?: WholeTargeting;
-  readonly lines: (rows: AsyncIterable<SavedOption>) => AsyncIterable<string>;
+  readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
 /** The form that the name of the file asks for. Throws a FileError where a file is there. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
-  const { targetingId, saveTo, folders } = asked;
+  const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
-    const place = await freePlaceFor(saveTo, folders);
-    const lines = (rows: AsyncIterable<SavedOption>) => optionLines(rows, place.format);
+    const place = await freePlaceFor(saveTo, folders, delimiter);
+    const lines = (rows: AsyncIterable<ReadOption>) => optionLines(rows, place.form);
     return { place, lines, ...(!isPart(asked) && { whole: await wholeTargeting(targetingId, place, folders, world) }) };
   }
   const place = await findFreePlace(saveTo, folders);
+  if (delimiter !== undefined) savedForm(saveTo, delimiter);
   const whole = await wholeTargeting(targetingId, place, folders, world);
-  return { place, whole, lines: (rows) => whole.desired(rows) };
+  return { place, whole, lines: (rows) => inPieces(whole.desired(rows)) };
 }
 
 function countsOf(options: readonly PlacedOption[], contextIds: number): Saved["counts"] {

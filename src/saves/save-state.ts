@@ -11,7 +11,7 @@ const count = z.number();
 const some = count.exactOptional();
 
 /** Where a read is saved to, and the folders that the caller may use. */
-const place = { saveTo: z.string(), folders: z.array(z.string()) };
+const place = { saveTo: z.string(), folders: z.array(z.string()), delimiter: text };
 
 /** Which options of a targeting are saved. */
 const listAsked = z.object({
@@ -72,7 +72,7 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
 /** Everything that is known about a saved read: its one object is the file. */
 export class SaveState implements RunView<SaveEntry> {
@@ -97,12 +97,12 @@ export class SaveState implements RunView<SaveEntry> {
       case "stop":
         this.stopped = { cause: entry.cause };
         if (this.#standing !== "pending") return;
-        this.#standing = entry.cause === "ended" ? "failed" : "unattempted";
+        this.#standing = entry.cause === "ended" ? "failed" : "notApplied";
         this.#reason = entry.reason ?? ownReason(entry.cause === "cancelled" ? "CANCELLED" : "INTERRUPTED");
         return;
       case "resume":
         this.stopped = undefined;
-        if (this.#standing === "unattempted") this.#standing = "pending";
+        if (this.#standing === "notApplied") this.#standing = "pending";
         this.#reason = undefined;
         return;
     }

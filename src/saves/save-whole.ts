@@ -2,13 +2,18 @@ import type { ManagementApi } from "../api/management.ts";
 import { findFreePlace, type Place } from "../files/folders.ts";
 import { type BaseOption, baseOptionOf, basePathOf, baseText } from "../plans/base/base.ts";
 import type { ServiceOption } from "../plans/base/service-targeting.ts";
-import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.ts";
+import { formatOfDesired } from "../plans/file/read-desired.ts";
 import { desiredText } from "../plans/file/write-desired.ts";
 import { serviceOption } from "../plans/read-targeting.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { PlacedOption } from "../reading/saved-options.ts";
 import type { ContentsStore } from "../runs/backend/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
+
+/** Whether the name of a file asks for a desired state, which holds a whole targeting. */
+export function asksDesired(saveTo: string): boolean {
+  return /\.(?:ya?ml|json)$/i.test(saveTo);
+}
 
 /** What saving needs of the world. */
 export interface SavingWorld {
@@ -43,9 +48,8 @@ export async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await findFreePlace(basePathOf(path), folders);
-  const format: DesiredFormat = formatOfDesired(path);
   // Rows are written as they are read, so that only a desired state is held as a whole.
-  const isHeld = format === "yaml" || format === "json";
+  const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };
   const lines = new Map<string, BaseOption>();
@@ -70,7 +74,7 @@ export async function wholeTargeting(
     async *desired(rows) {
       const reading = rows[Symbol.asyncIterator]();
       while (!(await reading.next()).done);
-      yield* desiredText({ targeting, options: order.flatMap((id) => held.get(id) ?? []) }, format);
+      yield* desiredText({ targeting, options: order.flatMap((id) => held.get(id) ?? []) }, formatOfDesired(path));
     },
     async *baseText() {
       const options = new Map(order.flatMap((id) => lines.get(id) ?? []).map((line) => [line._id, line]));

@@ -1,4 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
+import type { RootGuard } from "../files/roots.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/definition.ts";
@@ -44,6 +45,8 @@ export interface ServerParts {
   /** Who calls: runs and confirmations are theirs alone. */
   readonly caller: string;
   readonly audit: Audit;
+  /** What no root of a client may open; absent: roots count for nothing. */
+  readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
   /** Names of tools that change an API, whether they are listed or not. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;

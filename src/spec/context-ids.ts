@@ -20,3 +20,22 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   const bytes = Buffer.byteLength(trimmed, "utf8");
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
 }
+
+/** A Context ID, and another one that differs from it only in case, width or composition. */
+export interface NearContextId {
+  readonly given: string;
+  readonly held: string;
+}
+
+/** The Context IDs that are not held, but differ from one that is only in case, width or composition. */
+export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
+  const exact = new Set(held);
+  const fresh = given.filter((id) => !exact.has(id));
+  if (fresh.length === 0) return [];
+  const plain = (id: string): string => id.normalize("NFKC").toLowerCase();
+  const byPlain = new Map(held.map((id) => [plain(id), id]));
+  return fresh.flatMap((id) => {
+    const other = byPlain.get(plain(id));
+    return other === undefined ? [] : [{ given: id, held: other }];
+  });
+}

@@ -135,6 +135,8 @@ export interface ToolContext extends ToolServices {
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
   /** Called with the end of each run that the call follows, which may come after its answer; absent: nobody waits for that. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
+  /** Asks the client for the folders that it works in, as far as they may be read; absent: it has none. */
+  readonly roots?: (() => Promise<readonly string[]>) | undefined;
   /** Aborted when the caller gives up. */
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */

@@ -87,8 +87,8 @@ function isGone(event: unknown): boolean {
 
 function* failedObjects(state: EventRun["state"]): Generator<number> {
   for (let object = 0; object < state.objects.length; object += 1) {
-    const isUnattempted = state.standing(object) === "unattempted" && state.reason(object)?.code === "NEEDS_FAILED";
-    if (state.standing(object) === "failed" || isUnattempted) yield object;
+    const isNotApplied = state.standing(object) === "notApplied" && state.reason(object)?.code === "NEEDS_FAILED";
+    if (state.standing(object) === "failed" || isNotApplied) yield object;
   }
 }
 
@@ -130,7 +130,16 @@ async function itemsInFile(
   indexes: ReadonlySet<number>,
 ): Promise<ReadonlyMap<number, unknown>> {
   if (call.tool === "bulk_add_options") return rowsAt(bytes, file, optionRows, indexes);
-  return call.tool === "update_contexts" ? rowsAt(bytes, file, contextRows, indexes) : new Map();
+  if (call.tool !== "update_contexts") return new Map();
+  const rows = await rowsAt(bytes, file, contextRows, indexes);
+  return new Map([...rows].map(([index, row]) => [index, withoutSplit(row)]));
+}
+
+/** A row without what only planning needs. */
+function withoutSplit(row: unknown): unknown {
+  if (typeof row !== "object" || row === null || !("split" in row)) return row;
+  const { split: _, ...shown } = row;
+  return shown;
 }
 
 /** What rows of a file say, those of one item together; a row that cannot be read as it stands. */

@@ -5,20 +5,21 @@ import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
-import { fileWithinWait } from "./within-wait.ts";
+import { readableDirs } from "./readable-dirs.ts";
+import { fileWithinWait, unlessLate } from "./within-wait.ts";
 
 /** The arguments that say how a file of rows is read; what is not given is detected. */
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
   columns: z.object({}).catchall(z.string()).optional().describe("Heading of each column"),
+  fillDown: z.array(z.string()).optional(),
 });
 
 /** The arguments that say how a sheet of options is read; what is not given is detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
-  fillDown: z.array(z.string()).optional().describe("Columns to fill down"),
 });
 
 const fileArgument = (columns: string, beside: string) => ({
@@ -91,14 +92,15 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
 
 /**
  * Opens the file of a call; undefined where it has none. `beside` is the argument that stands for the same and its
- * value. Throws a ToolError when both are given or reading takes longer than the call may, and a FileError when the file
- * may not or cannot be read.
+ * value. How a sheet is read is found out as long as the call may take, and else when its rows are read. Throws a
+ * ToolError when both are given or the bytes cannot be read within that time, and a FileError when the file may not or
+ * cannot be read.
  */
 export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,
   shape: ValidColumns,
-  context: Pick<ToolContext, "allowedDirs" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes" | "arrivedAt" | "waitMs" | "clock">,
 ): Promise<OpenedFile | undefined> {
   const other = Object.keys(beside).find((name) => beside[name] !== undefined);
   const { file, ...reading } = given;
@@ -109,6 +111,14 @@ export async function openedFile(
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
   // Loaded with the first file that is given.
-  const { openFile } = await import("../files/open-file.ts");
-  return fileWithinWait(context, openFile(file, sheetArguments(given), context, shape));
+  const [{ openFile }, { lookedAt }] = await Promise.all([
+    import("../files/open-file.ts"),
+    import("../files/looked-at.ts"),
+  ]);
+  const { maxLineBytes } = context;
+  const rules = { allowedDirs: await readableDirs(context), maxLineBytes };
+  const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), rules));
+  const look = lookedAt(opened.bytes, opened.file, shape);
+  const { sheet, seen } = (await unlessLate(context, look)) ?? {};
+  return { ...opened, file: sheet === undefined ? opened.file : { ...opened.file, sheet, ...(seen && { seen }) } };
 }

@@ -64,6 +64,18 @@ export async function fileWithinWait<Value>(
   }
 }
 
+/** What is read from a file; undefined where that takes longer than the call may. It goes on being read. */
+export async function unlessLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
+  const over = new AbortController();
+  const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);
+  late.catch(() => undefined);
+  try {
+    return await Promise.race([read, late]);
+  } finally {
+    over.abort();
+  }
+}
+
 /** The same API, whose reads take no longer than a call may. */
 export function readingWithinWait(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>

@@ -225,7 +225,10 @@ test("a session is renewed every ten minutes without the person's doing, until t
   if (typeof address !== "object" || address === null) throw new Error("the page is served on no port");
   const origin = `http://127.0.0.1:${address.port}`;
   const { page: serve, issuer, pass } = await pageOfPeople(`${origin}/`, { refreshes: true });
-  server.on("request", getRequestListener(serve, { overrideGlobalObjects: false }));
+  server.on(
+    "request",
+    getRequestListener((request) => serve(request, "127.0.0.1"), { overrideGlobalObjects: false }),
+  );
   await onPage(
     `${origin}/`,
     async (page) => {

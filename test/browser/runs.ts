@@ -4,7 +4,7 @@ import type { RunCounts, RunDetail, RunRow } from "../../src/page/wire.ts";
 
 export const MARKUP = '<img src=x onerror="alert(1)"><script>alert(2)</script>';
 const BIDI = "safe\u202Egnp.exe";
-const NONE: RunCounts = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };
+const NONE: RunCounts = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 const STARTED = Date.UTC(2026, 4, 1, 9, 30);
 
 /** A run with what is said of it. */

@@ -84,7 +84,7 @@ describe("adding options", () => {
       tool: "bulk_add_options",
       input: { targetingId, items: grown, onExisting: "skip" },
     });
-    expect(skip.counts).toEqual({ items: 5, succeeded: 2, alreadyDone: 3 });
+    expect(skip.counts).toEqual({ items: 5, succeeded: 2, skipped: 3 });
     const add = await service.run({
       tool: "bulk_add_options",
       input: { targetingId, items: grown, onExisting: "addContexts" },

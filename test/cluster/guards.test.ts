@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { startIssuer } from "../support/issuer.ts";
 import { call, optionItems, reportOf, restOf, startMember, startReplica, startWorker, withService } from "./cluster.ts";
 import { statement } from "./postgres.ts";
 
@@ -63,6 +64,22 @@ test("a run that may not be executed by any process is cancelled by one that onl
   free.child.kill("SIGTERM");
   await free.exited;
   expect(cluster.gate.writes).toHaveLength(1);
+});
+
+test("a worker does not go on for a caller whose last token of the issuer may only read", async () => {
+  const issuer = await startIssuer();
+  const token = (scope: string) => issuer.token({ aud: "the-server", scope });
+  const env = { TARGETING_MCP_OAUTH_ISSUER: issuer.url, TARGETING_MCP_OAUTH_AUDIENCE: "the-server" };
+  const { runId } = await orphaned(env, await token("targeting:write"));
+  const replica = await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
+  await call(replica.url, "get_run", { runId }, await token("targeting:read"));
+  const worker = startMember(["worker"], cluster.settings);
+  const { runId: refused, reason } = await worker.logged("a run that was left may not be executed here");
+  expect(refused).toBe(runId);
+  expect(String(reason)).toMatch(/may only read/);
+  expect(cluster.gate.writes).toHaveLength(1);
+  const writing = await token("targeting:write");
+  expect(await restOf(replica.url, runId, 60_000, writing)).toMatchObject({ status: "succeeded" });
 });
 
 test.for([

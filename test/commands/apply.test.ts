@@ -1,7 +1,9 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { startCommand } from "../support/server-process.ts";
+import { CLIENTS, textOf } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 import { startInTerminal } from "../support/terminal.ts";
 import { shop } from "./shop.ts";
@@ -155,4 +157,38 @@ test("a name that was never seen becomes a targeting; the next plan finds it", a
   const ids = await run(["apply", at("new.yaml"), "--write-ids"]);
   expect(ids).toMatchObject({ code: 0 });
   expect(readFileSync(at("new.yaml"), "utf8")).toMatch(/- \{_id: "[0-9A-Z]{26}", name: Leaves, contexts: \[l\]\}/);
+});
+
+test("a dry run of a tool is applied with apply RUN, unless it would do something else by now", async () => {
+  const { run, settings, targeting, seed, folder, count } = await edited();
+  const client = await CLIENTS["2025 client"]({
+    args: [COMMAND],
+    env: cleanEnvironment({ ...settings, TARGETING_MCP_ALLOWED_DIRS: folder }),
+  });
+  const planned = async (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    const args = { targetingId: targeting, file: name, dryRun: true };
+    const dry = await client.callTool("bulk_add_options", args);
+    return { runId: z.object({ runId: z.string() }).parse(dry.structuredContent).runId, text: textOf(dry) };
+  };
+  const first = await planned("new.csv", "Option;Context IDs;Note\nSummer Shoes;s1|s2;x\nWinter Shoes;;y\n");
+  expect(first.text).toContain("Note: read as UTF-8, separated by semicolons.");
+  expect(first.text).toContain('Note: 1 column ignored: "Note".');
+  expect(first.text).toContain('Note: columns: "Option" as Option, "Context IDs" as Context IDs.');
+  expect(first.text).toContain(
+    'first rows as understood: line 2: "Summer Shoes", add 2 Context IDs ("s1", "s2"); line 3: "Winter Shoes", add no Context IDs.',
+  );
+  expect(await run(["apply", first.runId])).toMatchObject({ code: 1 });
+  expect(await count("addOptions")).toBe(0);
+  const applied = await run(["apply", first.runId, "--yes"]);
+  expect(applied).toMatchObject({ code: 0 });
+  expect(applied.text).toContain("Summer Shoes");
+  expect(await count("addOptions")).toBe(1);
+
+  const second = await planned("more.csv", "name\nAutumn Shoes\n");
+  await seed({ options: [{ targeting, name: "Autumn Shoes" }] });
+  const changed = await run(["apply", second.runId, "--yes"]);
+  expect(changed.code).toBe(1);
+  expect(changed.text).toContain("has changed since it was shown, so nothing was sent");
+  expect(await count("addOptions")).toBe(1);
 });

@@ -5,27 +5,29 @@ import { pageOfPeople } from "../support/page-of-people.ts";
 import { sessionOf } from "../support/page-person.ts";
 
 const ORIGIN = "http://127.0.0.1:3000";
+const PEER = "192.0.2.1";
 
 /** The page, and what its script sends. */
 async function start(more: Parameters<typeof pageOfPeople>[1] = {}) {
   const { page, ...rest } = await pageOfPeople(`${ORIGIN}/`, more);
   const host = { host: new URL(ORIGIN).host };
   const read = (session: string, path = "/page/runs/none") =>
-    page(new Request(ORIGIN + path, { headers: { ...host, "x-page-token": session } }));
-  const post = (path: string, body: unknown = {}, session = "") =>
+    page(new Request(ORIGIN + path, { headers: { ...host, "x-page-token": session } }), PEER);
+  const post = (path: string, body: unknown = {}, session = "", peer = PEER) =>
     page(
       new Request(ORIGIN + path, {
         method: "POST",
         headers: { ...host, origin: ORIGIN, "content-type": "application/json", "x-page-token": session },
         body: JSON.stringify(body),
       }),
+      peer,
     );
   const begun = z.object({ location: z.string(), login: z.string() });
-  const logIn = async () => {
-    const { location, login } = begun.parse(await (await post("/login/issuer")).json());
+  const logIn = async (peer = PEER) => {
+    const { location, login } = begun.parse(await (await post("/login/issuer", {}, "", peer)).json());
     const there = await fetch(location, { redirect: "manual" });
     const query = new URL(there.headers.get("location") ?? "").search.slice(1);
-    return post("/callback", { query, login });
+    return post("/callback", { query, login }, "", peer);
   };
   return { ...rest, read, post, logIn, renew: (session: string) => post("/page/renew", {}, session) };
 }
@@ -137,4 +139,21 @@ test("who logs in without a project claim approves for the configured project, a
   const session = await sessionOf(await logIn());
   expect((await read(session)).status).toBe(404);
   expect((await (await start({ issuer })).read(session)).status).toBe(401);
+});
+
+test("who sends many that come back, while the issuer is slow, keeps out nobody at another address", async () => {
+  const { issuer, logIn, post } = await start();
+  const release = issuer.holds();
+  const many = Array.from({ length: 10 }, () => logIn());
+  const refused = await Promise.any(
+    many.map(async (one) => ((await one).status === 503 ? "refused" : Promise.reject())),
+  );
+  expect(refused).toBe("refused");
+  const other = logIn("203.0.113.9");
+  await expect.poll(() => issuer.count("/token")).toBe(5);
+  release();
+  expect((await other).status).toBe(200);
+  const statuses = (await Promise.all(many)).map(({ status }) => status);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(4);
+  expect((await post("/callback", { query: "code=junk", login: "junk" })).status).toBe(403);
 });

@@ -32,10 +32,13 @@ interface Case {
   /** Answers, in order; none: nobody can answer. */
   readonly answers?: readonly boolean[];
   readonly agreed?: boolean;
+  /** What else there is in the home folder. */
+  readonly folders?: readonly string[];
 }
 
-async function setup({ host, before, environment = {}, flags = {}, answers, agreed = false }: Case) {
+async function setup({ host, before, environment = {}, flags = {}, answers, agreed = false, folders = [] }: Case) {
   const home = mkdtempSync(join(tmpdir(), "targeting-mcp-home-"));
+  for (const folder of folders) mkdirSync(join(home, folder));
   const file = join(home, FILES[host]);
   mkdirSync(dirname(file), { recursive: true });
   if (before !== undefined) writeFileSync(file, before);
@@ -52,7 +55,7 @@ async function setup({ host, before, environment = {}, flags = {}, answers, agre
   const text = files.includes(file.slice(dirname(file).length + 1)) ? readFileSync(file, "utf8") : undefined;
   const backup = files.find((name) => name.endsWith(".backup"));
   const kept = backup === undefined ? undefined : readFileSync(join(dirname(file), backup), "utf8");
-  return { code, text, json: () => JSON.parse(text ?? ""), kept, said: said.join("\n"), asked, file };
+  return { code, text, json: () => JSON.parse(text ?? ""), kept, said: said.join("\n"), asked, file, home };
 }
 
 const PLAIN = { command: "npx", args: ["-y", "targeting-mcp"] };
@@ -355,5 +358,36 @@ describe("what is told at the end", () => {
     });
     const after: unknown = JSON.parse(HOSTS.vscode?.list.without(text ?? "") ?? "");
     expect(after).toEqual({ inputs: [mine], servers: { other: {} } });
+  });
+});
+
+describe("folders that may be read", () => {
+  const folders = ["Downloads", "Documents"];
+
+  test("are asked for: those of the platform that are there", async () => {
+    const made = await setup({ host: "cursor", folders, answers: [true, false, true] });
+    const { home, asked } = made;
+    expect(asked).toEqual([
+      `May files in ${join(home, "Downloads")} be read, and new ones be saved there?`,
+      `May files in ${join(home, "Documents")} be read, and new ones be saved there?`,
+      "Write this?",
+    ]);
+    expect(made.json().mcpServers.targeting.env).toEqual({ TARGETING_MCP_ALLOWED_DIRS: join(home, "Downloads") });
+    expect(made.said).not.toContain("No folder is allowed");
+    const none = await setup({ host: "cursor", folders: ["Downloads"], answers: [false, true] });
+    expect(none.said).toContain(`targeting-mcp setup cursor --allowed-dirs="${join(none.home, "Downloads")}"`);
+  });
+
+  test("are not asked for where they are given, in the entry already, or nobody can answer", async () => {
+    const given = await setup({ host: "cursor", folders, flags: { "allowed-dirs": "/srv/sheets" }, answers: [true] });
+    expect(given.asked).toEqual(["Write this?"]);
+    expect(given.json().mcpServers.targeting.env).toEqual({ TARGETING_MCP_ALLOWED_DIRS: resolve("/srv/sheets") });
+    const env = { TARGETING_MCP_ALLOWED_DIRS: "/srv/old" };
+    const before = JSON.stringify({ mcpServers: { targeting: { ...PLAIN, env } } });
+    const held = await setup({ host: "cursor", folders, before, answers: [true] });
+    expect(held.asked).toEqual([]);
+    expect(held.json().mcpServers.targeting.env).toEqual(env);
+    const alone = await setup({ host: "cursor", folders, agreed: true });
+    expect(alone.said).toContain("No folder is allowed, so that no file is read or saved.");
   });
 });

@@ -58,6 +58,9 @@ test("a confirmation that has expired, or is sealed with another key or for some
   const [caller] = callersIn(await readFile(join(server.stateDir, "audit.ndjson"), "utf8"));
   const sealed = { run: runId, digest, caller: caller ?? "", expiresAt: Date.now() + TEN_MINUTES };
   const act = (token: string) => refused(client, "delete_targeting", { confirmation: token });
+  // As one that was given while the clock of the machine was ahead.
+  const ahead = sealConfirmation(key, { ...sealed, expiresAt: Date.now() + 40 * 24 * 6 * TEN_MINUTES });
+  expect(await act(ahead)).toContain("expired");
   const expired = sealConfirmation(key, { ...sealed, expiresAt: Date.now() - 1 });
   expect(await act(expired)).toContain("has expired; nothing was done");
   expect(await act(sealConfirmation(key, { ...sealed, caller: "token:somebody" }))).toContain("not a token that");

@@ -102,7 +102,7 @@ async function damaged(damages: Readonly<Record<string, Damage>>) {
     }
     return new Map(rows.map((run) => [run.runId, run]));
   };
-  return { ...session, client, runs, list };
+  return { ...session, client, runs, list, targetingId };
 }
 
 describe("a run whose record is damaged", () => {
@@ -110,7 +110,7 @@ describe("a run whose record is damaged", () => {
     const { client, runs, list, writesSent } = await damaged(DAMAGES);
     const listed = await list();
     for (const { name, runId } of runs) {
-      for (const tool of ["get_run", "resume_run", "undo_run", "cancel_run"]) {
+      for (const tool of ["get_run", "resume_run", "cancel_run"]) {
         const { structuredContent, isError } = await client.callTool(tool, { runId });
         const told = failure.safeParse(structuredContent).data;
         expect({
@@ -151,8 +151,78 @@ describe("a run whose record is damaged", () => {
         ...{ name, isNamed: name === "whole" },
       });
     }
+    for (const { name, runId } of runs) {
+      const { isError } = await client.callTool("undo_run", { runId });
+      expect({ name, isError: isError ?? false }).toEqual({ name, isError: name !== "whole" });
+    }
     const removed = await client.readResource(`targeting://runs/${runs[0]?.runId}/removed`);
     expect(JSON.parse(removed)).toMatchObject({ name: "Option 0", contexts: ["c"] });
+  });
+
+  test("is undone as far as what it removed is missing now", async () => {
+    const { client, runs, targetingId } = await damaged(DAMAGES);
+    const undo = async (runId: string) => (await client.callTool("undo_run", { runId })).structuredContent;
+    for (const [index, { name, runId }] of runs.entries()) {
+      const planned = await undo(runId);
+      expect({ name, ...planned }).toMatchObject({ name, status: "planned", undo: { caveat: 1 } });
+      const plan = z.looseObject({ runId: z.string() }).parse(planned);
+      const { structuredContent: applied } = await client.callTool("apply_plan", { runId: plan.runId });
+      expect({ name, ...applied }).toMatchObject({ name, status: "succeeded", counts: { succeeded: 1 } });
+      const { structuredContent: back } = await client.callTool("list_options", {
+        targetingId,
+        search: `Option ${index}`,
+      });
+      expect({ name, ...back }).toMatchObject({
+        name,
+        options: expect.arrayContaining([expect.objectContaining({ name: `Option ${index}`, contextCount: 1 })]),
+      });
+      // Once it is back there is nothing to bring back.
+      expect(await undo(runId)).not.toHaveProperty("runId");
+    }
+  });
+
+  test("brings a targeting and Context IDs back, and nothing in another project", async () => {
+    const session = await startSession({ live: true, env: { TARGETING_MCP_CONFIRM: "off" } });
+    const { environment } = session;
+    const items = [
+      { name: "Gone", options: [{ name: "Gloves", contexts: ["g"] }] },
+      { name: "Whole", options: [{ name: "Hats" }] },
+      { name: "Stays", options: [{ name: "Scarves", contexts: ["a", "b"] }] },
+    ];
+    await session.write("create_targetings", { items });
+    const gone = await session.write("delete_targeting", { names: ["Gone"] });
+    const whole = await session.write("delete_targeting", { names: ["Whole"] });
+    const taken = await session.write("update_contexts", {
+      targetingName: "Stays",
+      items: [{ name: "Scarves", remove: ["b"] }],
+    });
+    expect([gone.status, taken.status], JSON.stringify([gone, taken])).toEqual(["succeeded", "succeeded"]);
+    await session.client.close();
+    for (const { runId = "" } of [gone, taken]) {
+      writeFileSync(join(environment.TARGETING_MCP_STATE_DIR ?? "", "runs", runId, "journal.ndjson"), "");
+    }
+    const start = (env: Readonly<Record<string, string>> = {}) =>
+      CLIENTS["2026 client, legacy"]({ args: [COMMAND], env: { ...environment, ...env } });
+    const other = await start({ TARGETING_MCP_PROJECT: "another" });
+    for (const { runId = "" } of [gone, taken, whole]) {
+      const { structuredContent, isError } = await other.callTool("undo_run", { runId });
+      expect(isError).toBe(true);
+      expect(JSON.stringify(structuredContent)).toContain("another project");
+    }
+    const client = await start();
+    for (const { runId = "" } of [gone, taken]) {
+      const plan = z.looseObject({ runId: z.string() });
+      const planned = plan.parse((await client.callTool("undo_run", { runId })).structuredContent);
+      const { structuredContent } = await client.callTool("apply_plan", { runId: planned.runId });
+      expect(structuredContent).toMatchObject({ status: "succeeded" });
+    }
+    for (const [targetingName, contextCount] of [
+      ["Gone", 1],
+      ["Stays", 2],
+    ] as const) {
+      const { structuredContent } = await client.callTool("list_options", { targetingName });
+      expect(structuredContent).toMatchObject({ options: [{ contextCount }] });
+    }
   });
 
   test("is shown to people, without buttons", async () => {

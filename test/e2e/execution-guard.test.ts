@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { textOf } from "../support/clients.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { startIssuer } from "../support/issuer.ts";
 import { clientOf, loggedIn, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
 import { startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
@@ -112,6 +113,19 @@ test("a confirmation starts nothing that deletes more than is allowed by now", a
   expect(await service.count("deleteTargetings")).toBe(0);
 });
 
+test("a confirmation starts nothing where the server has become strict", async () => {
+  const service = await startService();
+  const asking = await startServer({ ...service.live, TARGETING_MCP_CONFIRM: "ask" });
+  const made = await asking.call("create_targetings", { items: [{ name: "One" }] });
+  const { confirmation } = await asking.call("delete_targeting", { ids: made.results.map(({ _id }) => _id) });
+  const env = { TARGETING_MCP_STATE_DIR: asking.stateDir, TARGETING_MCP_CONFIRM: "strict" };
+  const strict = await startServer({ ...service.live, ...env });
+  const refused = await strict.call("delete_targeting", { confirmation: confirmation.token });
+  expect(refused.isError).toBe(true);
+  expect(refused.text).toContain("TARGETING_MCP_CONFIRM is strict");
+  expect(await service.count("deleteTargetings")).toBe(0);
+});
+
 describe("a deletion that waits on the page is refused to its approver", () => {
   test.for([
     ["was removed", []],
@@ -134,6 +148,50 @@ describe("a deletion that waits on the page is refused to its approver", () => {
     expect(state).toContain("Sports fans");
     expect((await person.press(runId, "decline")).status).toBe(200);
     expect(checkedReport(await asked)).toMatchObject({ runId, status: "cancelled" });
+  });
+
+  test.for([
+    ["may only read", { scope: "targeting:read", project: "shop" }],
+    ["has no scope", { project: "shop" }],
+    ["is for another project", { scope: "targeting:write", project: "other" }],
+  ] as const)("when the last token of the issuer that its caller brought %s", async ([, now]) => {
+    const issuer = await startIssuer();
+    const projects = { shop: { targetingApiKey: "sandbox-key" }, other: { targetingApiKey: "key-of-the-other" } };
+    const boss = { name: "boss", project: "*", approves: true } as const;
+    const server = await startApproved([boss], {
+      more: { projects },
+      env: {
+        TARGETING_MCP_OAUTH_ISSUER: issuer.url,
+        TARGETING_MCP_OAUTH_AUDIENCE: "the-server",
+        TARGETING_MCP_OAUTH_PROJECT_CLAIM: "project",
+        TARGETING_MCP_WAIT_MS: "60000",
+      },
+    });
+    const agentWith = async (claims: Readonly<Record<string, string>>) => {
+      const token = await issuer.token({ aud: "the-server", ...claims });
+      return HTTP_CLIENTS["2026 client, modern"]({
+        url: server.url,
+        headers: { authorization: `Bearer ${token}` },
+      });
+    };
+    const writing = await agentWith({ scope: "targeting:write", project: "shop" });
+    const targetingId = await server.sandbox.targeting("Sports fans");
+    const asked = writing.callTool("delete_targeting", { ids: [targetingId] });
+    const person = await loggedIn(server.origin, "boss");
+    const { runId } = await person.waiting();
+    // What they may do by now is told by their next call, whatever comes of it.
+    await agentWith(now).then(
+      (client) => client.callTool("get_run", { runId }),
+      () => undefined,
+    );
+    const pressed = await person.press(runId, "approve");
+    expect(pressed.status).toBe(403);
+    expect(JSON.stringify(await pressed.json())).toMatch(/caller/);
+    await agentWith({ scope: "targeting:write", project: "shop" }).then((client) =>
+      client.callTool("get_run", { runId }),
+    );
+    expect((await person.press(runId, "approve")).status).toBe(200);
+    expect(checkedReport(await asked)).toMatchObject({ runId, status: "succeeded" });
   });
 
   test("and a token that was removed lets nobody call", async () => {

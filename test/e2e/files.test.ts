@@ -3,6 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { formatOf, openBytes } from "../../src/files/open-file.ts";
+import { sheetRows } from "../../src/files/sheet-rows.ts";
+import { writtenSheet } from "../../src/files/sheet-writing.ts";
+import type { WrittenRow } from "../../src/files/written-rows.ts";
+import { bytesOf } from "../../src/platform/bytes.ts";
 import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
@@ -61,7 +66,8 @@ async function contentsOf(
   name: string,
 ): Promise<string> {
   await call(client, "list_options", { targetingId, saveTo: name });
-  return read(name);
+  // Options of different targetings are the same but for their IDs.
+  return (await read(name)).replaceAll(/"_id":"\w+",/g, "");
 }
 
 const FILE = [
@@ -354,4 +360,202 @@ test("one sheet goes through every tool, and what one tool saves the others read
   const mapped = await client.callTool("bulk_add_options", { targetingId, file: "mapped.tsv", columns });
   expect(mapped.structuredContent).toMatchObject({ status: "succeeded", counts: { items: 1 } });
   expect(await contentsOf(given, targetingId, "after.ndjson")).toContain('"bike"');
+});
+
+/** The rows of a saved sheet, each by its headings. */
+async function sheetRowsOf(path: string): Promise<readonly Readonly<Record<string, string>>[]> {
+  const bytes = bytesOf(path);
+  const { file } = await openBytes(bytes, { path, format: formatOf(path) ?? "csv", maxLineBytes: undefined }, {}, ANY);
+  const rows: Record<string, string>[] = [];
+  let headings: readonly string[] = [];
+  const read = sheetRows({ bytes, file, shape: ANY }, ({ cells }) => {
+    headings = cells;
+  });
+  for await (const batch of read) {
+    for (const { cells } of batch)
+      rows.push(Object.fromEntries(headings.map((heading, at) => [heading, cells[at] ?? ""])));
+  }
+  return rows;
+}
+
+async function writeSheet(path: string, rows: AsyncIterable<WrittenRow>): Promise<void> {
+  const pieces: (string | Uint8Array)[] = [];
+  for await (const piece of writtenSheet({ name: "Prices", above: 0, rows }, { format: "xlsx" })) pieces.push(piece);
+  await writeFile(path, Buffer.concat(pieces.map((piece) => Buffer.from(piece))));
+}
+
+const ANY = { columns: ["name", "contexts", "contextId", "_id"], required: [["name"]] };
+
+test("a workbook comes back with results, and fixed rows alone are tried when it is given again", async () => {
+  const given = await service();
+  const { client, sandbox, folder } = given;
+  const targetingId = await sandbox.targeting("Prices");
+  const HEADER = { cells: ["Option", "Context IDs", "Owner", "Group"] };
+  const rows = [
+    ["Boots", "b1|b2", "Ann", "Shoes"],
+    ["Bad_name", "b3", "Ben", "Shoes"],
+    ["Shoes", "", "Cho", ""],
+    ["Sandals", "1.23E+15", "Dan", ""],
+  ];
+  const sheet = async function* () {
+    yield { cells: ["Spring price list"] };
+    yield HEADER;
+    for (const cells of rows) yield { cells };
+  };
+  await writeSheet(join(folder, "prices.xlsx"), sheet());
+  const made = await call(client, "bulk_add_options", { targetingId, file: "prices.xlsx" });
+  expect(made).toMatchObject({ status: "partial", counts: { items: 4, failed: 2, succeeded: 2 } });
+  const saved = await client.callTool("get_run", { runId: made.runId, saveTo: "returned.xlsx" });
+  expect(textOf(saved)).toContain("returned.xlsx");
+  expect(textOf(saved)).toContain("Rows: 2 done, 2 failed.");
+  const returned = await sheetRowsOf(join(folder, "returned.xlsx"));
+  const done = { Result: "Done", Problem: "", "How to fix": "", Action: "Add", "Context Action": "Add" };
+  expect(returned).toMatchObject([
+    { ...done, Option: "Boots", "Context IDs": "b1|b2", Owner: "Ann", Group: "Shoes" },
+    {
+      Option: "Bad_name",
+      Owner: "Ben",
+      Result: "Failed",
+      "Option ID": "",
+      Problem: expect.stringContaining("not allowed"),
+    },
+    { ...done, Option: "Shoes", "Context IDs": "" },
+    { Option: "Sandals", Result: "Failed", Problem: expect.stringContaining("scientific notation") },
+  ]);
+  const ids = returned.map((row) => row["Option ID"]);
+  expect(ids.map((id) => id?.length)).toEqual([26, 0, 26, 0]);
+
+  // Two are fixed, and one that was done is edited.
+  const again = (fixes: Readonly<Record<number, Record<string, string>>>, name: string) =>
+    writeSheet(
+      join(folder, name),
+      (async function* () {
+        yield { cells: Object.keys(returned[0] ?? {}) };
+        for (const [at, row] of returned.entries()) yield { cells: Object.values({ ...row, ...fixes[at] }) };
+      })(),
+    );
+  await again({ 1: { Option: "Good name" }, 3: { "Context IDs": "1230000000000000" } }, "fixed.xlsx");
+  const fixed = await call(client, "bulk_add_options", { targetingId, file: "fixed.xlsx" });
+  expect(fixed).toMatchObject({ status: "succeeded", counts: { items: 4, alreadyDone: 2, succeeded: 2 } });
+  await again({ 0: { "Context IDs": "b1|b9" }, 1: { Option: "New name" } }, "edited.xlsx");
+  const edited = await client.callTool("bulk_add_options", { targetingId, file: "edited.xlsx" });
+  expect(edited.structuredContent).toMatchObject({ counts: { alreadyDone: 1, failed: 2, succeeded: 1 } });
+  expect(textOf(edited)).toContain("says something else in Context IDs");
+  expect(textOf(edited)).toContain("Use plan_targeting to edit options");
+});
+
+test("a planned sheet comes back with semicolons and results, and does nothing when it is planned again", async () => {
+  const given = await service();
+  const { client, sandbox, folder, read, write, env } = given;
+  const targetingId = await sandbox.targeting("Sports");
+  await sandbox.options(targetingId, [{ name: "Football", contexts: ["a", "b"] }, { name: "Old" }]);
+  await call(client, "list_options", { targetingId, saveTo: "sports.csv", delimiter: ";" });
+  const [header = "", football = "", old = ""] = (await read("sports.csv")).split("\r\n");
+  expect(header).toBe("\uFEFFOption ID;Option;Group;Context IDs;Context Action;Is Group;Expose Sub-options");
+  const rows = [`Sheet of Ann\r\n\r\nNotes;${header.slice(1)};Action`, `=1+1;${football.replace("a|b", "a|c")};`];
+  await write("edited.csv", [...rows, `;${old};Remove`, ";;+New;;x;;;;", ""].join("\r\n"));
+  const planned = await client.callTool("plan_targeting", { targetingId, file: "edited.csv" });
+  const { runId } = answer.parse(planned.structuredContent);
+  expect(textOf(await client.callTool("get_run", { runId, saveTo: "planned.csv" }))).toContain("3 not applied");
+  const asked = await call(client, "apply_plan", { runId });
+  await call(client, "apply_plan", { runId, confirmation: asked.confirmation?.token });
+  await call(client, "get_run", { runId, saveTo: "results.csv" });
+  const lines = (await read("results.csv")).split("\r\n");
+  expect(lines.slice(0, 3)).toEqual([
+    "\uFEFFSheet of Ann",
+    "",
+    "Notes;Option ID;Option;Group;Context IDs;Context Action;Is Group;Expose Sub-options;Action;Result;Problem;How to fix",
+  ]);
+  expect(lines[3]).toMatch(/^'=1\+1;\w{26};Football;\[\];a\|c;Set;no;;Edit;Done;;$/);
+  expect(lines[4]).toMatch(/^;\w{26};Old;\[\];\[\];Set;no;;Remove;Done;;$/);
+  expect(lines[5]).toMatch(/^;\w{26};'?\+New;;x;Set;;;Add;Done;;$/);
+  const again = await client.callTool("plan_targeting", { targetingId, file: "results.csv" });
+  expect(textOf(again)).toContain("nothing to do");
+
+  // The command writes the same, to any folder, over nothing.
+  const to = join(folder, "from-command.csv");
+  const command = await startCommand(["runs", runId ?? "", "--to", to], env).exited;
+  expect(command).toMatchObject({ code: 0 });
+  expect(await readFile(to, "utf8")).toBe(await read("results.csv"));
+  const twice = await startCommand(["runs", runId ?? "", "--to", to], env).exited;
+  expect(twice).toMatchObject({ code: 1 });
+
+  // What was not given as a sheet has none.
+  const items = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Item" }] });
+  const none = await client.callTool("get_run", { runId: items.runId, saveTo: "none.csv" });
+  expect(textOf(none)).toContain("was not given a sheet");
+});
+
+test("rows go by what their options hold: names, Context IDs with separators, and others that look the same", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Held");
+  const ids = await sandbox.options(targetingId, [
+    { name: "One", contexts: ["a|b", "Shoes", "x"] },
+    { name: "Two", contexts: ["y"] },
+  ]);
+  const header = "Option ID,Option,Context Action,Context IDs";
+  await write("rows.csv", `${header}\n${ids[0]},One,Remove,a|b|x\n${ids[1]},Three,Add,z\n`);
+  const first = await client.callTool("update_contexts", { targetingId, file: "rows.csv" });
+  expect(first.structuredContent).toMatchObject({ counts: { items: 2, succeeded: 1, failed: 1 } });
+  expect(textOf(first)).toContain("calls the option");
+  expect((await client.callTool("get_option", { optionId: ids[0] })).structuredContent).toMatchObject({
+    contexts: ["Shoes"],
+  });
+  await write("near.csv", `${header}\n${ids[0]},one,Add,shoes|new\n`);
+  const near = await client.callTool("update_contexts", { targetingId, file: "near.csv" });
+  expect(near.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
+  expect(textOf(near)).toContain(
+    '1 Context ID differs from one of the option only in case, width or composition: "shoes" beside "Shoes"',
+  );
+  await write("plan.csv", `${header}\n${ids[1]},Two,Add,Ｙ\n`);
+  const planned = await client.callTool("plan_targeting", { targetingId, file: "plan.csv" });
+  expect(textOf(planned)).toContain('"Ｙ" beside "y"');
+  expect(textOf(planned)).toContain('first rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
+});
+
+test("without the setting the roots of a client may be read, and a refused path names what allows it", async () => {
+  const { sandbox, folder, env, write } = await service();
+  const targetingId = await sandbox.targeting("Roots");
+  await write("names.csv", "Option\nFrom root\n");
+  const bare = { ...env, TARGETING_MCP_ALLOWED_DIRS: "" };
+  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env: bare, roots: [folder], name: "claude-code" });
+  const file = join(folder, "names.csv");
+  expect(await call(client, "bulk_add_options", { targetingId, file: "names.csv" })).toMatchObject({
+    status: "succeeded",
+  });
+  const saved = await client.callTool("list_options", { targetingId, saveTo: join(folder, "saved.csv") });
+  expect(saved.isError).toBe(true);
+  expect(textOf(saved)).toContain(
+    `targeting-mcp setup claude-code --allowed-dirs="${folder}", and restarts Claude Code`,
+  );
+  const other = await client.callTool("bulk_add_options", { targetingId, file: join(tmpdir(), "names.csv") });
+  expect(textOf(other)).toContain("lies outside of the folders that are allowed");
+  await client.close();
+  const plain = await CLIENTS["2025 client"]({ args: [COMMAND], env: bare });
+  const refused = await plain.callTool("bulk_add_options", { targetingId, file });
+  expect(textOf(refused)).toContain("no folder is allowed");
+  expect(textOf(refused)).toContain(`TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry of the host`);
+});
+
+test("a sheet with problems that cannot be planned comes back with them", async () => {
+  const { client, sandbox, folder, write } = await service();
+  const targetingId = await sandbox.targeting("Wrong");
+  await write("wrong.csv", "Option,Action,Context IDs\nGood,,a\nBad_name,,b\nOther,Archive,c\n");
+  const planned = await client.callTool("plan_targeting", { targetingId, file: "wrong.csv" });
+  expect(planned.isError).toBe(true);
+  const { runId } = answer.parse(planned.structuredContent);
+  expect(textOf(planned)).toContain(`get_run with runId ${runId} and saveTo saves the sheet with the problems marked`);
+  const saved = await client.callTool("get_run", { runId, saveTo: "wrong.xlsx" });
+  expect(textOf(saved)).toContain("1 not applied, 2 failed");
+  expect(await sheetRowsOf(join(folder, "wrong.xlsx"))).toMatchObject([
+    { Option: "Good", Result: "Not applied", Problem: "" },
+    { Option: "Bad_name", Result: "Failed", Problem: expect.stringContaining("not allowed") },
+    {
+      Option: "Other",
+      Result: "Failed",
+      Problem: 'Action is "Archive"',
+      "How to fix": expect.stringContaining("Remove"),
+    },
+  ]);
+  expect((await client.callTool("apply_plan", { runId })).isError).toBe(true);
 });

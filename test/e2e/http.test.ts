@@ -153,7 +153,9 @@ describe("what is refused before anything else", () => {
       expect(await statusOf(at, { host: "evil.example" })).toBe(403);
       expect(await statusOf(at, { host: `evil.example:${port}` })).toBe(403);
       expect(await statusOf(at, { origin: "https://evil.example" })).toBe(403);
-      expect(await statusOf(at, { origin: "null" })).toBe(403);
+      for (const origin of ["null", "ftp://localhost", "http://localhost/", "HTTP://localhost", "http://a@localhost"]) {
+        expect(await statusOf(at, { origin }), origin).toBe(403);
+      }
       expect(await statusOf(at, { host: "evil.example", "x-request-id": "from-evil" })).toBe(403);
     }
     const refused = () => logged().filter(({ requestId }) => requestId === "from-evil");

@@ -230,8 +230,8 @@ describe("a change that cannot be planned", () => {
     const going = checkedReport(await via.callTool(tool, { targetingId, ...given }));
     expect(going).toMatchObject({ status: "running", counts: { items, pending: items } });
     const { report, text } = await ended(via, going.runId);
-    expect(report).toMatchObject({ status: "interrupted", counts: { items, unattempted: items } });
-    expect(report.failures).toMatchObject([{ count: items, outcome: "unattempted", errorCode: "NOT_PLANNED" }]);
+    expect(report).toMatchObject({ status: "interrupted", counts: { items, notApplied: items } });
+    expect(report.failures).toMatchObject([{ count: items, outcome: "notApplied", errorCode: "NOT_PLANNED" }]);
     expect(report.failures[0]?.message).toMatch(/nothing was changed: the service gave no usable answer/);
     expect(text).toContain("nothing was changed");
     expect(text).toContain("resume_run");
@@ -258,7 +258,7 @@ describe("a change that cannot be planned", () => {
     const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
     const going = checkedReport(await client.callTool("update_contexts", missing));
     const { report } = await ended(client, going.runId);
-    expect(report).toMatchObject({ status: "failed", counts: { items: 1, unattempted: 1 } });
+    expect(report).toMatchObject({ status: "failed", counts: { items: 1, notApplied: 1 } });
     expect(report.failures[0]?.message).toMatch(/nothing was changed: there is no such context targeting/);
   });
 

@@ -113,7 +113,7 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   await service.call("cancel_run", { runId: going.told.runId });
   expect(await ended(service, going.told.runId)).toMatchObject({
     status: "cancelled",
-    counts: { items: 1, unattempted: 1 },
+    counts: { items: 1, notApplied: 1 },
   });
   await service.slow("listOptions");
   const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
@@ -121,7 +121,7 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   await ended(service, failing.told.runId);
   const { told, isError } = await service.call("get_run", { runId: failing.told.runId });
   expect(isError).toBe(true);
-  expect(told).toMatchObject({ status: "failed", counts: { items: 1, unattempted: 1 } });
+  expect(told).toMatchObject({ status: "failed", counts: { items: 1, notApplied: 1 } });
   expect(told.failures[0]?.message).toContain("there is no such context targeting");
 });
 
@@ -132,7 +132,7 @@ test("a deletion that is cancelled while a yes is awaited is not done any more",
   const waiting = await ended(service, going.told.runId);
   expect(waiting).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
   const cancelled = await service.call("cancel_run", { runId: going.told.runId });
-  expect(cancelled.told).toMatchObject({ status: "cancelled", counts: { items: 2, unattempted: 2 } });
+  expect(cancelled.told).toMatchObject({ status: "cancelled", counts: { items: 2, notApplied: 2 } });
   const refused = await service.call("delete_options", { confirmation: waiting.confirmation?.token });
   expect(refused.told.error?.message).toContain("was cancelled before it was started");
   const listed = async () =>
@@ -151,7 +151,7 @@ test("one that is cancelled while it is planned again after the yes, neither", a
   expect(going.told).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
   await service.call("cancel_run", { runId: going.told.runId });
   const cancelled = await ended(service, going.told.runId);
-  expect(cancelled).toMatchObject({ status: "cancelled", counts: { items: 2, unattempted: 2 } });
+  expect(cancelled).toMatchObject({ status: "cancelled", counts: { items: 2, notApplied: 2 } });
   const refused = await service.call("delete_options", args);
   expect(refused.told.error?.message).toContain("was cancelled before it was started");
 });

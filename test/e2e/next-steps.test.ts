@@ -40,10 +40,11 @@ describe("resume_run is named only where it would do something", () => {
     const given = await session.client.callTool("delete_options", { ids: [idAt(0), idAt(1)], onlyEmpty: true });
     expect(given.structuredContent).toMatchObject({
       status: "succeeded",
-      counts: { items: 2, succeeded: 1, skipped: 1, unattempted: 0 },
+      counts: { items: 2, succeeded: 1, skipped: 1, notApplied: 0 },
       failures: [{ errorCode: "NOT_EMPTY" }],
     });
     expect(textOf(given)).toContain("1 succeeded (1 deleted), 1 skipped");
+    expect(textOf(given)).toContain("What was skipped:");
     expect(stepsOf(given)).not.toMatch(/resume_run|mend/);
     const { runId } = given.structuredContent ?? {};
     const shown = await session.client.callTool("get_run", { runId, outcome: "skipped" });

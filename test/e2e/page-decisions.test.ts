@@ -192,7 +192,7 @@ describe("a decision on the page over stdio", () => {
       expect(structuredContent?.runs).toContainEqual(expect.objectContaining({ runId, status: "cancelled" }));
     }
     const told = await client.callTool("get_run", { runId });
-    expect(checkedReport(told)).toMatchObject({ status: "cancelled", counts: { unattempted: 1 } });
+    expect(checkedReport(told)).toMatchObject({ status: "cancelled", counts: { notApplied: 1 } });
     expect(textOf(told)).toContain("nobody decided on it within 24 hours");
     expect(await session.deletions()).toBe(0);
   });

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -48,14 +49,15 @@ async function download(person: Person, runId: string, file: string) {
 /** A session that tests share, with the person who has come to its page. */
 const shared = perFile(async (given: { live?: boolean } = {}) => {
   const browser = browserOfTest();
-  const session = await startSession({ ...given, env: browser.env });
+  const folder = await mkdtemp(join(tmpdir(), "targeting-files-"));
+  const session = await startSession({ ...given, env: { ...browser.env, TARGETING_MCP_ALLOWED_DIRS: folder } });
   // Something has to wait for the page to be opened.
   const first = await session.sandbox.targeting("First");
   const answer = session.client.callTool("delete_targeting", { ids: [first] });
   const person = await personAt(await browser.address());
   await person.press((await newlyWaiting(person)).runId, "decline");
   await answer;
-  return { ...session, browser, person };
+  return { ...session, browser, person, folder };
 });
 
 let made = 0;
@@ -90,6 +92,22 @@ describe("a run on the page", () => {
     const { failures } = await detailOf(person, report.runId ?? "");
     expect(failures).toHaveLength(1);
     expect(failures[0]?.places).toMatch(/^items 1, 3, 5, .* and 37 more$/);
+  });
+
+  test("the sheet of an import is downloaded with its results, in the form in which it came", async () => {
+    const { person, folder, sandbox, client } = await shared();
+    const targetingId = await sandbox.targeting("Price list");
+    await writeFile(join(folder, "prices.tsv"), "Option\tOwner\nSummer Shoes\tAnn\nBad_name\tBen\n");
+    const made = await client.callTool("bulk_add_options", { targetingId, file: "prices.tsv" });
+    const { runId } = z.object({ runId: z.string() }).parse(made.structuredContent);
+    expect((await detailOf(person, runId)).downloads).toEqual(["sheet", "results", "rejects"]);
+    const { status, headers, text } = await download(person, runId, "sheet");
+    expect([status, headers.get("content-disposition")]).toEqual([200, `attachment; filename="${runId}-sheet.tsv"`]);
+    const [header, done, failed] = text.split("\r\n");
+    expect(header?.replace("\uFEFF", "")).toBe("Option\tOwner\tOption ID\tAction\tResult\tProblem\tHow to fix");
+    expect(done).toMatch(/^Summer Shoes\tAnn\t\w{26}\tAdd\tDone\t\t$/);
+    expect(failed).toMatch(/^Bad_name\tBen\t\tAdd\tFailed\t"?The name /);
+    expect((await fetch(`${person.origin}/page/runs/${runId}/sheet`)).status).toBe(401);
   });
 
   test("what a run did is downloaded, and what belongs to nobody here is not there", async () => {

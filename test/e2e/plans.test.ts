@@ -91,7 +91,7 @@ test("what changed since so that it matters is told object by object, and nothin
   expect(applied.isError).toBe(true);
   expect(applied.data).toMatchObject({
     status: "failed",
-    counts: { items: 2, failed: 1, unattempted: 1 },
+    counts: { items: 2, failed: 1, notApplied: 1 },
     requests: { sent: 0 },
     stale: [{ name: "Sandals", field: "name", planned: "Shoes", service: "Sandals" }],
   });

@@ -186,7 +186,7 @@ describe("a run is cancelled from any process", () => {
       .poll(() => first.call("get_run", { runId }))
       .toMatchObject({
         status: "cancelled",
-        counts: { unattempted: 10 },
+        counts: { notApplied: 10 },
       });
   });
 
@@ -201,7 +201,7 @@ describe("a run is cancelled from any process", () => {
     await expect.poll(async () => (await second.call("get_run", { runId })).status).toBe("cancelled");
     const told = await first.call("get_run", { runId });
     expect(told).toMatchObject({ status: "cancelled", counts: { items: 3000, unknown: 0, pending: 0 } });
-    expect(told.counts.unattempted).toBeGreaterThan(2000);
+    expect(told.counts.notApplied).toBeGreaterThan(2000);
     expect(await service.count("trackEvent")).toBe(told.counts.succeeded);
   });
 
@@ -217,7 +217,7 @@ describe("a run is cancelled from any process", () => {
     expect((await second.call("get_run", { runId })).status).toBe("interrupted");
     const told = await second.call("cancel_run", { runId });
     expect(told).toMatchObject({ runId, status: "cancelled", counts: { pending: 0, succeeded: 0 } });
-    expect(told.counts.unattempted).toBeGreaterThan(0);
+    expect(told.counts.notApplied).toBeGreaterThan(0);
     expect((await second.call("get_run", {})).runs).toMatchObject([{ runId, status: "cancelled" }]);
   });
 });
@@ -265,7 +265,7 @@ describe("a run that is resumed is driven by one process alone", () => {
       const [one, two] = await Promise.all([waiting, resumed]);
       expect(one.runId).toBe(runId);
       expect(one.counts).toEqual(two.counts);
-      expect(one).toMatchObject({ status: two.status, counts: { items, failed: 0, unattempted: 0, pending: 0 } });
+      expect(one).toMatchObject({ status: two.status, counts: { items, failed: 0, notApplied: 0, pending: 0 } });
       if (tool !== "track_events") expect(two).toMatchObject({ status: "succeeded", counts: { succeeded: items } });
       expect(await second.call("get_run", { runId })).toMatchObject({ status: two.status, counts: two.counts });
     },

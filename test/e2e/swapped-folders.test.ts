@@ -3,7 +3,6 @@ import { mkdir, mkdtemp, readdir, realpath, rename, symlink, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { optionRows } from "../../src/changes/rows/option-rows.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { FileError } from "../../src/platform/file-error.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
@@ -35,7 +34,7 @@ test("a folder that became a link is not read through", async () => {
   const { allowed, inner, outside, aside } = await folders();
   await writeFile(join(inner, "options.csv"), "name\nMine\n");
   await writeFile(join(outside, "options.csv"), "name\nSecret\n");
-  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed), optionRows);
+  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed));
   expect(await textOf(bytes())).toContain("Mine");
   await rename(inner, aside);
   await symlink(outside, inner, "junction");
@@ -48,7 +47,7 @@ test("a file that became a link is not followed", async () => {
   const { allowed, inner, outside, aside } = await folders();
   await writeFile(join(inner, "options.csv"), "name\nMine\n");
   await writeFile(join(outside, "options.csv"), "name\nSecret\n");
-  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed), optionRows);
+  const { bytes } = await openFile(join("inner", "options.csv"), {}, rules(allowed));
   await rename(join(inner, "options.csv"), aside);
   await symlink(join(outside, "options.csv"), join(inner, "options.csv"));
   await expect(textOf(bytes())).rejects.toThrow("goes through a link, which is refused");

@@ -73,7 +73,7 @@ test("an event that is under way is not told as no request sent", async () => {
   expect(textOf(given)).not.toContain("Requests sent: 0");
 });
 
-test("what was sent and refused each time is not applied, not unattempted", async () => {
+test("what was sent and refused each time is not applied, not notApplied", async () => {
   const { session, hats } = await clothing();
   const env = { ...session.environment, TARGETING_MCP_RETRY_BUDGET_MS: "1000" };
   const other = await startSession({ env: { ...env, TARGETING_MCP_SANDBOX_URL: session.sandbox.url } });

@@ -115,7 +115,7 @@ describe("a client that can ask", () => {
     const session = await startSession({ connect, answer: () => ({ action: "decline" }) });
     const { running } = await withOptions(session);
     const report = await session.write("delete_options", { ids: [running] });
-    expect(report).toMatchObject({ status: "cancelled", counts: { items: 1, unattempted: 1 } });
+    expect(report).toMatchObject({ status: "cancelled", counts: { items: 1, notApplied: 1 } });
     expect(JSON.stringify(report)).not.toContain("resume_run");
     expect(await session.writesSent()).toEqual([]);
   });
@@ -208,7 +208,7 @@ describe("a client that cannot ask", () => {
     const cancelled = checkedReport(await other.callTool("cancel_run", { runId }));
     expect(cancelled).toMatchObject({
       status: "cancelled",
-      counts: { items: 3, unattempted: 2, failed: 1, pending: 0 },
+      counts: { items: 3, notApplied: 2, failed: 1, pending: 0 },
     });
     expect(JSON.stringify(cancelled)).not.toContain("resume_run");
     const confirmation = report.confirmation?.token;
@@ -341,7 +341,7 @@ describe("a confirmation", () => {
     const sent = await session.writesSent();
     const after = checkedReport(await other.callTool("get_run", { runId, waitMs: 5000 }));
     const isRefused = spent.isError === true || checkedReport(spent).status === "cancelled";
-    if (isRefused) expect([sent, after.status, after.counts.unattempted]).toEqual([[], "cancelled", 1]);
+    if (isRefused) expect([sent, after.status, after.counts.notApplied]).toEqual([[], "cancelled", 1]);
     else expect([sent, after.status]).toEqual([["deleteOptions"], "succeeded"]);
   });
 

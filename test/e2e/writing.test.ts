@@ -96,7 +96,8 @@ describe("tools that write", () => {
     const failed = await add([{ name: "Ball games", contexts: ["other"] }]);
     expect(failed).toMatchObject({ status: "failed", failures: [{ errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }] });
     const skipped = await add(again, { onExisting: "skip" });
-    expect(skipped).toMatchObject({ status: "succeeded", counts: { succeeded: 1, alreadyDone: 2 } });
+    expect(skipped).toMatchObject({ status: "succeeded", counts: { succeeded: 1, alreadyDone: 0, skipped: 2 } });
+    expect(skipped.failures).toMatchObject([{ errorCode: "EXISTS", count: 2 }]);
     const added = await add(again, { onExisting: "addContexts" });
     expect(added).toMatchObject({ status: "succeeded", counts: { succeeded: 1, alreadyDone: 2 } });
     expect(await contextsOf(session, idOf(first))).toEqual(["ball", "more"]);

@@ -169,8 +169,8 @@ describe("a run of events", () => {
     const run = runs.start(callOf(300), "me");
     const { status, counts } = await rested(run);
     expect(status).toBe("cancelled");
-    expect(counts).toMatchObject({ succeeded: sent.length, unattempted: 300 - sent.length, pending: 0 });
-    expect(failureGroups(run.state)).toMatchObject([{ outcome: "unattempted", reason: { code: "CANCELLED" } }]);
+    expect(counts).toMatchObject({ succeeded: sent.length, notApplied: 300 - sent.length, pending: 0 });
+    expect(failureGroups(run.state)).toMatchObject([{ outcome: "notApplied", reason: { code: "CANCELLED" } }]);
     const resumed = await runsIn(folder, async (body) => {
       sent.push(JSON.parse(body).n);
       return OK;
@@ -204,7 +204,7 @@ describe("a run of events", () => {
     const store = fileRunStore(folder, clock);
     const first = runsOver(store, () => Promise.reject(new NotSentError({ operation, reason: "refused" })), clock);
     const run = first.start(callOf(30), "me");
-    expect(await rested(run)).toMatchObject({ status: "failed", counts: { unattempted: 30 } });
+    expect(await rested(run)).toMatchObject({ status: "failed", counts: { notApplied: 30 } });
     const { sent, resent } = run.state.requests;
     const tried = sent - resent;
     expect(tried).toBeGreaterThan(0);
@@ -246,7 +246,7 @@ describe("a run of events", () => {
       sent += 1;
       return OK;
     }).start(callOf(5), "me");
-    expect(await rested(run)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });
+    expect(await rested(run)).toMatchObject({ status: "interrupted", counts: { notApplied: 5 } });
     expect(sent).toBe(0);
   });
 
@@ -331,7 +331,7 @@ describe("a run of events", () => {
     const refuse = (): Promise<EventAnswer> =>
       Promise.reject(new NotSentError({ operation, reason: "connection refused" }));
     const unreachable = await runsIn(folder, refuse).resume(run.header.runId);
-    expect(await rested(unreachable)).toMatchObject({ status: "unknown", counts: { unknown: 3, unattempted: 0 } });
+    expect(await rested(unreachable)).toMatchObject({ status: "unknown", counts: { unknown: 3, notApplied: 0 } });
     const resumed = await runsIn(folder, async () => OK).resume(run.header.runId);
     expect(await rested(resumed)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
     expect(resumed?.state.maybeTwice).toBe(3);
@@ -360,7 +360,7 @@ describe("a run of events", () => {
     const store = fileRunStore(folder, virtualClock());
     const full = { ...store, journal: () => Promise.reject(new Error("no space left on device")) };
     const failing = runsOver(full, async () => OK).start(callOf(5), "me");
-    expect(await rested(failing)).toMatchObject({ status: "interrupted", counts: { unattempted: 5 } });
+    expect(await rested(failing)).toMatchObject({ status: "interrupted", counts: { notApplied: 5 } });
     expect(await store.isDriven(failing.header.runId)).toBe(false);
   });
 });
@@ -538,7 +538,7 @@ describe("a file of events", () => {
         throw new NotSentError({ operation, reason: "connection refused" });
       });
       const run = first.start(await fileCall(format, text, encoding), "me");
-      expect(await rested(run)).toMatchObject({ status: "interrupted", counts: { failed: 2, unattempted: 2 } });
+      expect(await rested(run)).toMatchObject({ status: "interrupted", counts: { failed: 2, notApplied: 2 } });
       sent.length = 0;
       const later = runsIn(folder, async (body) => {
         sent.push(body);

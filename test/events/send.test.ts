@@ -115,8 +115,8 @@ describe("the outcome of one event", () => {
       ["lost, then !invalid", ["droppedAnswerLost", "invalid"], { onUnknown: "resend" }, { outcome: "failed" }, 0],
       ["not sent at first", ["notSent", "notSent", "ok"], {}, { outcome: "succeeded", attempts: 3 }, 1],
       ["busy at first", ["busy", "ok"], {}, { outcome: "succeeded", attempts: 2 }, 1],
-      ["never sent", ["notSent"], {}, { outcome: "unattempted", reason: "notSent" }, 0],
-      ["always busy", ["busy"], {}, { outcome: "unattempted", reason: "busy", statusCode: 429 }, 0],
+      ["never sent", ["notSent"], {}, { outcome: "notApplied", reason: "notSent" }, 0],
+      ["always busy", ["busy"], {}, { outcome: "notApplied", reason: "busy", statusCode: 429 }, 0],
       ["too large", ["tooLarge"], {}, { outcome: "failed", reason: "rejected" }, 0],
     ];
 
@@ -166,8 +166,8 @@ describe("a run", () => {
     const events = Array.from({ length: 500 }, (_, n) => eventOf(n));
     const { counts, ended, settled } = await send(events, service);
     expect(ended).toMatchObject({ kind, statusCode: 401, problem: { kind, route: "POST /event" } });
-    expect(counts).toMatchObject({ items: 500, succeeded: 3, failed: 1, unattempted: 496, unknown: 0, sent: 4 });
-    expect(settled.get(4)).toMatchObject({ outcome: "unattempted", reason: "runEnded", attempts: 0 });
+    expect(counts).toMatchObject({ items: 500, succeeded: 3, failed: 1, notApplied: 496, unknown: 0, sent: 4 });
+    expect(settled.get(4)).toMatchObject({ outcome: "notApplied", reason: "runEnded", attempts: 0 });
   });
 
   it("ends when the service cannot be reached for a whole retry budget", async () => {
@@ -175,7 +175,7 @@ describe("a run", () => {
     const events = Array.from({ length: 2000 }, (_, n) => eventOf(n, `u-${n}`));
     const { counts, ended } = await send(events, service);
     expect(ended).toMatchObject({ kind: "unreachable", problem: { reason: "connection refused" } });
-    expect(counts).toMatchObject({ items: 2000, unattempted: 2000 });
+    expect(counts).toMatchObject({ items: 2000, notApplied: 2000 });
     expect(new Set(service.begun).size).toBe(16);
   });
 
@@ -195,7 +195,7 @@ describe("a run", () => {
     });
     expect(counts.succeeded).toBe(service.begun.length);
     expect(counts.succeeded).toBeLessThan(20 + 16);
-    expect(counts.succeeded + counts.unattempted).toBe(300);
+    expect(counts.succeeded + counts.notApplied).toBe(300);
   });
 
   it("stops during a wait", async () => {
@@ -213,7 +213,7 @@ describe("a run", () => {
         },
       },
     });
-    expect(settled.get(0)).toMatchObject({ outcome: "unattempted" });
+    expect(settled.get(0)).toMatchObject({ outcome: "notApplied" });
   });
 
   it("sends at most `concurrency` at once, and one at a time of each uid, in order", async () => {
@@ -296,12 +296,12 @@ describe("any schedule of faults", () => {
         const service = scripted((n) => scripts[n] ?? []);
         const events = scripts.map((_, n) => eventOf(n, `u-${n % users}`));
         const { settled, counts } = await send(events, service, { concurrency, onUnknown });
-        expect(counts.succeeded + counts.failed + counts.unknown + counts.unattempted).toBe(scripts.length);
+        expect(counts.succeeded + counts.failed + counts.unknown + counts.notApplied).toBe(scripts.length);
         for (const n of scripts.keys()) {
           const kept = service.kept.filter((one) => one === n).length;
           const { outcome, maybeTwice } = settled.get(n) ?? {};
           if (outcome === "succeeded") expect(kept).toBeGreaterThanOrEqual(1);
-          if (outcome === "unattempted") expect(kept).toBe(0);
+          if (outcome === "notApplied") expect(kept).toBe(0);
           if (outcome === "failed" && onUnknown === "report") expect(kept).toBe(0);
           if (kept > 1) expect(maybeTwice === true || outcome === "unknown" || outcome === "failed").toBe(true);
           if (onUnknown === "report") expect(kept).toBeLessThanOrEqual(1);

@@ -92,11 +92,11 @@ function checkOne(evidence: Evidence, judged: Judged): readonly string[] {
   }
 }
 
-/** `unknown` and `unattempted` need a cause, and go away once everything is quiet. */
+/** `unknown` and `notApplied` need a cause, and go away once everything is quiet. */
 function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Judged): readonly string[] {
   const wrong: string[] = [];
   if (outcome === "pending") wrong.push("pending at rest");
-  if ((outcome === "failed" || outcome === "unknown" || outcome === "unattempted") && reason === undefined) {
+  if ((outcome === "failed" || outcome === "unknown" || outcome === "notApplied") && reason === undefined) {
     wrong.push("no reason");
   }
   if (outcome === "unknown" && !evidence.mayBeUnknown(wish)) wrong.push("unknown, though nothing put it in doubt");
@@ -110,7 +110,7 @@ function checkOpen(evidence: Evidence, { wish, result: { outcome, reason } }: Ju
   if (reason?.code === "OWNER_UNCLEAR" && isKnownToBeNew(evidence, wish)) {
     wrong.push("nobody else was there who could have made it");
   }
-  if (outcome === "unattempted" && reason?.code !== "NEEDS_FAILED") wrong.push("still unattempted");
+  if (outcome === "notApplied" && reason?.code !== "NEEDS_FAILED") wrong.push("still notApplied");
   return wrong;
 }
 

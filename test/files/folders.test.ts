@@ -91,8 +91,8 @@ test("without allowed folders the setting is named", async () => {
 test("a file is saved as a whole, and never over another", async () => {
   const { one, allowed } = await folders();
   const place = await freePlaceFor("new.csv", allowed);
-  const { path, format } = place;
-  expect({ path, format }).toEqual({ path: join(one, "new.csv"), format: "csv" });
+  const { path, form } = place;
+  expect({ path, form }).toEqual({ path: join(one, "new.csv"), form: { format: "csv", delimiter: "," } });
   await saveFile(place, pieces("a", "b"));
   expect(await readFile(path, "utf8")).toBe("ab");
   expect(await refusal(freePlaceFor("new.csv", allowed))).toContain("nothing is overwritten");
@@ -126,8 +126,15 @@ test.each(["ENOTSUP", "EPERM", "ENOSYS", "EISDIR"])(
   },
 );
 
-test("only CSV and NDJSON are saved, in folders that are there", async () => {
+test("sheets and NDJSON are saved, in folders that are there, with a delimiter where there is one", async () => {
   const { allowed } = await folders();
-  expect(await refusal(freePlaceFor("new.xlsx", allowed))).toContain(".csv or .ndjson");
+  expect(await refusal(freePlaceFor("new.ods", allowed))).toContain(".xlsx, .csv, .tsv or .ndjson");
+  expect(await freePlaceFor("new.xlsx", allowed)).toMatchObject({ form: { format: "xlsx" } });
+  expect(await freePlaceFor("new.tsv", allowed)).toMatchObject({ form: { format: "csv", delimiter: "\t" } });
+  expect(await freePlaceFor("new.csv", allowed, "tab")).toMatchObject({ form: { format: "csv", delimiter: "\t" } });
+  expect(await refusal(freePlaceFor("new.csv", allowed, "|"))).toContain(
+    'delimiter is for .csv files: ",", ";" or "tab"',
+  );
+  expect(await refusal(freePlaceFor("new.xlsx", allowed, ";"))).toContain("does not go with");
   expect(await refusal(freePlaceFor(join("none", "new.csv"), allowed))).toContain("there is no folder");
 });

@@ -3,10 +3,12 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { contextRows } from "../../src/changes/rows/context-rows.ts";
 import { optionRows } from "../../src/changes/rows/option-rows.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
 import type { SheetSeen } from "../../src/files/input-file.ts";
+import { lookedAt } from "../../src/files/looked-at.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
@@ -23,11 +25,21 @@ const FOLDER = join(import.meta.dirname, "sheets");
 const RULES = { allowedDirs: [FOLDER], maxLineBytes: 1_048_576 };
 
 async function read<Item>(name: string, shape: RowShape<Item>, given: SheetArguments = {}) {
-  const { file, bytes } = await openFile(join(FOLDER, name), given, RULES, shape);
+  const opened = await openFile(join(FOLDER, name), given, RULES);
+  const { bytes } = opened;
+  // Whether how it is read was found out before or not, its rows are the same.
+  const unread = await itemsIn(bytes, { ...opened.file }, shape);
+  const file = { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) };
+  expect(await itemsIn(bytes, file, shape)).toEqual(unread);
   return { file, items: await itemsIn(bytes, file, shape), notes: sheetNotes(file) };
 }
 
-const items = (given: readonly object[]) => given.map((one) => ("item" in one ? one.item : one));
+/** Items without the cells that they were taken from, which only planning needs. */
+const items = (given: readonly object[]) =>
+  given.map((one) => {
+    if (!("item" in one) || typeof one.item !== "object" || one.item === null) return one;
+    return Object.fromEntries(Object.entries(one.item).filter(([field]) => field !== "split"));
+  });
 
 async function desired(name: string) {
   const path = join(FOLDER, name);
@@ -37,7 +49,24 @@ async function desired(name: string) {
 const KOREAN = readdirSync(FOLDER).filter((name) => name.startsWith("korean-"));
 
 test("there are many forms of the same options", () => {
-  expect(KOREAN.length).toBeGreaterThan(20);
+  expect(KOREAN.length).toBeGreaterThan(45);
+  expect(readdirSync(FOLDER).length).toBeGreaterThan(60);
+});
+
+test("macros of a workbook are not run, which is said", async () => {
+  const { file, notes } = await read("korean-xlsxwriter-macros.xlsm", optionRows);
+  expect(file.seen?.macros).toBe(true);
+  expect(notes.join("\n")).toContain("its macros were not run");
+});
+
+test.each(["prices.numbers", "prices.gsheet", "prices.xlsb"])("%s is refused with how to save it", async (name) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, name), "PK");
+  const refused = openFile(name, {}, { ...RULES, allowedDirs: [folder] });
+  await expect(refused).rejects.toMatchObject({
+    message: expect.stringContaining("not read"),
+    remedy: expect.stringMatching(/\.xlsx|Excel/),
+  });
 });
 
 describe.each(KOREAN)("%s holds the same options", (name) => {
@@ -159,6 +188,7 @@ test.each([
   ["refused-libreoffice.ods", /OpenDocument spreadsheet.*not read/],
   ["refused-libreoffice.xls", /old Excel workbook.*not read/],
   ["refused-encrypted.xlsx", /protected by a password/],
+  ["refused-encrypted-agile.xlsx", /protected by a password/],
   ["refused-duplicate-part.xlsx", /same name/],
   ["refused-absolute-part.xlsx", /absolute path/],
   ["refused-entities.xlsx", /document type/],
@@ -202,3 +232,23 @@ test.each(["events.xlsx", "events.tsv"])(
     });
   },
 );
+
+test("blank cells of events continue those above where fillDown names their column", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+  await writeFile(
+    join(folder, "events.csv"),
+    "uid,eventName,item_id,price,quantity\nu1,add_to_cart,x,1,1\n,add_to_cart,y,2,1\nu2,add_to_cart,z,3,1\n",
+  );
+  const dry = await answerOf(trackEvents, { file: "events.csv", fillDown: ["uid"], dryRun: true }, context);
+  expect(dry.text).toContain("read as UTF-8, separated by commas");
+  expect(dry.text).toContain(
+    'line 3: uid "u1", eventName "add_to_cart", item_id "y", price 2, quantity 1; line 4: uid "u2"',
+  );
+  const { structured } = await answerOf(trackEvents, { file: "events.csv", fillDown: ["uid"] }, context);
+  expect(structured).toMatchObject({ counts: { succeeded: 3 } });
+  const sent = sandbox
+    .events()
+    .map(({ text }) => z.object({ uid: z.string(), item_id: z.string() }).parse(JSON.parse(text)));
+  expect(sent.map(({ uid, item_id }) => `${item_id} of ${uid}`).sort()).toEqual(["x of u1", "y of u1", "z of u2"]);
+});

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { EncodingDetector } from "../../src/files/detect-encoding.ts";
 import { textOf } from "../../src/files/text.ts";
 import { contentOf } from "./content.ts";
 
@@ -47,3 +48,28 @@ test("a stray byte at the beginning of a part is named, although the part ends i
   ]);
   await expect(decoded(bytes, "utf-8", bytes.length)).rejects.toThrow("line 83 ");
 });
+
+/** CP949, by hand. */
+const IN_CP949 = {
+  옵션: [0xbf, 0xc9, 0xbc, 0xc7],
+  "한국 · 미국": [0xc7, 0xd1, 0xb1, 0xb9, 0x20, 0xa1, 0xa4, 0x20, 0xb9, 0xcc, 0xb1, 0xb9],
+  "漢字 한글": [0xf9, 0xd3, 0xed, 0xae, 0x20, 0xc7, 0xd1, 0xb1, 0xdb],
+  가뷁: KOREAN,
+};
+
+function encodingOf(bytes: readonly number[] | Uint8Array): string {
+  const detector = new EncodingDetector();
+  detector.take(Uint8Array.from(bytes));
+  return detector.found();
+}
+
+test.each(Object.entries(IN_CP949))("%s is taken for Korean", (_text, bytes) => {
+  expect(encodingOf([...Buffer.from("name,note\n"), ...bytes])).toBe("euc-kr");
+});
+
+test.each(["Größe;Preis\nFüße;1", "Option;Straße\n", "«Été»;Île\n", "señor,año\n", "Prix €;é\n", "Maße und Höhe"])(
+  "%j is taken for Windows-1252, also where two of its letters stand beside each other",
+  (text) => {
+    expect(encodingOf(Buffer.from(text.replaceAll("€", "\u0080"), "latin1"))).toBe("windows-1252");
+  },
+);

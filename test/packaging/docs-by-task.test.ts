@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { fileAt } from "../../scripts/packaging/generated.ts";
+import { sheetRecords } from "../../src/files/sheet-rows.ts";
+import { writtenSheet } from "../../src/files/sheet-writing.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { readSeed } from "../../src/sandbox/read-seed.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
@@ -97,4 +99,50 @@ function builtText(): string {
     .filter((name) => name.endsWith(".js"))
     .map((name) => readFileSync(new URL(name, dist), "utf8"))
     .join("\n");
+}
+
+test("a price list goes into a targeting in three messages, as the guide to spreadsheets says", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-guide-"));
+  // As a European Excel saves it.
+  writeFileSync(join(folder, "prices.csv"), Buffer.from(blocks("spreadsheets.md", "csv")[0] ?? "", "latin1"));
+  const client = await CLIENTS["2026 client, modern"]({
+    args: [COMMAND],
+    env: cleanEnvironment({ TARGETING_MCP_SANDBOX_SEED: "sample", TARGETING_MCP_ALLOWED_DIRS: folder }),
+  });
+  const [look, apply, save, again] = blocks("spreadsheets.md", "json").map((text) => call.parse(JSON.parse(text)));
+  const answer = async (of: z.infer<typeof call> | undefined, runId?: string) => {
+    const given = { ...of?.arguments, ...(runId !== undefined && { runId }) };
+    const result = await client.callTool(of?.tool ?? "", given);
+    const known = z.looseObject({ runId: z.string(), counts: z.record(z.string(), z.number()).optional() });
+    return { text: textOf(result), ...known.parse(result.structuredContent) };
+  };
+  const first = await answer(look);
+  expect(first.counts).toMatchObject({ items: 6, failed: 3 });
+  for (const words of ["Windows-1252", "semicolons", '"Größe"', "first rows as understood"]) {
+    expect(first.text).toContain(words);
+  }
+  expect((await answer(apply, first.runId)).counts).toMatchObject({ succeeded: 3, failed: 3 });
+  expect((await answer(save, first.runId)).text).toContain("3 done, 3 failed");
+  const returned = join(folder, "prices-results.xlsx");
+  const fixes = { Road_Runner: "Road Runner", X: "Xyz Cap", "4,01235E+12": "4012345000042" } as const;
+  await fixCells(returned, fixes);
+  expect((await answer(again)).counts).toMatchObject({ items: 6, alreadyDone: 3, succeeded: 3 });
+});
+
+/** Replaces cells of a workbook, as a person does in a spreadsheet program. */
+async function fixCells(path: string, fixes: Readonly<Record<string, string>>): Promise<void> {
+  const bytes = readFileSync(path);
+  const rows = async function* () {
+    const source = async function* () {
+      yield bytes;
+    };
+    for await (const batch of sheetRecords({ bytes: source, file: { format: "xlsx", encoding: "utf-8" } })) {
+      for (const { cells } of batch) yield { cells: cells.map((cell) => fixes[cell] ?? cell) };
+    }
+  };
+  const pieces: Uint8Array[] = [];
+  for await (const piece of writtenSheet({ name: "Prices", above: 0, rows: rows() }, { format: "xlsx" })) {
+    pieces.push(Buffer.from(piece));
+  }
+  writeFileSync(path, Buffer.concat(pieces));
 }

@@ -114,7 +114,10 @@ Easter,,Seasonal,"[""x|y"", ""z\\nz""]",,atomic\r
 Kept,,,,,\r
 `;
   expect(await options("csv", text)).toEqual([
-    { _id: A, name: "Shoes", parent: { kind: "keep" }, contexts: exactly("a", "b") },
+    {
+      ...{ _id: A, name: "Shoes", parent: { kind: "keep" } },
+      contexts: { ...exactly("a", "b"), split: { cells: ["a|b | a"], separator: "|" } },
+    },
     { name: "Seasonal", parent: { kind: "top" }, type: "collection", exposeChildren: true, contexts: exactly() },
     { name: "Easter", parent: { kind: "name", name: "Seasonal" }, type: "atomic", contexts: exactly("x|y", "z\nz") },
     { name: "Kept", parent: { kind: "keep" } },

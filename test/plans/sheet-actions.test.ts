@@ -60,3 +60,16 @@ test("Context Action says whether Context IDs are set, added or removed", async 
     { _id: idOf("B"), contexts: { add: ["z"], remove: ["c"] } },
   ]);
 });
+
+test("a Context ID that an option holds with a separator in it stays whole", async () => {
+  const held = option("C", { name: "Golf", contexts: ["a|b", "c|d|e", "f"] });
+  const sheet = "Option,Context IDs\nGolf,a|b|c|d|e|g\n";
+  expect((await planText("csv", sheet, there(held))).items).toMatchObject([
+    { _id: idOf("C"), contexts: { add: ["g"], remove: ["f"] } },
+  ]);
+  const removing = "Option,Context Action,Context IDs\nGolf,Remove,f|a|b\n";
+  expect((await planText("csv", removing, there(held))).items).toMatchObject([
+    { _id: idOf("C"), contexts: { add: [], remove: ["f", "a|b"] } },
+  ]);
+  expect((await planText("csv", "Option,Context IDs\nGolf,a|b| c|d|e |f\n", there(held))).items).toEqual([]);
+});

@@ -136,6 +136,7 @@ const OWN_REASONS: readonly Reason[] = [
   { code: "NAME_NOT_FOUND", detail: { field: "currentName", of: "targetings", value: "Sprig", near: ["Spring"] } },
   { code: "NAME_NOT_FOUND", detail: { field: "currentName", of: "targetings", value: "Spring", now: "Summer" } },
   { code: "NAME_AMBIGUOUS", detail: { field: "currentName", of: "targetings", value: "Spring", ids: [ID, OTHER] } },
+  { code: "EXISTS" },
   { code: "NOT_EMPTY", detail: { contextCount: 12, childCount: 3 } },
   { code: "NAME_AMBIGUOUS", detail: { field: "parentName", value: "Ball games", ids: [ID, OTHER] } },
   { code: "TOO_MANY_CONTEXT_IDS", detail: { count: 50_001, limit: 50_000 } },
@@ -158,6 +159,10 @@ const OWN_REASONS: readonly Reason[] = [
     detail: { effect: "rejected", kind: "business", statusCode: 404, errorCode: "TARGETING_NOT_FOUND", route: "GET /" },
   },
   { code: "NOT_PLANNED", detail: { effect: "file", message: "the file is empty", remedy: "Give one with rows." } },
+  {
+    code: "FILE_UNREADABLE",
+    detail: { effect: "file", message: "the file is empty", remedy: "Its first line names columns: uid." },
+  },
   { code: "NOT_SAVED", detail: { effect: "notSent", reason: "connection refused" } },
   { code: "WITHDRAWN" },
   { code: "NOT_DECIDED" },

@@ -409,6 +409,15 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       expect(await others.has("../seal")).toBe(false);
     });
 
+    test("what is known of a caller's rights is known to all, the last of it alone", async () => {
+      const [{ callerRights }, { callerRights: others }] = await make();
+      expect(await others.read("oauth:https://issuer ann/../1")).toBeUndefined();
+      await callerRights.keep("oauth:https://issuer ann/../1", "first");
+      await others.keep("oauth:https://issuer ann/../1", "second");
+      expect(await callerRights.read("oauth:https://issuer ann/../1")).toBe("second");
+      expect(await callerRights.read("oauth:https://issuer ann")).toBeUndefined();
+    });
+
     test("the key is long, and the same for all", async () => {
       const [backend, other] = await make();
       const keys = await Promise.all([backend.sealKey(), other.sealKey(), backend.sealKey()]);

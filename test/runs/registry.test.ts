@@ -37,7 +37,7 @@ class Counted implements RunView<Entry> {
 
   counts(): Counts {
     const pending = this.objects.length - this.done;
-    return { succeeded: this.done, pending, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0 };
+    return { succeeded: this.done, pending, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
   }
 
   standing(object: number): Standing {

@@ -78,7 +78,13 @@ test("a page of any site may send events, as the app under test does, but change
       expect(await statusOf(service.url, { ...EVENT, headers: { host, origin } }), origin).toBe(200);
     }
     const before = await contents(service);
-    for (const origin of ["https://evil.example", "null", "http://localhost.evil.example", "chrome-extension://abc"]) {
+    for (const origin of [
+      "https://evil.example",
+      "null",
+      "http://localhost.evil.example",
+      "http://localhost/x",
+      "ftp://localhost",
+    ]) {
       expect(await statusOf(service.url, { ...CREATE, headers: { host, origin } }), origin).toBe(403);
     }
     expect(await contents(service)).toEqual(before);

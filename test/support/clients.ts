@@ -1,8 +1,9 @@
+import { pathToFileURL } from "node:url";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldStdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
-import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { ElicitRequestSchema, ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 import { atEnd } from "./ends.ts";
 
@@ -44,6 +45,10 @@ interface Spawn {
   readonly env: Record<string, string>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
+  /** The folders that a 2025-era client works in, as paths; absent: it has no roots. */
+  readonly roots?: readonly string[];
+  /** The name that a 2025-era client gives. */
+  readonly name?: string;
 }
 
 const INFO = { name: "test-client", version: "1.0.0" };
@@ -90,8 +95,15 @@ async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"):
   };
 }
 
-async function oldClient({ args, env, answer }: Spawn): Promise<TestClient> {
-  const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
+async function oldClient({ args, env, answer, roots, name = INFO.name }: Spawn): Promise<TestClient> {
+  const client = new OldClient(
+    { ...INFO, name },
+    { capabilities: { ...(answer && { elicitation: {} }), ...(roots && { roots: {} }) } },
+  );
+  if (roots !== undefined) {
+    const all = roots.map((path) => ({ uri: pathToFileURL(path).href }));
+    client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: all }));
+  }
   if (answer !== undefined)
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message, formIn(params)));
   await client.connect(

@@ -60,11 +60,13 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
   });
   const refreshTokens = new Map<string, { readonly nonce: string }>();
   let isAway = false;
+  let held = Promise.resolve();
   let rights: { readonly scope?: string; readonly claims?: Readonly<Record<string, unknown>> } = {
     claims,
     ...(scope !== undefined && { scope }),
   };
   const tokenAnswer = async (text: string, authorization: string | undefined) => {
+    await held;
     if (isAway) return { status: 503, json: {} };
     const body = new URLSearchParams(text);
     if (body.get("grant_type") === "refresh_token") {
@@ -110,6 +112,14 @@ export async function startLoginIssuer({ clientId, secret, claims = {}, scope, e
     },
     /** Ends what it has given. */
     endsAll: (): void => refreshTokens.clear(),
+    /** Holds its answers about tokens until the function that it gives is called. */
+    holds(): () => void {
+      let release = (): void => undefined;
+      held = new Promise((resolve) => {
+        release = resolve;
+      });
+      return release;
+    },
     /** Whether it gives tokens to nobody now. */
     away(is: boolean): void {
       isAway = is;

@@ -23,6 +23,7 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
   const names = new Map<string, TargetingMemory>();
   const contents = new Map<string, ContentsStore>();
   const ended = new Map<string, number>();
+  const rights = new Map<string, string>();
   return {
     runs: memoryRunStore(clock),
     lock: processLock(clock),
@@ -38,6 +39,10 @@ export function memoryBackend(clock: Clock = systemClock): Backend {
       return known;
     },
     audit: async () => {},
+    callerRights: {
+      keep: async (caller, text) => void rights.set(caller, text),
+      read: async (caller) => rights.get(caller),
+    },
     endedSessions: {
       add: async (id, until) => void ended.set(id, until),
       has: async (id) => (ended.get(id) ?? 0) > clock.now(),

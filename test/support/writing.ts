@@ -12,7 +12,7 @@ const REPORT_TOKENS = 2500;
 const count = z.int().min(0);
 const failure = z.strictObject({
   count: z.int().min(1),
-  outcome: z.enum(["failed", "unattempted", "unknown"]),
+  outcome: z.enum(["skipped", "failed", "notApplied", "unknown"]),
   indexes: z.array(count).min(1).max(20),
   lines: z.array(count).min(1).max(20).optional(),
   ref: z.string().optional(),
@@ -38,7 +38,7 @@ const result = z.strictObject({
   index: count,
   child: count.optional(),
   grandchild: count.optional(),
-  outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown", "pending"]),
+  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"]),
   _id: z.string().optional(),
   name: z.string().optional(),
   errorCode: z.string().optional(),
@@ -72,8 +72,9 @@ const reportSchema = z.strictObject({
     items: count,
     succeeded: count,
     alreadyDone: count,
+    skipped: count.optional(),
     failed: count,
-    unattempted: count,
+    notApplied: count,
     unknown: count,
     pending: count,
   }),
@@ -117,11 +118,11 @@ export function tokensOfResult(given: ToolResult): number {
 /** Checks an answer against the rules for all tools that write, and gives it. */
 export function checkedReport(given: ToolResult): Report {
   const report = reportSchema.parse(given.structuredContent);
-  const { items, ...outcomes } = report.counts;
-  const sum = Object.values(outcomes).reduce((total, one) => total + one, 0);
+  const { items, skipped = 0, ...outcomes } = report.counts;
+  const sum = [skipped, ...Object.values(outcomes)].reduce((total, one) => total + one, 0);
   expect(sum, "the counts add up").toBe(items);
   expect(tokensOfResult(given)).toBeLessThanOrEqual(REPORT_TOKENS);
-  const good = outcomes.succeeded + outcomes.alreadyDone;
+  const good = outcomes.succeeded + outcomes.alreadyDone + skipped;
   if (["succeeded", "partial", "failed", "unknown"].includes(report.status)) {
     expect(report.status).toBe(statusOf(items, good, outcomes.unknown));
     expect(outcomes.pending).toBe(0);

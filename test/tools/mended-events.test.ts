@@ -51,7 +51,7 @@ test("mend puts right what is plainly misspelt, tells each, and guesses nothing 
     { uid: "c", eventName: "order", tx_id: "t" },
     { uid: "d", eventName: "checkout_step2" },
   ];
-  const { structured, text } = await answerOf(trackEvents, { events, mend: true }, context);
+  const { structured, text } = await answerOf(trackEvents, { events, autocorrect: true }, context);
   expect(structured).toMatchObject({
     counts: { succeeded: 2, failed: 2 },
     notes: expect.arrayContaining([
@@ -76,7 +76,7 @@ test("mend puts misspelt columns of a CSV file right, too, also where rows of it
   );
   const refused = await trackEvents.handler(trackEvents.input().parse({ file }), context).catch(String);
   expect(refused).toContain('unknown columns "evntName", "itm_id", "tx_idd"');
-  const { structured, text } = await answerOf(trackEvents, { file, mend: true }, context);
+  const { structured, text } = await answerOf(trackEvents, { file, autocorrect: true }, context);
   expect(structured).toMatchObject({
     counts: { succeeded: 2, failed: 1 },
     notes: expect.arrayContaining([

@@ -38,7 +38,7 @@ test("what is not sent is not observed, and neither is anything where nobody can
   expect(looks).toEqual([]);
   const givenUp = { ...context, signal: AbortSignal.abort() };
   const stopped = await answerOf(trackEvent, { uid: "u", eventName: "app_open" }, givenUp);
-  expect(stopped.structured).toMatchObject({ counts: { unattempted: 1 } });
+  expect(stopped.structured).toMatchObject({ counts: { notApplied: 1 } });
 });
 
 test("a sandbox that cannot be looked at takes nothing from the answer", async () => {

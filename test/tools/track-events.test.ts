@@ -20,7 +20,7 @@ test("sends what counts, in the order of each uid, and groups what does not", as
   expect(structured).toMatchObject({
     environment: "sandbox",
     status: "partial",
-    counts: { items: 1301, succeeded: 1000, failed: 301, unattempted: 0, unknown: 0, pending: 0 },
+    counts: { items: 1301, succeeded: 1000, failed: 301, notApplied: 0, unknown: 0, pending: 0 },
     requests: { sent: 1000, resent: 0 },
     failures: [
       { count: 300, errorCode: "EVENT_IGNORED", remedy: expect.stringContaining('rename "order_id" to "tx_id"') },

@@ -20,7 +20,16 @@ async function started() {
   const { changes, runs, api } = service;
   const context: ToolContext = {
     ...testServices(systemClock, 20_000),
-    ...{ management: api, changes, runs, confirm: "off", caller: "tester", arrivedAt: Date.now(), signal },
+    ...{
+      management: api,
+      changes,
+      runs,
+      project: { id: "test", name: "test" },
+      confirm: "off",
+      caller: "tester",
+      arrivedAt: Date.now(),
+      signal,
+    },
     canAsk: () => false,
   };
   const made = async (call: WriteCall) => {

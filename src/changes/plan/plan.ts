@@ -90,7 +90,7 @@ export class Plan {
 
   /** An object that is not sent because what it belongs to failed. */
   leaveOut(object: number, reason: Reason): void {
-    this.settlements.push({ object, outcome: "unattempted", reason });
+    this.settlements.push({ object, outcome: "notApplied", reason });
   }
 
   /** An object that a rule of the call leaves as it is. */

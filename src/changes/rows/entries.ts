@@ -1,4 +1,13 @@
-import type { Asked, Outcome, Reason, ReportedObject, RowCounts, StopCause, TakenName } from "../../runs/outcome.ts";
+import type {
+  Asked,
+  NearIds,
+  Outcome,
+  Reason,
+  ReportedObject,
+  RowCounts,
+  StopCause,
+  TakenName,
+} from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
@@ -88,7 +97,7 @@ export type StepChange =
        * `refused` means failed for a reason outside of the item (a wrong key), so that a resumed run tries
        * again.
        */
-      readonly to: "failed" | "refused" | "unknown" | "unattempted";
+      readonly to: "failed" | "refused" | "unknown" | "notApplied";
       readonly reason: Reason;
       /** Another step of the same entry takes back what was done before; it settles the objects. */
       readonly undone?: true;
@@ -165,6 +174,8 @@ export interface RunFacts {
   readonly shown?: string;
   /** Names that did not match exactly. */
   readonly takenFor?: readonly TakenName[];
+  /** Context IDs that differ from one that their option holds only in case, width or composition. */
+  readonly nearIds?: NearIds;
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   readonly effect?: string;
   /** What a person is to decide on the page, where the run waits for that. */

@@ -1,3 +1,4 @@
+import type { SplitCells } from "../../files/cells.ts";
 import type { OptionType } from "../../spec/records.ts";
 
 /** What happens to an option whose name the targeting already has. */
@@ -18,6 +19,8 @@ export interface OptionInput extends ChildInput {
 
 /** An item of `bulk_add_options`. */
 export interface AddOptionInput extends OptionInput {
+  /** Of a row of a file: the option that it is about, where the targeting has it. */
+  readonly _id?: string | undefined;
   readonly parent?: string | undefined;
   readonly parentName?: string | undefined;
 }
@@ -35,4 +38,6 @@ export interface UpdateContextsItem {
   readonly removeFrom?: readonly string[] | undefined;
   /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
   readonly calledName?: string | undefined;
+  /** Of a row: the cells of Context IDs that were taken apart. */
+  readonly split?: SplitCells | undefined;
 }

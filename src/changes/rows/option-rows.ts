@@ -13,11 +13,14 @@ const option = z.strictObject({
   children: z.array(child).optional(),
   exposeChildren: z.boolean().optional(),
   parent: z.string().optional(),
-  parentName: z.string().optional(),
+  parentName: z.string().nullish(),
+  _id: z.string().optional(),
+  op: z.string().optional(),
 });
 
 /** An option of a file; rows about one option add Context IDs to it. */
 export interface OptionRow extends AddOptionInput {
+  _id?: string | undefined;
   readonly contexts?: string[] | undefined;
   type?: "atomic" | "collection" | undefined;
   exposeChildren?: boolean | undefined;
@@ -38,11 +41,12 @@ const OPTION_COLUMNS = [
   "targeting",
 ] as const;
 
-/** How files for `bulk_add_options` are read. An option is found by its name; its ID is not looked at. */
+/** How files for `bulk_add_options` are read. A row with the ID of an option of the targeting is about that one. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
   required: [["name"]],
   fromCells(header, more) {
+    const id = cellReader(header, "_id");
     const name = cellReader(header, "name");
     const parentName = cellReader(header, "parentName");
     const type = cellReader(header, "type");
@@ -70,18 +74,28 @@ export const optionRows = {
       if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
       if (exposed !== undefined) row.exposeChildren = exposed;
       if (group.trim() !== "") row.parentName = group;
-      return { item: row, key: oneContextARow ? row.name : undefined };
+      const _id = id(cells).trim();
+      if (_id !== "") row._id = _id;
+      const key = oneContextARow ? row.name : _id === "" ? undefined : `_id ${_id}`;
+      return { item: row, key };
     };
   },
   fromValue(value): RowContent<OptionRow> {
     const parsed = option.safeParse(value);
-    return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, option) };
+    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option) };
+    const { op = "", parentName, ...item } = parsed.data;
+    const wanted = contextActionIn(op);
+    if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
+    if (wanted === "remove") return invalidRow("removeElsewhere", {});
+    return { item: typeof parentName === "string" ? { ...item, parentName } : item };
   },
   merge(item: OptionRow, further: AddOptionInput) {
-    for (const field of ["type", "exposeChildren", "parentName"] as const) {
+    if (item.name !== further.name) return invalidRow("rowsDisagree", { column: "name" }).reason;
+    for (const field of ["_id", "type", "exposeChildren", "parentName"] as const) {
       const differs = item[field] !== undefined && further[field] !== undefined && item[field] !== further[field];
       if (differs) return invalidRow("rowsDisagree", { column: field }).reason;
     }
+    item._id ??= further._id;
     item.type ??= further.type;
     item.exposeChildren ??= further.exposeChildren;
     item.parentName ??= further.parentName;

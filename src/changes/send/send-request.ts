@@ -168,7 +168,7 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
 /** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
-    stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "unattempted", reason })),
+    stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
   );
   return reason;
 }

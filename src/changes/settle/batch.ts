@@ -48,7 +48,7 @@ export function unlessSuspect(
   step: Step,
   change: Extract<
     StepChange,
-    { readonly reason: Reason; readonly to: "failed" | "refused" | "unattempted" | "unknown" }
+    { readonly reason: Reason; readonly to: "failed" | "refused" | "notApplied" | "unknown" }
   >,
 ): StepChange {
   if (driver.state.suspectSince(step.id) === undefined) return change;

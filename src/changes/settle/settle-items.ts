@@ -5,6 +5,7 @@ import { ownReason } from "../../runs/reasons.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { contextParts } from "../plan/contexts/context-parts.ts";
 import type { Settlement, Step, StepChange, StepOf, UnexpectedCount } from "../rows/entries.ts";
+import { leftAsItIs } from "../rows/existing.ts";
 import { StepMaker, sentFields } from "../rows/step-maker.ts";
 import { itemReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
@@ -271,6 +272,6 @@ export function existingOption(
   }
   return {
     changes: [{ step: step.id, to: "replaced" }],
-    settlements: [{ object, outcome: "alreadyDone", _id: existing }],
+    settlements: [leftAsItIs(object, existing, driver.onExisting)],
   };
 }

@@ -3,6 +3,7 @@ import type { OptionNames } from "../../reading/option-lists.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { Binding, OptionItem, Settlement, Step, StepOf } from "../rows/entries.ts";
+import { leftAsItIs } from "../rows/existing.ts";
 import type { StepMaker } from "../rows/step-maker.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
@@ -98,7 +99,7 @@ async function nameTaken(
   const settlements: Settlement[] = taken.map((candidate) => {
     const id = names?.get(candidate.name);
     const object = objectOf(group, candidate);
-    if (driver.onExisting === "skip" && id !== undefined) return { object, outcome: "alreadyDone", _id: id };
+    if (driver.onExisting === "skip" && id !== undefined) return leftAsItIs(object, id, "skip");
     return { object, outcome: "failed", reason: { ...reason, detail: { existingIds: [id] } } };
   });
   const free = children.filter((candidate) => !taken.includes(candidate));
@@ -124,7 +125,7 @@ async function namesOrReason(
 
 /** Without the names the part at fault cannot be found: the group is left for a resumed run. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
-  const to = driver.state.suspectSince(step.id) === undefined ? "unattempted" : "unknown";
+  const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
@@ -146,7 +147,7 @@ function groupExists(
     steps.push(maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] }));
     return { changes: [{ step: step.id, to: "replaced" }], steps };
   }
-  const settlements: Settlement[] = [{ object, outcome: "alreadyDone", _id: existing }];
+  const settlements = [leftAsItIs(object, existing, driver.onExisting)];
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
 import { parseJson } from "../../platform/json.ts";
-import { reason, reportedObject } from "../../runs/outcome-schema.ts";
+import { notApplied, reason, reportedObject } from "../../runs/outcome-schema.ts";
 import { BULK_OPERATIONS } from "../../spec/routes.ts";
 import type { JournalEntry, Step } from "../rows/entries.ts";
 import { rowItem } from "../rows/row-block.ts";
@@ -79,7 +79,7 @@ const change = z.union([
   }),
   z.object({
     step: z.number(),
-    to: z.enum(["failed", "refused", "unknown", "unattempted"]),
+    to: z.enum(["failed", "refused", "unknown"]).or(notApplied),
     reason,
     undone: z.literal(true).exactOptional(),
   }),
@@ -90,7 +90,7 @@ const change = z.union([
 ]);
 const settlement = z.object({
   object: z.number(),
-  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown"]),
+  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unknown"]).or(notApplied),
   reason: reason.exactOptional(),
   _id: z.string().exactOptional(),
 });
@@ -158,6 +158,9 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
       shown: z.string().exactOptional(),
       waits: waits.exactOptional(),
       decided: decided.exactOptional(),
+      nearIds: z
+        .object({ count: z.number(), first: z.array(z.object({ given: z.string(), held: z.string() })) })
+        .exactOptional(),
       takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
     }),
   }),

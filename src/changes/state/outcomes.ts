@@ -13,7 +13,7 @@ export class Outcomes {
     succeeded: 0,
     alreadyDone: 0,
     failed: 0,
-    unattempted: 0,
+    notApplied: 0,
     unknown: 0,
   };
 
@@ -53,10 +53,10 @@ export class Outcomes {
     }
   }
 
-  /** Gives an object its outcome. The first one stays, but for `unattempted`. */
+  /** Gives an object its outcome. The first one stays, but for `notApplied`. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
-    if (before === outcome || (before !== "pending" && before !== "unattempted")) return;
+    if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
     this.#move(object, before, outcome);
     if (reason !== undefined) this.#reasons.set(object, reason);
     if (_id !== undefined) this.giveId(object, _id);
@@ -73,7 +73,7 @@ export class Outcomes {
   /** Makes an object that did not succeed pending again. */
   reopen(object: number): void {
     const before = this.#standing[object];
-    if (before !== "unknown" && before !== "unattempted" && before !== "failed") return;
+    if (before !== "unknown" && before !== "notApplied" && before !== "failed") return;
     this.#move(object, before, "pending");
     this.#reasons.delete(object);
   }

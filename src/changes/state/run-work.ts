@@ -17,7 +17,7 @@ export interface PlannedWork {
 }
 
 /** How a step ends that did not do what it was to do. */
-type NotDone = "failed" | "refused" | "unknown" | "unattempted";
+type NotDone = "failed" | "refused" | "unknown" | "notApplied";
 
 /**
  * The objects and steps of a run, and where each of them stands. How a step ends decides how its
@@ -159,20 +159,20 @@ export class RunWork {
     return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
   }
 
-  /** Ends open steps without an answer: a sent one is `unknown`, an unsent one `unattempted`. */
+  /** Ends open steps without an answer: a sent one is `unknown`, an unsent one `notApplied`. */
   stop(reason: Reason): void {
     const open = this.standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.standings.suspectSince(id) !== undefined;
     // Those in doubt first, since an object stands as its first step that is stopped.
     for (const step of open) if (isSuspect(step)) this.#failStep(step, "unknown", ownReason("NO_ANSWER"));
-    for (const step of open) if (!isSuspect(step)) this.#failStep(step, "unattempted", reason);
+    for (const step of open) if (!isSuspect(step)) this.#failStep(step, "notApplied", reason);
   }
 
-  /** Objects without a step were never planned: they end as `unattempted`. */
+  /** Objects without a step were never planned: they end as `notApplied`. */
   leaveUnplanned(reason: Reason): void {
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.outcomes.standing(object) === "pending") {
-        this.outcomes.settle({ object, outcome: "unattempted", reason });
+        this.outcomes.settle({ object, outcome: "notApplied", reason });
       }
     }
   }
@@ -198,7 +198,7 @@ export class RunWork {
   reopen(): void {
     for (let id = 0; id < this.steps.length; id += 1) {
       const standing = this.standings.at(id);
-      if (standing !== "unknown" && standing !== "unattempted" && standing !== "refused") continue;
+      if (standing !== "unknown" && standing !== "notApplied" && standing !== "refused") continue;
       if (standing === "unknown" && this.#isUnclear(id)) continue;
       this.standings.set(id, "pending");
       for (const object of this.steps.at(id)?.objects ?? []) this.outcomes.reopen(object);
@@ -229,19 +229,19 @@ export class RunWork {
     const isOver = to === "failed" || to === "refused";
     for (const object of step.objects) {
       if (object === main || !isOver || !makes) this.#fail(object, to, reason);
-      else this.#fail(object, "unattempted", ownReason("NEEDS_FAILED", { needs: main }));
+      else this.#fail(object, "notApplied", ownReason("NEEDS_FAILED", { needs: main }));
     }
   }
 
   #fail(object: number, to: NotDone, reason: Reason): void {
-    const partly = (to === "unattempted" || to === "refused") && this.standings.isTouched(object);
+    const partly = (to === "notApplied" || to === "refused") && this.standings.isTouched(object);
     const outcome = to === "refused" ? "failed" : to;
     this.outcomes.settle({
       object,
       outcome: partly ? "unknown" : outcome,
       reason: partly ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason,
     });
-    const drop = to === "failed" ? "dropped" : "unattempted";
+    const drop = to === "failed" ? "dropped" : "notApplied";
     this.#dropSteps(object, drop);
     if (this.outcomes.idOf(object) !== undefined) return;
     for (const id of this.standings.boundTo(object)) {
@@ -249,12 +249,12 @@ export class RunWork {
       if (bound === undefined || this.standings.at(id) !== "pending") continue;
       this.standings.set(id, drop);
       for (const needy of bound.objects) {
-        if (needy !== object) this.#fail(needy, "unattempted", ownReason("NEEDS_FAILED", { needs: object }));
+        if (needy !== object) this.#fail(needy, "notApplied", ownReason("NEEDS_FAILED", { needs: object }));
       }
     }
   }
 
-  #dropSteps(object: number, to: "dropped" | "unattempted"): void {
+  #dropSteps(object: number, to: "dropped" | "notApplied"): void {
     for (const id of this.standings.ofObject(object)) if (this.standings.isOpen(id)) this.standings.set(id, to);
   }
 

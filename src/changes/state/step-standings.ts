@@ -12,13 +12,13 @@ type StepStanding =
   | "failed"
   | "refused"
   | "unknown"
-  | "unattempted"
+  | "notApplied"
   | "deferred"
   | "replaced"
   | "dropped";
 
 /** A step that stands otherwise has an answer, or another one in its place. */
-const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "unattempted"]);
+const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
 /** A step that was refused and waits for another change: why, and how far the run was then. */
 interface Deferral {

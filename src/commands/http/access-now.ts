@@ -1,10 +1,11 @@
 import { statSync } from "node:fs";
-import { ownerOf } from "../../server/http/auth.ts";
+import { ownerOf, type SeenToken } from "../../server/http/auth.ts";
 import { type Access, callsTools, readAccess } from "../../settings/access.ts";
 import { SettingsError } from "../../settings/error.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import type { CallerRights } from "../../tools/runs/execution-guard.ts";
+import type { TokenRights } from "./token-rights.ts";
 
 /**
  * The access file as it is now: `first` until it changes. One that cannot be read any more lets nobody in until it is
@@ -44,14 +45,21 @@ interface Knowing {
   readonly access: () => Access;
   /** Whether the access file names every token that may call: that of a worker needs none. */
   readonly knowsTokens: boolean;
+  /** What the tokens of an issuer said last. */
+  readonly tokens: Pick<TokenRights, "of">;
 }
 
 /**
  * What the caller of a run may do now, whenever the run was begun: by the access file as it is now, and by the ways in
- * that the settings leave open. Rights that only a token of the issuer tells are those of its last call.
+ * that the settings leave open. Of a caller who comes with tokens of an issuer the last ones count.
  */
-export function rightsNow({ settings: { http }, access, knowsTokens }: Knowing): (caller: string) => CallerRights {
-  return (owner) => {
+export function rightsNow({
+  settings: { http },
+  access,
+  knowsTokens,
+  tokens,
+}: Knowing): (caller: string) => Promise<CallerRights> {
+  return async (owner) => {
     const name = callerName(owner);
     if (name.startsWith("token:")) return knowsTokens ? ofToken(owner, name, access(), http.ownKeys) : WRITES;
     if (name.startsWith("key:") && !http.ownKeys) return gone("this server takes no keys of callers any more");
@@ -59,7 +67,7 @@ export function rightsNow({ settings: { http }, access, knowsTokens }: Knowing):
     if (isOfIssuer && knowsTokens && http.oauth === undefined) {
       return gone("this server lets nobody in through an authorization server any more");
     }
-    return isOfIssuer ? { readOnly: false, folders: [] } : WRITES;
+    return isOfIssuer ? ofIssuer(owner, await tokens.of(name), http.ownKeys) : WRITES;
   };
 }
 
@@ -72,6 +80,12 @@ function ofToken(owner: string, name: string, { tokens, projects }: Access, ownK
   // With keys of their own, callers work in other projects beside that of their token.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
+}
+
+function ofIssuer(owner: string, seen: readonly SeenToken[] | undefined, ownKeys: boolean): CallerRights {
+  const its = seen?.filter((token) => ownKeys || token.owner === owner);
+  if (its?.length === 0) return gone("the token of the caller of this run is for another project now");
+  return { readOnly: its?.every(({ writes }) => !writes) ?? false, folders: [] };
 }
 
 function gone(refused: string): CallerRights {

@@ -12,6 +12,7 @@ import { isOn } from "../settings-input.ts";
 import { orAsked } from "../stop-signal.ts";
 import { accessNow, rightsNow } from "./access-now.ts";
 import { type Projects, projects } from "./projects.ts";
+import { tokenRights } from "./token-rights.ts";
 
 /** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
@@ -42,6 +43,10 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const accessOfNow = accessNow(settings.http.accessFile, access, (error) =>
     all.of(undefined).log.error("the access file has changed, and cannot be read: it lets nobody in", { error }),
   );
+  const tokens = tokenRights(backend.callerRights, {
+    now: systemClock.now,
+    problem: (error) => all.of(undefined).log.error("the rights of a caller could not be stored", { error }),
+  });
   const all: Projects = projects(input, settings, {
     stopping: stopping.signal,
     backend,
@@ -49,7 +54,10 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     sealKey: () => seals("confirmation"),
     work: followWork(),
     observer,
-    rightsOf: rightsNow({ settings, access: accessOfNow, knowsTokens: start.serves || access.tokens.length > 0 }),
+    rightsOf: rightsNow({
+      ...{ settings, access: accessOfNow, tokens },
+      knowsTokens: start.serves || access.tokens.length > 0,
+    }),
   });
   const { log } = all.of(undefined);
   const isReady = await orAsked(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
@@ -60,6 +68,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   return {
     ...start,
     accessOfNow,
+    tokens,
     stopping,
     observer,
     figures,

@@ -3,7 +3,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { questionSeal } from "../../server/asking/ask.ts";
 import { type CallsUnderWay, callsUnderWay } from "../../server/calls-under-way.ts";
 import { type AuthOptions, asksWho, authenticator } from "../../server/http/auth.ts";
-import { jwtVerifier } from "../../server/http/auth-jwt.ts";
 import { allowedHostnames } from "../../server/http/guards.ts";
 import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../../server/http/http.ts";
 import {
@@ -85,6 +84,7 @@ async function serverOf(
     settings,
     access,
     accessOfNow,
+    tokens,
     all,
     input,
     log,
@@ -100,9 +100,9 @@ async function serverOf(
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
-  const { auth, metadata } = authOf(
+  const { auth, metadata } = await authOf(
     settings,
-    { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys },
+    { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys, noteToken: tokens.note },
     { publicUrl, log },
   );
   const tools = await allTools();
@@ -144,7 +144,7 @@ function warn(log: Log, settings: Settings, input: SettingsInput): void {
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
-function authOf(
+async function authOf(
   { http: { oauth }, proxies }: Settings,
   known: AuthOptions,
   { publicUrl, log }: { readonly publicUrl: string; readonly log: Log },
@@ -152,6 +152,8 @@ function authOf(
   if (oauth === undefined) return { auth: known, metadata: new Map<string, unknown>() };
   const { issuer, audience = publicUrl, jwksUrl, projectClaim } = oauth;
   const resource = protectedResource(publicUrl, issuer);
+  // Loaded late: most servers have no authorization server.
+  const { jwtVerifier } = await import("../../server/http/auth-jwt.ts");
   const auth: AuthOptions = {
     ...known,
     jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim, proxies }, (reason) =>

@@ -5,7 +5,7 @@ import { answerRuns, endingWith, type StreamWatch } from "../../page/runs/runs-p
 import type { Shown } from "../../page/runs/seen.ts";
 import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../page/serve/assets.ts";
-import { bodyOf, isSame, refusedPost } from "../../page/serve/guard.ts";
+import { bodyOf, isSame, refusedPost, refusedScheme } from "../../page/serve/guard.ts";
 import { pageSessions } from "../../page/serve/sessions.ts";
 import type { LoginWays, OpenedSession } from "../../page/wire.ts";
 
@@ -63,7 +63,7 @@ export function linkedPage(
         const timer = setTimeout(() => over(false), ms).unref();
         comers.add(came);
       }),
-    serve: router(shown, { ...{ links, watch, about }, triedAgain: () => (notice = TRIED_AGAIN) }),
+    serve: router(shown, { ...{ links, watch, about, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
   };
 }
 
@@ -72,10 +72,11 @@ interface Parts {
   readonly links: ReturnType<typeof oneTimeLinks>;
   readonly watch: StreamWatch;
   readonly about: string;
+  readonly address: string;
   readonly triedAgain: () => void;
 }
 
-function router(shown: Shown, { links, watch, about, triedAgain }: Parts): LinkedPage["serve"] {
+function router(shown: Shown, { links, watch, about, address, triedAgain }: Parts): LinkedPage["serve"] {
   const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
   const redeem = async (request: Request): Promise<Response> => {
@@ -88,6 +89,8 @@ function router(shown: Shown, { links, watch, about, triedAgain }: Parts): Linke
     return dataAnswer(opened);
   };
   return async (request) => {
+    const refused = refusedScheme(request, address);
+    if (refused !== undefined) return refused;
     const { pathname } = new URL(request.url);
     const isHead = request.method === "HEAD";
     const isRead = request.method === "GET" || isHead;

@@ -1,3 +1,4 @@
+import type { ChangeRun } from "../../changes/change-run.ts";
 import { endingsOf } from "../../changes/finish-run.ts";
 import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, readPlan } from "../../plans/plan-document.ts";
@@ -6,13 +7,16 @@ import { planLines } from "../../render/plans/plan-text.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/error.ts";
 import { isUlid } from "../../spec/ulid.ts";
+import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { checkApplicable } from "../../tools/plans/applicable.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
+import { reportedRun } from "../../tools/runs/run-reports.ts";
+import { dryRunToApply } from "../../tools/writing/dry-runs.ts";
 import { isOn } from "../settings-input.ts";
 import { baseFileOf, baseFileOfPlan, writeIds } from "./after-apply.ts";
-import { carriedOut, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
+import { carriedOut, forPerson, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
 import { type AskedFile, askedFile, bytesAtPath, isThere, planFile, printFileProblems } from "./files.ts";
 import { type PlanContext, printLines, withProject } from "./project.ts";
 
@@ -99,12 +103,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   const run = await plannedRun(runId, context);
   const { header } = run;
   if (header.environment !== context.environment) throw otherService();
-  if (header.dryRun) {
-    throw new FileError(
-      "this run is a dry run of a tool; nothing was sent",
-      "apply_plan applies it, called by the agent that made it.",
-    );
-  }
+  if (header.dryRun && run.status() === "planned") return applyDryRun(run, yes, context);
   if (run.status() === "planned") {
     const document = await documentOf(runId, context);
     checkOrigin(document, context);
@@ -117,12 +116,23 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
     await rested(run);
     return printReport(run, context);
   }
-  const { pending, unattempted, unknown } = run.state.counts();
-  if (!(await isAgreed(`Go on with it? ${pending + unattempted + unknown} are not known to be done.`, yes))) return 1;
+  const { pending, notApplied, unknown } = run.state.counts();
+  if (!(await isAgreed(`Go on with it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
   await context.runs.resume(runId);
   const resumed = await plannedRun(runId, context);
   await rested(resumed);
   return printReport(resumed, context);
+}
+
+/** Looks whether a dry run still does what it showed, shows it, asks, and applies it. Where it does not, nothing is sent. */
+async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
+  const { header } = run;
+  if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
+  const now = await dryRunToApply(run, { isDry: false }, changesOf(context), context);
+  const { text } = "answer" in now ? now.answer : await reportedRun(run, context);
+  process.stdout.write(`${forPerson(text)}\n`);
+  if ("answer" in now || !(await isAgreed("Apply this?", yes))) return 1;
+  return printReport(await carriedOut(header, context), context);
 }
 
 /** Throws a FileError where a plan was made for another service. */

@@ -73,9 +73,9 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
 /** Whether something of a run is still to be done, or to be found out. */
 export function isUnfinished(run: ChangeRun): boolean {
   const status = run.status();
-  const { pending, unattempted, unknown } = run.state.counts();
+  const { pending, notApplied, unknown } = run.state.counts();
   if (status !== "interrupted" && status !== "cancelled") return status !== "running" && unknown > 0;
-  return pending + unattempted + unknown > 0;
+  return pending + notApplied + unknown > 0;
 }
 
 /**

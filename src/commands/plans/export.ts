@@ -1,8 +1,11 @@
+import { savedForm } from "../../files/save-file.ts";
+import { writtenSheet } from "../../files/sheet-writing.ts";
+import type { SheetFormat } from "../../files/written-rows.ts";
 import { baseOf, basePathOf, baseText } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
 import { driftSince } from "../../plans/diff/drift.ts";
-import { formatOfDesired } from "../../plans/file/read-desired.ts";
-import { desiredText } from "../../plans/file/write-desired.ts";
+import { type DesiredFormat, formatOfDesired } from "../../plans/file/read-desired.ts";
+import { desiredText, sheetOf } from "../../plans/file/write-desired.ts";
 import { givenTargeting } from "../../plans/which-targeting.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { amount } from "../../platform/thousands.ts";
@@ -22,32 +25,45 @@ export async function runExport(line: CommandLine): Promise<number> {
   const [isForced, fresh, isBaseOnly] = [isOn(line, "force"), isOn(line, "fresh"), isOn(line, "base-only")];
   if (isBaseOnly && to === undefined)
     throw new SettingsError("--base-only needs --to, the file that the base belongs to");
-  const format = to === undefined ? "yaml" : formatOrUsage(to);
+  const delimiter = optionOf(line, "delimiter", text);
+  const form = to === undefined ? ({ format: "yaml" } as const) : formOrUsage(to, delimiter);
   return withProject(line, "export", async (context) => {
     const targetingId = await givenTargeting(given, context.memory);
     const there = await readShowing(context, targetingId, fresh);
     if (to === undefined) {
-      for (const piece of desiredText(there, format)) process.stdout.write(piece);
+      for (const piece of desiredText(there, "yaml")) process.stdout.write(piece);
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
     // The file first: beside an older base, what is the same in file and service is no difference.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
-    await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: desiredText(there, format) }, base]);
+    await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
-    if (format === "csv" && !isBaseOnly)
-      tell("In a spreadsheet, import all columns as text: opening it changes IDs and names.");
+    if (form.format === "csv" && !isBaseOnly)
+      tell("In a spreadsheet, import all columns as text: opening it changes IDs. An .xlsx file has them as texts.");
     return 0;
   });
 }
 
-function formatOrUsage(path: string) {
+type ExportForm = SheetFormat | { readonly format: Exclude<DesiredFormat, "csv"> };
+
+function formOrUsage(path: string, delimiter: string | undefined): ExportForm {
   try {
-    return formatOfDesired(path);
+    if (delimiter !== undefined || /\.(?:csv|tsv|xlsx)$/i.test(path)) return savedForm(path, delimiter);
+    const format = formatOfDesired(path);
+    return format === "csv" ? savedForm(path, delimiter) : { format };
   } catch (thrown) {
     if (thrown instanceof FileError) throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);
     throw thrown;
   }
+}
+
+function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<string | Uint8Array> | Iterable<string> {
+  if (form.format !== "csv" && form.format !== "xlsx") return desiredText(there, form.format);
+  const rows = async function* () {
+    yield* sheetOf(there, form);
+  };
+  return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
 }
 
 /** Asks before a file or a base is replaced, and says how much of what others changed is accepted by it. */

@@ -191,7 +191,7 @@ export function printLines(lines: readonly TonedLine[]): void {
  * Throws a FileError.
  */
 export async function writeOver(
-  files: readonly { readonly path: string; readonly pieces: Iterable<string> }[],
+  files: readonly { readonly path: string; readonly pieces: Iterable<string> | AsyncIterable<string | Uint8Array> }[],
 ): Promise<void> {
   const written: { readonly beside: string; readonly path: string }[] = [];
   try {
@@ -202,7 +202,7 @@ export async function writeOver(
       try {
         const there = statSync(path, { throwIfNoEntry: false });
         if (there !== undefined) await handle.chmod(there.mode & 0o777);
-        for (const piece of pieces) await handle.appendFile(piece);
+        for await (const piece of pieces) await handle.appendFile(piece);
         await handle.datasync();
       } finally {
         await handle.close();

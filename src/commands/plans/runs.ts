@@ -1,6 +1,11 @@
 import { runsText } from "../../render/changes/runs.ts";
-import type { CommandLine } from "../../settings/command-line.ts";
+import { type CommandLine, optionOf } from "../../settings/command-line.ts";
+import { SettingsError } from "../../settings/error.ts";
+import { text } from "../../settings/forms.ts";
+import { savedResultsAt } from "../../tools/runs/result-sheet.ts";
+import { ownRun } from "../../tools/runs/run-reports.ts";
 import { recentRuns, shownRuns } from "../../tools/runs/shown-runs.ts";
+import type { SaveArguments } from "../../tools/save-arguments.ts";
 import { isOn } from "../settings-input.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, toldFailure, withRuns } from "./project.ts";
@@ -9,12 +14,19 @@ import { type PlanContext, toldFailure, withRuns } from "./project.ts";
 export async function runRuns(line: CommandLine): Promise<number> {
   const [given] = line.words;
   const isJson = isOn(line, "json");
+  const [to, delimiter] = [optionOf(line, "to", text), optionOf(line, "delimiter", text)];
+  if (given === undefined && to !== undefined) {
+    throw new SettingsError("--to needs the ID of the run whose sheet is written");
+  }
   return withRuns(line, async (context, told) => {
     try {
-      const { structured, text } = await (given === undefined
+      const runId = given?.trim().toUpperCase();
+      const { structured, text: words } = await (runId === undefined
         ? all(context)
-        : one(given.trim().toUpperCase(), context));
-      process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(text)}\n`);
+        : to === undefined
+          ? one(runId, context)
+          : sheetOf(runId, { saveTo: to, delimiter }, context));
+      process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(words)}\n`);
       return 0;
     } catch (thrown) {
       return toldFailure(thrown, "runs", told);
@@ -26,6 +38,12 @@ export async function runRuns(line: CommandLine): Promise<number> {
 async function one(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return shownRuns({ runId }, { ...context, environment });
+}
+
+/** Writes the sheet of a run with what became of each row. */
+async function sheetOf(runId: string, to: SaveArguments, context: PlanContext) {
+  const run = await ownRun(runId, context);
+  return savedResultsAt(run, to, { ...context, environment: run.header.environment });
 }
 
 async function all(context: PlanContext) {

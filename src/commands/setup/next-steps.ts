@@ -1,7 +1,8 @@
 import type { SettingsInput } from "../../settings/settings.ts";
 import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
+import { folderLine, hasNoFolder, usualFolders } from "./folders-asked.ts";
 import { programFound } from "./found.ts";
-import type { Host } from "./hosts.ts";
+import { HOSTS, type Host } from "./hosts.ts";
 import { commandLine, doctorLine } from "./settings.ts";
 
 /** What is written, and where. */
@@ -36,10 +37,15 @@ export async function nextSteps(
     ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
     ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
     ...(host.trust === undefined ? [] : [host.trust]),
+    ...(hasNoFolder(fields) ? [folderLine(wordOf(host), await usualFolders(input))] : []),
     ...(own === undefined ? [] : [`${host.title}'s own command writes the same:\n${own}`]),
     `Restart ${host.title}. This checks the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
     ...firstQuestion(env, names),
   ];
+}
+
+function wordOf(host: Host): string {
+  return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
 /** The line of the host's own command that writes the entry; undefined where it is not here, or cannot write it. */

@@ -17,6 +17,7 @@ import {
   textOf,
 } from "./config/file.ts";
 import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
+import { withFolders } from "./folders-asked.ts";
 import { hostsFound, isHere } from "./found.ts";
 import { HOSTS, type Host, OTHER_WORDS } from "./hosts.ts";
 import { type Launch, launchOf } from "./launch.ts";
@@ -69,15 +70,20 @@ export async function runSetup(line: CommandLine): Promise<number> {
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
-  const entry = entryOf(host, input, person.launch);
   const file = await fileOf(host, input);
   // A note, and no reason to stop: the host may be installed later, or in another place.
   const found = await isHere(host, input);
-  const byHand = (): string =>
-    `Put this in by hand:\n${host.list.withFields("", host.list.fieldsOf(entry, undefined))}`;
+  const byHand = (): string => {
+    const entry = entryOf(host, input, person.launch);
+    return `Put this in by hand:\n${host.list.withFields("", host.list.fieldsOf(entry, undefined))}`;
+  };
   return changeSafely(file, byHand, async (target) => {
+    const bytes = await bytesOf(target);
+    const old = host.list.entryIn((bytes && textOf(bytes)) ?? "");
+    const asked = await withFolders(input, old, person.ask);
+    const entry = entryOf(host, asked, person.launch);
     while (true) {
-      const code = await change({ host, file: target, entry, input, found }, person);
+      const code = await change({ host, file: target, entry, input: asked, found }, person);
       if (code !== undefined) return code;
       person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
     }

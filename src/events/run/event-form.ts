@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { inputFile } from "../../files/input-file.ts";
 import type { RunForm } from "../../runs/kind.ts";
-import { reason, reportedObject } from "../../runs/outcome-schema.ts";
+import { notApplied, reason, reportedObject } from "../../runs/outcome-schema.ts";
 import { RULES, type RuleName } from "../check/rules.ts";
 import type { EventCall, EventEntry } from "./event-run-state.ts";
 
@@ -49,7 +49,7 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
     z.object({
       t: z.literal("settled"),
       object,
-      outcome: z.enum(["succeeded", "alreadyDone", "failed", "unattempted", "unknown"]),
+      outcome: z.enum(["succeeded", "alreadyDone", "failed", "unknown"]).or(notApplied),
       reason: reason.exactOptional(),
       attempts: z.number(),
       verdict: eventVerdict.exactOptional(),

@@ -1,12 +1,14 @@
-import { failedRows, rejectedRows } from "../../files/rejects.ts";
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { FileError } from "../../platform/file-error.ts";
 import { NothingKeptError } from "../../runs/backend/store.ts";
 import { damaged } from "../../runs/entries.ts";
-import type { Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
+import type { Driving, Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
+import { ownReason } from "../../runs/reasons.ts";
 import { type EventWorld, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./event-run-state.ts";
-import { countEvents, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./event-source.ts";
+import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./event-source.ts";
 
 /**
  * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
@@ -23,10 +25,11 @@ export function eventKind(world: EventWorld): EventKind {
     isPlannedFirst: false,
     recoversOrphans: true,
     readBack,
-    async start(run) {
-      await run.flush();
-      // Only now, so that the journal of a started run has its first entry.
+    async start(run, { counting }) {
+      if (counting === undefined) await run.flush();
+      // Only now, so that the journal of a started run has its first entry; an empty one is begun anew.
       await run.markStarted();
+      if (counting !== undefined) await begin(run, counting, clock);
       await sendLeft(run, world);
     },
     async resume(run, again) {
@@ -46,6 +49,34 @@ export function eventKind(world: EventWorld): EventKind {
     identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
+}
+
+/** The first entry of a run. */
+export function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
+  return { t: "begin", items, ...(skipped > 0 && { skipped }), at };
+}
+
+const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
+
+/** Begins a run once its events are counted. A file that cannot be read, or holds none, is one event that failed. */
+async function begin(
+  run: Driving<EventCall, EventEntry, EventRunState>,
+  counting: Promise<EventCounts>,
+  clock: Pick<Clock, "now">,
+): Promise<void> {
+  const counted = await counting.catch((thrown: unknown) => {
+    if (thrown instanceof FileError) return thrown;
+    throw thrown;
+  });
+  if (!(counted instanceof FileError) && counted.items > 0) {
+    run.record(beginOf(counted, clock.now()));
+    return run.flush();
+  }
+  const { message, remedy } = counted instanceof FileError ? counted : NO_ROWS;
+  const reason = ownReason("FILE_UNREADABLE", { effect: "file", message, remedy });
+  run.record(beginOf({ items: 1 }, clock.now()));
+  run.record({ t: "settled", object: 0, outcome: "failed", reason, attempts: 0, at: clock.now() });
+  await run.flush();
 }
 
 /**
@@ -86,8 +117,8 @@ async function beginAnew({
     throw damaged(runId);
   }
   const kept = { kept: call.input.events, bytes: part("input") };
-  const counts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
-  return counts.items > 0 ? { t: "begin", ...counts, at: createdAt } : undefined;
+  const counts: EventCounts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
+  return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
 /** After a crash the answers about events that had left are lost. */
@@ -106,8 +137,8 @@ function lostIn(state: EventRunState): readonly EventEntry[] {
 
 /** How many events may still have to be sent. */
 function leftOf(call: EventCall, state: EventRunState): number {
-  const { pending, unattempted, unknown } = state.counts();
-  return pending + unattempted + (resends(call, state) ? unknown : 0);
+  const { pending, notApplied, unknown } = state.counts();
+  return pending + notApplied + (resends(call, state) ? unknown : 0);
 }
 
 /**
@@ -125,7 +156,8 @@ async function finish(
   // Where a crash came between these steps, the events may be gone already.
   if (!(await holdsAnything(bytes))) return;
   const { failed, unknown } = state.counts();
-  if (file !== undefined && failed > 0) {
+  if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
+    const { failedRows, rejectedRows } = await import("../../files/rejects.ts");
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
@@ -133,7 +165,7 @@ async function finish(
     const standing = state.standing(object);
     // What failed of a file is in its reject file, which is written again from all that failed as long as anything is left.
     if (standing === "failed") return hasLeft || file === undefined;
-    return standing === "pending" || standing === "unattempted" || standing === "unknown";
+    return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
   const keepsAny = hasLeft || unknown > 0 || (failed > 0 && file === undefined);
   await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());

@@ -50,7 +50,7 @@ export type EventEntry =
       readonly waitedMs: number;
       readonly at: number;
     }
-  /** The run is resumed: unattempted events are sent, and with `resend` unknown ones, too. */
+  /** The run is resumed: notApplied events are sent, and with `resend` unknown ones, too. */
   | { readonly t: "resume"; readonly resend: boolean; readonly at: number };
 
 /** The reason of an event that left, and whose answer was lost. */
@@ -95,7 +95,7 @@ export class EventRunState implements RunView<EventEntry> {
     succeeded: 0,
     alreadyDone: 0,
     failed: 0,
-    unattempted: 0,
+    notApplied: 0,
     unknown: 0,
   };
 
@@ -208,13 +208,13 @@ export class EventRunState implements RunView<EventEntry> {
     for (const [object, standing] of this.#standing.entries()) {
       if (standing !== "pending") continue;
       if (this.#doubted.has(object)) this.#move(object, "unknown", ANSWER_LOST);
-      else this.#move(object, "unattempted", reason ?? ownReason(STOP_CODES[cause]));
+      else this.#move(object, "notApplied", reason ?? ownReason(STOP_CODES[cause]));
     }
   }
 
   #reopen(object: number, resend: boolean): void {
     const standing = this.#standing[object];
-    if (standing !== "unattempted" && !(resend && standing === "unknown")) return;
+    if (standing !== "notApplied" && !(resend && standing === "unknown")) return;
     if (standing === "unknown") this.#doubted.add(object);
     this.#move(object, "pending", undefined);
   }

@@ -3,16 +3,13 @@ import type { Run, RunsContext } from "../../runs/kind.ts";
 import { KindRuns } from "../../runs/kind-runs.ts";
 import { type EarlierRuns, startOrJoin } from "../../runs/same-call.ts";
 import type { EventWorld } from "./event-drive.ts";
-import { eventKind } from "./event-kind.ts";
+import { beginOf, eventKind } from "./event-kind.ts";
 import { type EventCall, type EventEntry, type EventRunState, resends } from "./event-run-state.ts";
-import type { EventSource } from "./event-source.ts";
+import type { EventCounts, EventSource } from "./event-source.ts";
 
-/** Events to be sent: where they are, and how many. */
-export interface PlannedEvents {
+/** Events to be sent: where they are, and how many, where the source does not count them yet. */
+export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
-  readonly items: number;
-  /** How many empty rows its file has. */
-  readonly skipped?: number | undefined;
   readonly onUnknown: "report" | "resend";
   /** The tool that was called; `track_events` where absent. */
   readonly tool?: EventCall["tool"];
@@ -52,9 +49,9 @@ export class EventRuns {
    * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
-    const { source, items, skipped = 0 } = planned;
+    const { source, items } = planned;
     const call = callOf(planned);
-    const first = (at: number) => ({ t: "begin", items, ...(skipped > 0 && { skipped }), at }) as const;
+    const first = items === undefined ? undefined : (at: number) => beginOf({ ...planned, items }, at);
     const input = { bytes: source.bytes, digest: source.kept.digest };
     return (
       this.runs.drivenLike(this.runs.fingerprint(call, caller)) ??

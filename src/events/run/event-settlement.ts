@@ -5,10 +5,10 @@ import type { Validation, Verdict } from "../check/rules.ts";
 
 /**
  * How an event of a batch ended. `succeeded`: the service said `ok` and nothing in the event speaks against it;
- * `failed`: not recorded, and known so; `unknown`: sent, and no answer proves its effect; `unattempted`: never
+ * `failed`: not recorded, and known so; `unknown`: sent, and no answer proves its effect; `notApplied`: never
  * reached the service.
  */
-export type EventOutcome = "succeeded" | "failed" | "unknown" | "unattempted";
+export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
  * Why an event did not succeed. `refused`: the prediction was `ignored` or `rejected`, so it was never sent; `invalid`:
@@ -85,7 +85,7 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
     case "ambiguous":
       return { ...settled, outcome: "unknown", reason: "answerLost" };
     default:
-      return { ...settled, outcome: "unattempted", reason: error.effect };
+      return { ...settled, outcome: "notApplied", reason: error.effect };
   }
 }
 

@@ -3,6 +3,7 @@ import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { plainHeading } from "../../files/headings.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
+import { lookedAt } from "../../files/looked-at.ts";
 import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
@@ -17,6 +18,14 @@ export interface EventSource {
   readonly bytes: ByteSource;
   /** How many bytes there are; absent where that is not known. */
   readonly size?: number;
+  /** Where it is not known yet how many events there are: what counts them. */
+  readonly counting?: Promise<EventCounts>;
+}
+
+/** How many events there are, and how many empty rows were passed over between them. */
+export interface EventCounts {
+  readonly items: number;
+  readonly skipped?: number | undefined;
 }
 
 /** The form of a content of events: a file as it was given, or else one event a line. */
@@ -178,7 +187,7 @@ export async function* onlyKept(
     header = cells;
   });
   // Where it was a workbook, the copy is read as a text with commas.
-  const delimiter = file.sheet?.delimiter ?? ",";
+  const delimiter = (await lookedAt(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
     header = [];
@@ -193,9 +202,7 @@ export async function* onlyKept(
 }
 
 /** How many events there are, and how many empty rows were passed over between them. */
-export async function countEvents(
-  events: AsyncIterable<readonly GivenEvent[]>,
-): Promise<{ readonly items: number; readonly skipped: number }> {
+export async function countEvents(events: AsyncIterable<readonly GivenEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
   for await (const batch of events) {
     counts.items += batch.length;

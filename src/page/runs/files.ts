@@ -2,11 +2,12 @@ import { isChangeRun } from "../../changes/change-run.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { planTextOf, removedLines, resultLine } from "../../tools/runs/run-files.ts";
+import { sheetRunOf } from "../../tools/runs/sheet-run.ts";
 import { pageAnswer } from "../serve/answers.ts";
 import type { RunFile } from "../wire.ts";
 
 /** Whether a run is one of a plan. */
-export function isPlan(run: Run): boolean {
+function isPlan(run: Run): boolean {
   return isChangeRun(run) && run.header.call.tool === "apply_plan";
 }
 
@@ -21,7 +22,14 @@ export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonl
     }),
   );
   const isBegun = run.state.objects.length > 0 && run.status() !== "needs_confirmation" && run.status() !== "planned";
-  return [...(isBegun ? ["results" as const] : []), ...kept.flat(), ...(isPlan(run) ? ["plan" as const] : [])];
+  const isPlanned = run.status() === "planned" && isPlan(run);
+  const hasSheet = (isBegun || isPlanned) && sheetRunOf(run) !== undefined;
+  return [
+    ...(hasSheet ? ["sheet" as const] : []),
+    ...(isBegun ? ["results" as const] : []),
+    ...kept.flat(),
+    ...(isPlan(run) ? ["plan" as const] : []),
+  ];
 }
 
 /** A file of a run, as a download; undefined where there is none of this name. */
@@ -29,11 +37,29 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   const known = (await filesOf(run, services)).find((one) => one === file);
   if (known === undefined) return undefined;
   const { runId } = run.header;
+  if (known === "sheet") return savedSheet(run, services);
   if (known === "plan") return saved(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
   if (known === "results") return saved(`${runId}-results.ndjson`, resultsOf(run));
   if (known === "removed") return saved(`${runId}-removed.ndjson`, removedLines(run, known, services));
   const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
   return saved(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
+}
+
+/** The sheet that the run was given, with what became of each row, in the form in which it came. */
+async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
+  const asked = sheetRunOf(run);
+  if (asked === undefined) return undefined;
+  // Loaded late: few pages are asked for it.
+  const { formOfSheet, readSheetRun, resultSheet } = await import("../../tools/runs/result-sheet.ts");
+  const found = await readSheetRun(asked, services);
+  const form = formOfSheet(found);
+  const ending = form.format === "xlsx" ? "xlsx" : form.delimiter === "\t" ? "tsv" : "csv";
+  const bytes = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const piece of resultSheet(found, form, services)) {
+      yield typeof piece === "string" ? Buffer.from(piece) : piece;
+    }
+  };
+  return saved(`${run.header.runId}-sheet.${ending}`, bytes());
 }
 
 /** A browser never shows it, whatever it holds. */

@@ -25,7 +25,6 @@ import {
   type RunRow,
   type Waiting,
 } from "../wire.ts";
-import { downloadOf, filesOf, isPlan } from "./files.ts";
 import { forPeople } from "./people-words.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
@@ -84,6 +83,9 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   };
 }
 
+/** What makes files of runs; loaded late, since only a run that is looked at has some. */
+const files = () => import("./files.ts");
+
 /** A damaged run of this caller; undefined where they have none with this ID. */
 async function damagedDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
@@ -100,15 +102,15 @@ export async function runDetail(runId: string, shown: Shown): Promise<RunDetail 
   return {
     run: await foundRow(seen, shown),
     failures: toldFailures(run.state).map(failureRow),
-    downloads: isOwn ? await filesOf(run, services) : [],
-    ...(isPlan(run) && { plan: planView(await documentOf(runId, services), services) }),
+    downloads: isOwn ? await (await files()).filesOf(run, services) : [],
+    ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }
 
 /** A file of a run, as a download; undefined where there is none that this person may see. */
 export async function downloaded(runId: string, file: string, shown: Shown): Promise<Response | undefined> {
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
-  return run === undefined || run === "damaged" ? undefined : downloadOf(run, file, shown.services);
+  return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
 }
 
 /** The row of a run, for the person who is shown it. */
@@ -117,7 +119,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingAnywhere(runId, shown.services);
   const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
-  const { unknown, unattempted, pending } = state.counts();
+  const { unknown, notApplied, pending } = state.counts();
   return {
     ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
     tool: state.facts?.tool ?? header.call.tool,
@@ -129,7 +131,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     ...(waiting
       ? await waitingParts(waiting, shown, to)
       : isOwn
-        ? await withUndo(run, actionsOf(run.status(), unknown + unattempted + pending > 0, shown), shown)
+        ? await withUndo(run, actionsOf(run.status(), unknown + notApplied + pending > 0, shown), shown)
         : { actions: [] }),
   };
 }
@@ -241,11 +243,11 @@ function actionsOf(status: string, isOpen: boolean, { services }: Shown): readon
 
 function failureRow(failure: ReturnType<typeof toldFailures>[number]): FailureRow {
   const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
-  const kind = outcome === "failed" || outcome === "unattempted" || outcome === "skipped" ? outcome : "unknown";
+  const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;
   return { outcome: kind, count, places: where, message: forPeople(message), remedy: forPeople(remedy) };
 }
 
-const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: 0 };
+const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };

@@ -5,7 +5,7 @@ import { PATHS } from "../paths.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
 import { pageAsset, pageDocument } from "../serve/assets.ts";
 import { eventStream } from "../serve/event-stream.ts";
-import { bodyOf, refusedPost } from "../serve/guard.ts";
+import { bodyOf, refusedPost, refusedScheme } from "../serve/guard.ts";
 import { pageSessions } from "../serve/sessions.ts";
 import type { EventBody, Hello } from "../wire.ts";
 import { fittingEvents } from "./event-rows.ts";
@@ -39,7 +39,8 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
     const asset = isRead ? await pageAsset(address.pathname) : undefined;
     if (asset !== undefined) return asset;
     if ((await sessions.of(request)) === undefined) return refusalAnswer(401, `open ${url}/ first`);
-    if (method === "POST") return refusedPost(request) ?? change(world, address.pathname, request);
+    if (method === "POST")
+      return refusedScheme(request, url) ?? refusedPost(request) ?? change(world, address.pathname, request);
     if (!isRead) return notAllowed();
     if (address.pathname === PATHS.stream) return eventStream(request, updates, { first: [hello] });
     return data(world, address);

@@ -1,4 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import { originIn } from "../../platform/origins.ts";
+import { isLoopback } from "../../settings/loopback.ts";
 import { refusalAnswer } from "./answers.ts";
 
 /** The most bytes of a POST's body: the page sends decisions and short forms. */
@@ -9,7 +11,7 @@ const MOST_BYTES = 65_536;
  * it may be carried out. `Host`, and the session where one is needed, have been checked before.
  */
 export function refusedPost(request: Request): Response | undefined {
-  if (!isSameOrigin(request)) return refusalAnswer(403, "only the page of this server may send this");
+  if (!isSameOrigin(request)) return notOfPage();
   const isJson = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
   return isJson ? undefined : refusalAnswer(415, "the page sends JSON");
 }
@@ -19,11 +21,32 @@ function isSameOrigin({ headers }: Request): boolean {
   const origin = headers.get("origin");
   const site = headers.get("sec-fetch-site");
   if (origin === null || (site !== null && site !== "same-origin")) return false;
-  if (!/^https?:/i.test(origin) || !URL.canParse(origin)) return false;
-  const host = headers.get("host");
-  const { protocol, host: from } = new URL(origin);
-  // The port that goes without saying is in neither, or in one of them.
-  return host !== null && URL.canParse(`${protocol}//${host}`) && new URL(`${protocol}//${host}`).host === from;
+  const from = originIn(origin);
+  const to = from && addressed(headers, from.protocol);
+  return to !== undefined && to.host === from?.host;
+}
+
+/**
+ * The refusal of a POST that a page of this host sent by another scheme than this server has there: that of its
+ * `address` for the host of it, `http` at this machine, and the one of its address elsewhere.
+ */
+export function refusedScheme({ method, headers }: Request, address: string): Response | undefined {
+  if (method !== "POST") return undefined;
+  const { protocol, host } = new URL(address);
+  const to = addressed(headers, protocol);
+  const isHere = to !== undefined && to.host !== host && isLoopback(to.href);
+  const from = originIn(headers.get("origin") ?? "");
+  return from?.protocol === (isHere ? "http:" : protocol) ? undefined : notOfPage();
+}
+
+/** Where a request was sent to; the port that goes without saying is left out, whether or not `Host` names it. */
+function addressed(headers: Headers, protocol: string): URL | undefined {
+  const url = `${protocol}//${headers.get("host") ?? ""}`;
+  return URL.canParse(url) ? new URL(url) : undefined;
+}
+
+function notOfPage(): Response {
+  return refusalAnswer(403, "only the page of this server may send this");
 }
 
 /** Compares two secrets in a time that says nothing about them. */

@@ -19,11 +19,13 @@ interface SealOptions<Content> {
   readonly key: Uint8Array;
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
+  /** How long one counts at most, in milliseconds: what ends later was sealed while the clock was ahead. */
+  readonly mostMs: number;
   readonly now: () => number;
 }
 
 /** Seals texts of one purpose by authenticated encryption (AES-GCM). */
-export function sealFor<Content>({ key, purpose, content, now }: SealOptions<Content>): Seal<Content> {
+export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
   // A number of zod is finite: an end that is none would never be over.
   const sealed = z.object({ endsAt: z.number(), content });
@@ -40,7 +42,8 @@ export function sealFor<Content>({ key, purpose, content, now }: SealOptions<Con
       const decrypted = bytes.toString("base64url") === text ? decrypt(bytes, own) : undefined;
       if (decrypted === undefined) return undefined;
       const { data } = sealed.safeParse(JSON.parse(decrypted));
-      return data !== undefined && data.endsAt > now() ? data : undefined;
+      const leftMs = (data?.endsAt ?? 0) - now();
+      return leftMs > 0 && leftMs <= mostMs ? data : undefined;
     },
   };
 }

@@ -46,7 +46,7 @@ export function pageSessions<Person>({
   readonly now?: () => number;
 }): PageSessions<Person> {
   const content = z.object({ id: z.string(), person: form });
-  const { seal, open } = sealFor({ key, purpose: "page session", content, now });
+  const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
   /** The sessions that were ended before their time, with that time. */
   const ended = new Map<string, number>();
   /** When it was last read that another process has not ended a session. */

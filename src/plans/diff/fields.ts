@@ -1,3 +1,4 @@
+import { splitBeside } from "../../files/cells.ts";
 import { digestOfContexts, type ServiceOption } from "../base/service-targeting.ts";
 import type { ContextsWish } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
@@ -48,7 +49,7 @@ export function compareRow(row: DesiredRow, there: ServiceOption, wanted: Wanted
     });
     if (isSet && option.exposeChildren !== undefined) changes.exposeChildren = option.exposeChildren;
   }
-  const contexts = compareContexts(option.contexts, row, there, tell);
+  const contexts = compareContexts(wishBeside(option.contexts, there), row, there, tell);
   if (contexts !== undefined) changes.contexts = contexts;
   return changes;
 }
@@ -91,6 +92,17 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "there") return { key: place._id, told: groupName(place._id) };
   // A group that is yet to be created is no parent on any other side.
   return { key: place.row, told: place.row.option.name ?? "" };
+}
+
+/** A wish of which the Context IDs stay whole that the option holds with a separator in them. */
+function wishBeside(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
+  if (wish?.split === undefined) return wish;
+  const taken = new Set(splitBeside(wish.split, []));
+  const whole = splitBeside(wish.split, contexts);
+  if (whole.length === taken.size && whole.every((id) => taken.has(id))) return wish;
+  const kept = (ids: readonly string[]) => ids.filter((id) => !taken.has(id));
+  if (wish.remove !== undefined) return { ...wish, remove: [...new Set([...kept(wish.remove), ...whole])] };
+  return { ...wish, ids: [...new Set([...kept(wish.ids), ...whole])] };
 }
 
 function compareContexts(

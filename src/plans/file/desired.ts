@@ -1,3 +1,4 @@
+import type { SplitCells } from "../../files/cells.ts";
 import type { OptionType } from "../../spec/records.ts";
 
 /** A place in a file. Both count from 1; columns count UTF-16 units, as editors do. */
@@ -37,6 +38,8 @@ export interface ContextsWish {
   readonly atLeast: boolean;
   /** Where it is at least these: those that it is not to hold. */
   readonly remove?: readonly string[];
+  /** The cells that were taken apart into them. */
+  readonly split?: SplitCells;
 }
 
 /** One option as a file describes it. What is absent is not managed. */

@@ -1,4 +1,13 @@
-import { type ContextsWish, type DesiredOption, type ParentWish, type Problems, type Spot, spotOf } from "./desired.ts";
+import { contextActionIn } from "../../files/cells.ts";
+import {
+  type ContextsWish,
+  type DesiredOption,
+  type ParentWish,
+  type Problems,
+  quoted,
+  type Spot,
+  spotOf,
+} from "./desired.ts";
 import type { Entry } from "./node.ts";
 import { contextsIn, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
 
@@ -84,11 +93,19 @@ function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   );
 }
 
+/** The Context IDs that fields name; `op`, which only rows have, says whether they are set, added or removed. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
+  const op = textField(fields, "op", problems);
+  const said = op && contextActionIn(op.text);
+  if (op !== undefined && said === null) {
+    problems.add(op.spot, `op is ${quoted(op.text)}`, "Write set, add or remove, or leave it out.");
+  }
   for (const field of ["contexts", "contextsAtLeast"] as const) {
     const entry = fields.get(field);
     const ids = entry && contextsIn(entry.value, entry, field, problems);
-    if (ids !== undefined) return { ids, atLeast: field === "contextsAtLeast" };
+    if (ids === undefined) continue;
+    if (said === "remove") return { ids: [], atLeast: true, remove: ids };
+    return { ids, atLeast: field === "contextsAtLeast" || said === "add" };
   }
   return undefined;
 }

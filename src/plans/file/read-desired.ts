@@ -23,7 +23,7 @@ import {
 import type { Drafts } from "./draft.ts";
 import { jsonNodes } from "./forms/json-nodes.ts";
 import { readNdjson } from "./forms/ndjson.ts";
-import { desiredRows, readSheet } from "./forms/sheet.ts";
+import { desiredRows, type ReadSheet, readSheet } from "./forms/sheet.ts";
 import { readTree } from "./tree.ts";
 
 /** The forms of a desired state. */
@@ -79,6 +79,8 @@ export interface ReadDesired {
   readonly digest: string;
   /** Of a sheet: how it was read. */
   readonly file?: InputFile | undefined;
+  /** The columns that were read, by their headings. */
+  readonly columns?: ReadSheet["columns"] | undefined;
 }
 
 /** The form that the ending of a name says. Throws a FileError where it says none. */
@@ -115,7 +117,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   if (bytes.length > LARGE_BYTES) keepHeapSmall();
   try {
     const drafts: Drafts = { options: [], files: [], problems: new Problems() };
-    const { targeting, suspects, hasActions, file } = await readRows(source, format, drafts);
+    const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
     // Whether the service has such texts is looked up for a file that is well otherwise.
@@ -126,7 +128,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
       suspects,
       ...(hasActions && { hasActions }),
     };
-    return { desired, problems: drafts.problems.sorted(), digest, file };
+    return { desired, problems: drafts.problems.sorted(), digest, file, columns };
   } catch (thrown) {
     if (!(thrown instanceof UnreadableFile)) throw thrown;
     return { desired: { options: [], suspects: [] }, problems: [thrown.problem], digest };
@@ -170,6 +172,7 @@ interface ReadRows {
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
   readonly file?: InputFile;
+  readonly columns?: ReadSheet["columns"];
 }
 
 /** Finds out how a sheet is read. Throws an UnreadableFile where it cannot be read. */

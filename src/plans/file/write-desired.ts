@@ -1,4 +1,6 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
+import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { thousands } from "../../platform/thousands.ts";
 import { groupedBy } from "../base/grouped-by.ts";
@@ -63,19 +65,19 @@ function* ndjsonText(there: ServiceTargeting): Generator<string> {
 }
 
 function* csvText(there: ServiceTargeting): Generator<string> {
-  const names = new Map(there.options.map((option) => [option._id, option.name]));
-  yield BYTE_ORDER_MARK + csvLine(["_id", "name", "parentName", "type", "exposeChildren", "contexts"]);
-  for (const option of there.options) {
-    const parent = option.parent === null ? "[]" : (names.get(option.parent) ?? "[]");
-    const expose = option.exposeChildren === undefined ? "" : String(option.exposeChildren);
-    yield csvLine([option._id, option.name, parent, option.type, expose, contextsCell(sorted(option))]);
-  }
+  yield BYTE_ORDER_MARK;
+  for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** What `|` cannot separate is a JSON array. */
-function contextsCell(contexts: readonly string[]): string {
-  const isPlain = contexts.length > 0 && contexts.every((id) => !id.startsWith("[") && !/[|\r\n]/.test(id));
-  return isPlain ? contexts.join("|") : JSON.stringify(contexts);
+/** A targeting as the rows of a sheet, its header included. */
+export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
+  const names = new Map(there.options.map((option) => [option._id, option.name]));
+  yield OPTION_HEADER;
+  for (const option of there.options) {
+    const groupName = option.parent === null ? undefined : names.get(option.parent);
+    const isGroup = option.type === "collection";
+    yield* optionCells({ ...option, isGroup, groupName, contexts: sorted(option) }, form);
+  }
 }
 
 function* yamlText(there: ServiceTargeting): Generator<string> {

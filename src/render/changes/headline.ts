@@ -106,6 +106,17 @@ export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
   return [`${told.join(", ")}${more > 0 ? `, and ${more} more so` : ""}: no name matched exactly`];
 }
 
+/** Which Context IDs look like one that is there already. */
+export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
+  if (nearIds === undefined) return [];
+  const { count, first } = nearIds;
+  const pairs = first.map(({ given, held }) => `${shown(given)} beside ${shown(held)}`).join(", ");
+  const [verb, more] = [count === 1 ? "differs" : "differ", count > first.length ? ", …" : ""];
+  return [
+    `${amount(count, "Context ID")} ${verb} from one of the option only in case, width or composition: ${pairs}${more}`,
+  ];
+}
+
 /** That the way back cannot take back what may have been there before. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];

@@ -1,3 +1,4 @@
+import { RATE_LIMITED } from "../../api/errors.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { ToldFailure } from "../failures/failures.ts";
 import { plain, shown } from "../fence.ts";
@@ -5,7 +6,7 @@ import { placesWords } from "../places.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 /** What kind of cause a failure has, where no item can be mended for it. */
-type Cause = "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
+type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
   UNAUTHORIZED: "setting",
@@ -42,6 +43,8 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   if (blocked === undefined && isOver && !causes.has("setting") && resumable(run) > 0) {
     steps.push(...(causes.has("busy") ? [busyStep(runId)] : [resumeStep(run, runId, whenToResume(causes))]));
   }
+  if (run.neverPlanned)
+    steps.push("make the call again: the server ended before this was planned, and nothing was sent");
   if (isOver && isEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
   const failed = run.failures.filter(({ outcome }) => outcome === "failed");
   if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(mendStep(run, runId));
@@ -58,7 +61,10 @@ export function endNotes(run: ReportedRun): readonly string[] {
   return [...(isBusy && isOver && run.runId !== undefined ? [busyNote(run)] : []), ...limitNote(run)];
 }
 
-function causeOf({ errorCode }: ToldFailure): Cause | undefined {
+function causeOf({ errorCode, statusCode, isOfFile }: ToldFailure): Cause | undefined {
+  if (isOfFile) return "file";
+  // Events that are limited have the code of a busy service.
+  if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
 
@@ -68,6 +74,7 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
 
 /** How much of a run another try would settle. Events that may have been recorded are not sent again. */
 function resumable(run: ReportedRun): number {
+  if (run.neverPlanned) return 0;
   const unknown = isEvents(run) || run.unknownIsFinal ? 0 : run.counts.unknown;
   return unknown + run.counts.pending + waiting(run);
 }
@@ -140,19 +147,23 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 /** How the items that failed are mended: through tools alone, or as a file. */
-function mendStep({ hasRejects, tool, status, failures }: ReportedRun, runId: string): string {
+function mendStep({ hasRejects, tool, status, failures, file }: ReportedRun, runId: string): string {
   if (tool === "apply_plan") {
     const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
     if (typeof existing !== "string") return "mend the state as the remedies say, and plan it again";
     return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;
   }
   if (isEvents({ tool }) && !hasRejects) {
-    const all = tool === "track_events" ? "; mend: true puts names right that are plainly misspelt" : "";
+    const all = tool === "track_events" ? "; autocorrect: true corrects names that are plainly misspelt" : "";
     return `mend what failed as the remedies say, and send only that again with ${tool}${all}`;
   }
   const seen = `get_run with runId ${runId}, outcome failed and includeInput: true shows what each held`;
   if (status === "needs_confirmation") return `${seen}; mend those first, or leave them out`;
   const argument = tool === "delete_targeting" ? "ids" : tool === "delete_options" ? "ids or names" : "items";
+  const isSheet = file?.format === "csv" || file?.format === "xlsx";
+  if (hasRejects && isSheet && !isEvents({ tool })) {
+    return `fix what failed as the remedies say, and send only that again: as ${argument} of ${tool} (${seen}); or get_run with runId ${runId} and saveTo saves the sheet with results, to be fixed and given again`;
+  }
   const asFile = hasRejects
     ? `, or as a file made from targeting://runs/${runId}/rejects, which has the rows with their reasons`
     : "";
@@ -164,9 +175,14 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
 
+/** Whether another try sends none of it either. */
+function isNeverSent({ errorCode, isOfFile = false }: ToldFailure): boolean {
+  return NEVER_SENT.has(errorCode) || isOfFile;
+}
+
 /** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
-    .filter(({ outcome, errorCode }) => outcome === "unattempted" && (NEVER_SENT.has(errorCode) || PLANNING.has(tool)))
-    .reduce((left, { count }) => left - count, counts.unattempted);
+    .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
+    .reduce((left, { count }) => left - count, counts.notApplied);
 }

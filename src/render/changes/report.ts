@@ -12,6 +12,7 @@ import { sheetNotes } from "../sheet-words.ts";
 import {
   countsNote,
   headline,
+  nearNote,
   reportedApproval,
   resumedNote,
   ringsNote,
@@ -127,6 +128,11 @@ function sectionData(name: string, { rows, omitted }: Section): Readonly<Record<
   };
 }
 
+/** What is skipped by choice has not failed. */
+function failuresTitle({ failures }: ReportedRun): string {
+  return failures.every(({ outcome }) => outcome === "skipped") ? "What was skipped:" : "What did not succeed:";
+}
+
 function textOf(run: ReportedRun, told: Told): string {
   const { plan, failures, verdicts, results, notes, approval } = told;
   const more = `more${run.runId === undefined ? "" : `, all at ${resultsUri(run.runId)}`}`;
@@ -137,7 +143,7 @@ function textOf(run: ReportedRun, told: Told): string {
     // A note that ends with foreign text ends with its mark.
     ...notes.map((note) => (note.endsWith(">") ? `Note: ${note}` : `Note: ${note}.`)),
     ...(run.confirmation === undefined ? [] : [confirmationText(run.confirmation)]),
-    ...sectionText("What did not succeed:", failures, "more reasons"),
+    ...sectionText(failuresTitle(run), failures, "more reasons"),
     ...sectionText("Verdicts:", verdicts, "more kinds"),
     ...sectionText("Requests:", plan, "more"),
     ...sectionText("Results:", results, more),
@@ -159,6 +165,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...sheetNotes(run.file),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
     ...takenNote(run),
+    ...nearNote(run),
     ...countsNote(run),
     ...unreadNote(run),
     ...resumedNote(run),

@@ -2,7 +2,7 @@ import type { PlannedRequest, StaleField } from "../../changes/rows/entries.ts";
 import type { StrandedName } from "../../changes/settle/stranded-names.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import type { Refusal } from "../../runs/execution.ts";
-import type { Counts, Did, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
+import type { Counts, Did, NearIds, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../../runs/report.ts";
 import type { Approval } from "../approval.ts";
 import type { VerdictRow } from "../events/event-report.ts";
@@ -54,6 +54,7 @@ export interface ReportedRun {
   readonly rows?: RowCounts;
   /** Names that did not match exactly, and what they were taken for. */
   readonly takenFor?: readonly TakenName[];
+  readonly nearIds?: NearIds;
   /** How many options got Context IDs without being read before. */
   readonly unread?: number;
   /** Options that hold another number of Context IDs than expected. */
@@ -70,6 +71,8 @@ export interface ReportedRun {
   readonly blocked?: Refusal | undefined;
   /** What else is to be said of what happened. */
   readonly notes?: readonly string[];
+  /** Whether its server ended before it was planned: it is not resumed. */
+  readonly neverPlanned?: boolean | undefined;
   /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */
   readonly unknownIsFinal?: boolean;
 }

@@ -23,6 +23,8 @@ export interface ToldFailure extends Omit<FailureGroup, "reason"> {
   readonly uids?: readonly string[];
   /** Whether the message holds for the first one only: then each one's own is among its details. */
   readonly isOfFirst: boolean;
+  /** Whether the file of the call is the reason: another try of the run reads the same. */
+  readonly isOfFile?: boolean;
 }
 
 /** What did not succeed of a run, in words: one group where code and remedy are the same. */
@@ -40,6 +42,7 @@ export function toldFailures(state: ReportedState): readonly ToldFailure[] {
       message: isOfFirst ? `${message} (the first; the others differ, each as listed)` : message,
       remedy,
       isOfFirst,
+      isOfFile: detail?.effect === "file",
     };
   });
 }

@@ -50,7 +50,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   alreadyDone: "already done",
   skipped: "skipped",
   failed: "failed",
-  unattempted: "not applied",
+  notApplied: "not applied",
   unknown: "unknown",
   pending: "pending",
 };

@@ -145,6 +145,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
     remedy: "To delete it all the same, leave onlyEmpty out.",
   }),
+  EXISTS: () => ({
+    message: "an option of this name exists already; it was left as it is",
+    remedy: 'To give it the Context IDs, call bulk_add_options with onExisting "addContexts".',
+  }),
   TOO_MANY_CONTEXT_IDS: (detail) => ({
     message:
       detail.count === undefined
@@ -194,8 +198,13 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Mend that." } = planningFailure(detail);
-    const then = detail.isOver ? "Make the call again." : RESUME;
+    // The file of a run stays as it is.
+    const then = detail.isOver || detail.effect === "file" ? "Make the call again." : RESUME;
     return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${then}` };
+  },
+  FILE_UNREADABLE: (detail) => {
+    const { message, remedy = "" } = planningFailure(detail);
+    return { message, remedy: `${remedy} Then make the call again.` };
   },
   NOT_SAVED: (detail) => {
     const { message, remedy = "Mend that." } = planningFailure(detail);

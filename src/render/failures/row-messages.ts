@@ -53,6 +53,10 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
     message: `the row calls the option ${String(_id)} ${text(value)}, and its name is ${text(name)}`,
     remedy: "Check which one is meant, and leave the other cell empty.",
   }),
+  edited: ({ name, _id, fields }) => ({
+    message: `the row is about ${text(name)} (${String(_id)}), which exists, and says something else in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
+    remedy: "Use plan_targeting to edit options: it reads the same sheet.",
+  }),
   op: ({ value }) => ({
     message: `op is ${text(value)}`,
     remedy: "Write add, remove or set, or leave the cell empty.",

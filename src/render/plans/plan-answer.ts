@@ -68,7 +68,7 @@ function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<strin
     ...(runId !== undefined && { runId }),
     tool,
     status,
-    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: items },
+    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
     targeting: plan.targeting,
     changes,
     ...(undo && { undo }),

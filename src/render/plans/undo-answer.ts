@@ -48,7 +48,7 @@ function structuredOf(answer: AnsweredWayBack, rows: readonly UndoRow[], most: n
     tool: "undo_run",
     status: "planned",
     undoes,
-    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, unattempted: 0, unknown: 0, pending: items },
+    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
     undo: countsIn(rows),
     ...(told.length > 0 && { results: told }),
     ...(rows.length > told.length && { resultsOmitted: rows.length - told.length }),

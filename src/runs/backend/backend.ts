@@ -25,10 +25,19 @@ export interface Backend {
   readonly sealKey: () => Promise<Uint8Array>;
   /** The sessions of the page that were ended before their time, for all who share the backend. */
   readonly endedSessions: EndedSessions;
+  /** What is known of the rights of callers, for all who share the backend. */
+  readonly callerRights: CallerTexts;
   /** Resolves where the backend can be reached and holds all that it needs; absent: it can always be used. */
   readonly ready?: () => Promise<void>;
   /** Closes what it holds open; leases have to be given back before. */
   readonly close: () => Promise<void>;
+}
+
+/** Keeps one text for each caller. */
+export interface CallerTexts {
+  keep(caller: string, text: string): Promise<void>;
+  /** Undefined where none is kept. */
+  read(caller: string): Promise<string | undefined>;
 }
 
 /** Notes which sessions are over; none is known any more after its time, in milliseconds since 1970. */

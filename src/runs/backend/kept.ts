@@ -36,7 +36,12 @@ export const keptSummary = z.object({
   caller: z.string(),
   fingerprint: z.string(),
   status: z.string(),
-  counts: z.record(z.string(), z.number()),
+  /** Versions before wrote `unattempted` for `notApplied`. */
+  counts: z
+    .record(z.string(), z.number())
+    .transform(({ unattempted, ...counts }) =>
+      unattempted === undefined ? counts : { ...counts, notApplied: unattempted },
+    ),
   /** The one targeting that it changes, where that is known. */
   targetingId: z.string().exactOptional(),
   startedAt: z.number(),

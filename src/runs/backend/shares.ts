@@ -97,9 +97,9 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
         });
       },
       keep(runId, part, pieces) {
-        if (part !== "input" && part !== "proposed") return runs.keep(runId, part, pieces);
+        if (part !== "input" && part !== "sheet" && part !== "proposed") return runs.keep(runId, part, pieces);
         return within(runId, async () => {
-          await runs.keep(runId, part, part === "input" ? atMost(pieces) : pieces);
+          await runs.keep(runId, part, part === "proposed" ? pieces : atMost(pieces));
           await checkRun(runId);
         });
       },

@@ -22,10 +22,22 @@ export class LostEntriesError extends RunStoreError {}
 /** What is kept of a run is damaged: what it did, or sent, cannot be said. */
 export class DamagedRunError extends RunStoreError {
   readonly runId: string;
-  constructor(runId: string, remedy: string) {
+  /** Whether what it removed is whole. */
+  readonly holdsRemoved: boolean;
+  /** Undefined where that is damaged as well. */
+  readonly header: RunHeader | undefined;
+  constructor(runId: string, remedy: string, { holdsRemoved = false, header }: KeptOfDamaged = {}) {
     super(`the journal of run ${runId} is damaged: what it did cannot be read`, remedy);
     this.runId = runId;
+    this.holdsRemoved = holdsRemoved;
+    this.header = header;
   }
+}
+
+/** What is whole of a run that is damaged. */
+export interface KeptOfDamaged {
+  readonly holdsRemoved?: boolean;
+  readonly header?: RunHeader | undefined;
 }
 
 /** The store cannot be reached now; nothing was sent for the call that needed it. */
@@ -81,10 +93,10 @@ export interface StoredRun<Call = unknown, Entry = string> {
 }
 
 /**
- * A part of a run beside its journal: the file of the call, what the run would do, the Context IDs and options that it
- * took away, and the rows of the file that failed.
+ * A part of a run beside its journal: the file of the call, the sheet that a plan was made of, what the run would do, the
+ * Context IDs and options that it took away, and the rows of the file that failed.
  */
-export type RunPart = "input" | "proposed" | "removed" | "former" | "rejects";
+export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
 /** Which runs are listed: those of a caller from one on, those that may be unfinished, or the last one of a call. */
 export type RunQuery =

@@ -6,6 +6,7 @@ import { hasCode } from "../../platform/file-error.ts";
 import type { Backend, EndedSessions } from "../backend/backend.ts";
 import type { RunStore } from "../backend/store.ts";
 import { onceDone } from "../same-call.ts";
+import { callerTextsIn } from "./caller-texts.ts";
 import { fileContentsStore } from "./contents.ts";
 import { namesIn, readText, usable } from "./files.ts";
 import { machineLock } from "./project-lock.ts";
@@ -50,6 +51,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
     },
     sealKey: () => sealKeyIn(stateDir),
     endedSessions: endedSessionsIn(join(stateDir, "ended-sessions"), clock),
+    callerRights: callerTextsIn(join(stateDir, "caller-rights")),
     close: async () => {},
   };
 }

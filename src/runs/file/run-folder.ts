@@ -13,6 +13,7 @@ export const FILES = {
   proposed: "proposed.ndjson",
   journal: "journal.ndjson",
   input: "input",
+  sheet: "sheet",
   removed: "removed.ndjson",
   former: "former.ndjson",
   rejects: "rejects",

@@ -30,7 +30,7 @@ import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index
 const NEVER = new AbortController().signal;
 
 /** What is counted of a run that is not finished. */
-const COUNTED = [FILES.header, FILES.input, FILES.proposed] as const;
+const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as const;
 
 const versioned = z.looseObject({ version: z.number() });
 
@@ -146,7 +146,9 @@ async function readRun(folder: string, runId: string): Promise<StoredRun | undef
   const record = await readRecord(folder, runId);
   const text = await readText(join(folder, runId, FILES.header));
   const { rest } = record ?? {};
-  if (rest === undefined ? await isDamaged(folder, runId) : rest.isDamaged) throw damaged(runId);
+  if (rest === undefined ? await isDamaged(folder, runId) : rest.isDamaged) {
+    throw damaged(runId, { header: headerIn(parseJson(text ?? "")) });
+  }
   if (record === undefined || text === undefined) return undefined;
   const header = parseHeader(runId, text);
   const from = (file: string): AsyncIterable<string> => ({

@@ -51,6 +51,15 @@ export function postgresBackend(options: PostgresOptions): Backend {
       },
       has: async (id) => (await database.rows(IS_ENDED, [id, clock.now()])).length > 0,
     },
+    callerRights: {
+      async keep(caller, text) {
+        await database.rows(KEEP_RIGHTS, [caller, text]);
+      },
+      async read(caller) {
+        const [row] = await database.rows(READ_RIGHTS, [caller]);
+        return typeof row?.value === "string" ? row.value : undefined;
+      },
+    },
     ready: async () => checkTables(await tablesOf({ rows: (text, values) => database.rows(text, values, ONCE) })),
     async close() {
       swept.close();
@@ -60,6 +69,9 @@ export function postgresBackend(options: PostgresOptions): Backend {
   };
 }
 
+const KEEP_RIGHTS =
+  "insert into targeting_mcp.setting values ('rights of ' || $1, $2) on conflict (name) do update set value = excluded.value";
+const READ_RIGHTS = "select value from targeting_mcp.setting where name = 'rights of ' || $1";
 const FORGET_ENDED =
   "delete from targeting_mcp.setting where name like 'ended session %' and value::numeric <= $1::numeric";
 const END_SESSION =

@@ -103,7 +103,7 @@ const STORED_BYTES = `
   select coalesce(sum(octet_length(r.header)), 0) + coalesce((
     select sum(octet_length(p.bytes)) from targeting_mcp.part t
       join targeting_mcp.piece p on p.run = t.run and p.version = t.version
-      where t.run = any($1) and t.name in ('input', 'proposed')
+      where t.run = any($1) and t.name in ('input', 'sheet', 'proposed')
   ), 0) as bytes from targeting_mcp.run r where r.id = any($1)`;
 
 /** Aborted when the call has to be answered that waits for its turn. */
@@ -189,7 +189,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   );
   if (found === undefined) return undefined;
   const header = headerIn(parseJson(found.header));
-  if (header === undefined || !found.whole) throw damaged(runId);
+  if (header === undefined || !found.whole) throw damaged(runId, { header });
   return {
     header,
     record: recordIn(found),

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import { originIn } from "../../platform/origins.ts";
 
 /** What a request says about where it comes from. */
 interface Caller {
@@ -34,8 +35,8 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   const hostname = hostnameOf(`http://${host ?? ""}`);
   if (hostname === undefined || !LOOPBACK.has(hostname)) return false;
   if (origin === undefined) return true;
-  const from = hostnameOf(origin);
-  return from !== undefined && LOOPBACK.has(from);
+  const from = originIn(origin);
+  return from !== undefined && LOOPBACK.has(from.hostname);
 }
 
 /**
@@ -46,7 +47,8 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
   if (anyOrigin || origin === undefined) return true;
-  return /^https?:/i.test(origin) && isOurs(hostnameOf(origin), names);
+  const from = originIn(origin);
+  return from !== undefined && isOurs(from.hostname, names);
 }
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {

@@ -1,9 +1,12 @@
+import { delimiter } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { duringCall } from "../../platform/call-time.ts";
+import { FolderRefused } from "../../platform/file-error.ts";
+import { allowingWords } from "../../render/folder-words.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
-import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices } from "../../tools/context.ts";
+import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
 import { mayDecideInView } from "../../tools/writing/in-view.ts";
 import { withoutAbsent, withUpperIds } from "../arguments/absent.ts";
@@ -12,15 +15,20 @@ import { upToMisfits } from "../arguments/misfits.ts";
 import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
 import { asking, canAsk, isModern, replyTo } from "../asking/ask.ts";
 import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
+import { rootsOf } from "../asking/roots.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
+import { arrivalOf } from "./arrivals.ts";
 import { auditCall, isAudited } from "./audit.ts";
 import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
-type CallParts = Pick<ServerParts, "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn">;
+type CallParts = Pick<
+  ServerParts,
+  "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn" | "rootGuard"
+>;
 
 const TOO_DEEP = new ToolError(
   `the arguments are more than ${DEEPEST} levels deep, and no tool takes that; nothing was done`,
@@ -45,7 +53,7 @@ export async function answerCall(
   listed: ListedTool,
   { given, call, requestId }: Called,
   server: McpServer,
-  { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn }: CallParts,
+  { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn, rootGuard }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
   const services = leavingTime(decidedByWhom(await load()));
@@ -72,7 +80,8 @@ export async function answerCall(
       signal: call.mcpReq.signal,
       caller,
       ...(goesOn && { goesOn }),
-      arrivedAt: services.clock.now(),
+      roots: rootsOf(call, server, rootGuard),
+      arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
       canAsk: () => isAsked && canAsk(call, server),
       inView: views !== undefined && mayDecideInView(services),
       ...progressOf(call, log),
@@ -81,7 +90,7 @@ export async function answerCall(
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
       prepared.run(reply === undefined ? context : { ...context, reply });
-    const outcome = await inTime(services, async () => {
+    const outcome = await inTime(context, async () => {
       let found = await run(said === "closed" ? undefined : said);
       for (let round = 1; "ask" in found; round += 1) {
         const { ask }: ToolQuestion = { ask: { ...found.ask, message: redactor.text(found.ask.message) } };
@@ -99,6 +108,13 @@ export async function answerCall(
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
+    if (thrown instanceof FolderRefused) {
+      const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
+      const { path, message, remedy } = thrown;
+      const { allowedDirs } = services;
+      const words = allowingWords({ client, path, allowedDirs }, delimiter);
+      return failed({ message, remedy: allowedDirs.length === 0 ? words : `${remedy} ${words}` });
+    }
     return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
   }
 }
@@ -112,10 +128,12 @@ function leavingTime(services: ToolServices): ToolServices {
   return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
 }
 
+type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
+
 /** Carries a call out. Only a shared store may stay away for longer than a call waits: then that ends with the wait. */
-function inTime<T>({ runs, clock, waitMs }: ToolServices, work: () => Promise<T>): Promise<T> {
+function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
-  return duringCall(clock.monotonic() + Math.max(waitMs + STORE_MS, LEAST_READ_MS), work);
+  return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
 /** Whether only another person than the caller may approve what this call asks for. */

@@ -16,7 +16,11 @@ import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts"
 export interface AccessClaims {
   /** Whom the token stands for: `sub` and `client_id` are names of two kinds, and one may be like the other. */
   readonly name: `oauth:${string}` | `client:${string}`;
+  /** The client that the token was given to; empty where it names none. */
+  readonly client: string;
   readonly scopes: readonly string[];
+  /** When it expires, in milliseconds since 1970. */
+  readonly until: number;
   /** What the project claim holds; undefined where no claim is configured, and only there. */
   readonly project: string | undefined;
 }
@@ -43,6 +47,8 @@ const CLOCK_TOLERANCE_S = 5;
 const claims = z.object({
   sub: z.string().min(1).optional(),
   client_id: z.string().min(1).optional(),
+  azp: z.string().optional().catch(undefined),
+  exp: z.number(),
   scope: z.string().optional(),
   scp: z.union([z.string(), z.array(z.string())]).optional(),
 });
@@ -154,10 +160,12 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   if (data === undefined || name === undefined) throw invalid("the token does not say whom it stands for");
   const scp = typeof data.scp === "string" ? data.scp.split(" ") : (data.scp ?? []);
   const scopes = [...(data.scope?.split(" ") ?? []), ...scp];
-  if (projectClaim === undefined) return { name, scopes, project: undefined };
+  const { client_id, azp, exp } = data;
+  const token = { name, client: client_id ?? azp ?? "", scopes, until: Math.min(exp * 1000, Number.MAX_SAFE_INTEGER) };
+  if (projectClaim === undefined) return { ...token, project: undefined };
   const project = Object.hasOwn(payload, projectClaim) ? payload[projectClaim] : undefined;
   if (typeof project !== "string") throw invalid(`the token has no claim ${projectClaim}`);
-  return { name, scopes, project };
+  return { ...token, project };
 }
 
 /** No issuer holds a space, so that no two names are put together from different parts. */

@@ -36,6 +36,20 @@ export const SCOPES = { read: "targeting:read", write: "targeting:write" } as co
 /** Headers in which callers bring their own keys. */
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
+/** What a valid token of the issuer says of its caller. */
+export interface SeenToken {
+  /** The caller's name. */
+  readonly name: string;
+  /** The client that it was given to; empty where it names none. */
+  readonly client: string;
+  /** Whose runs it may see, as `Caller` has it; empty where its project is not known here. */
+  readonly owner: string;
+  /** Whether it may write. */
+  readonly writes: boolean;
+  /** When it expires, in milliseconds since 1970. */
+  readonly until: number;
+}
+
 /** How callers authenticate. */
 export interface AuthOptions {
   /** Where callers' own keys are sent. */
@@ -48,6 +62,8 @@ export interface AuthOptions {
   readonly accessOfNow?: () => Access;
   /** Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
+  /** Is told what each valid token of the issuer says, before its call is answered. */
+  readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   /** Where the protected-resource metadata is (RFC 9728), for challenges. */
   readonly resourceMetadataUrl?: string | undefined;
@@ -107,7 +123,7 @@ function challenge(error: OAuthError, scope: string, resourceMetadataUrl: string
 async function tokenCaller(
   request: Request,
   findToken: (token: string) => AccessToken | undefined,
-  { access, accessOfNow = () => access, jwt, resourceMetadataUrl }: AuthOptions,
+  { access, accessOfNow = () => access, jwt, noteToken, resourceMetadataUrl }: AuthOptions,
 ): Promise<Caller | Response> {
   const [, token] = /^bearer +([\x21-\x7e]+)$/i.exec(request.headers.get("authorization") ?? "") ?? [];
   if (token === undefined) return bareChallenge(resourceMetadataUrl);
@@ -122,7 +138,15 @@ async function tokenCaller(
   }
   if (jwt === undefined || first !== undefined)
     throw new OAuthError(OAuthErrorCode.InvalidToken, "the bearer token is not known");
-  return claimedCaller(await jwt.verify(token), access);
+  const claims = await jwt.verify(token);
+  await noteToken?.(seenToken(claims, access));
+  return claimedCaller(claims, access);
+}
+
+function seenToken({ name, client, scopes, project, until }: AccessClaims, { projects }: Access): SeenToken {
+  const its = claimedProject(project, projects);
+  const owner = its === undefined ? "" : ownerOf(name, its.keys);
+  return { name, client, owner, writes: scopes.includes(SCOPES.write), until };
 }
 
 function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Access): Caller | Response {

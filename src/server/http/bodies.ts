@@ -3,6 +3,7 @@ import type { HttpBindings } from "@hono/node-server";
 import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../arguments/json-values.ts";
+import { noteArrival } from "../calls/arrivals.ts";
 import { httpError, whenOver } from "./guards.ts";
 import { type Held, largeBodies } from "./large-bodies.ts";
 import { type Claim, shares } from "./shares.ts";
@@ -30,6 +31,8 @@ const PARSE_ERROR = -32_700;
 /** Bodies from this size on take turns: what is made of one takes ten times its memory. */
 const LARGE_BODY = 1_048_576;
 const MOST_LARGE_BYTES = 2 * LARGEST_BODY;
+/** What a body of many short values takes goes by their number: each counts as so many bytes of a body. */
+const BYTES_A_VALUE = 40;
 
 /** The body of a request, parsed. */
 export interface ReadBody {
@@ -68,6 +71,8 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
     if (typeof read === "string") return httpError(...UNREAD[read]);
+    // Whatever it waits for from here on counts as the wait of its calls.
+    noteArrival(request, Date.now());
     const count = valuesIn(read, MOST_VALUES);
     if (count > MOST_VALUES)
       return httpError(413, `the body holds more than ${MOST_VALUES} values: send the items in several calls`);
@@ -76,7 +81,8 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
     if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
     const answered = new Promise<void>((resolve) => whenOver(outgoing, resolve));
-    const held = await large.enter(caller, read.length, waitMs, answered);
+    const room = Math.max(read.length, count * BYTES_A_VALUE);
+    const held = await large.enter(caller, room, waitMs, answered);
     if (held === undefined) return httpError(...UNREAD.noRoom);
     const body = parsed(read, toolsWithLists);
     return body instanceof Response ? body : { ...body, held };

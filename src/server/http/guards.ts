@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
+import { originIn } from "../../platform/origins.ts";
 
 /** Calls `give` once an answer has ended in any way; at once where its client is gone already. */
 export function whenOver(outgoing: ServerResponse, give: () => void): void {
@@ -32,6 +33,8 @@ export function allowedHostnames(more: readonly string[]): string[] {
 export function foreignHost(headers: Headers, hostnames: string[]): Response | undefined {
   const host = validateHostHeader(headers.get("host"), hostnames);
   if (!host.ok) return httpError(403, `${host.message}; TARGETING_MCP_ALLOWED_HOSTS lists the names to be served`);
-  const origin = validateOriginHeader(headers.get("origin"), hostnames);
+  const from = headers.get("origin");
+  if (from !== null && originIn(from) === undefined) return httpError(403, `Invalid Origin: ${from}`);
+  const origin = validateOriginHeader(from, hostnames);
   return origin.ok ? undefined : httpError(403, origin.message);
 }

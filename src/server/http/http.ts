@@ -12,6 +12,7 @@ import { bodyReader, type Message, type ReadBody } from "./bodies.ts";
 import { preflightAnswer, readableBy } from "./cors.ts";
 import { foreignHost, httpError, NoRoom, whenOver } from "./guards.ts";
 import type { Held } from "./large-bodies.ts";
+import { peerOf } from "./peers.ts";
 import { type Probed, probes } from "./probes.ts";
 import { httpSessions, type SessionCall } from "./sessions.ts";
 import { shares } from "./shares.ts";
@@ -52,8 +53,11 @@ export interface HttpOptions extends Probed {
   /** The most messages at once for all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
-  /** Answers a request for the page for people; undefined where it is for something else. Absent: there is no page. */
-  readonly page?: (request: Request) => Promise<Response | undefined>;
+  /**
+   * Answers a request of a peer for the page for people; undefined where it is for something else. Absent: there is no
+   * page.
+   */
+  readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
 }
 
 /** What a caller's servers are made of, for as long as it is kept. */
@@ -105,8 +109,11 @@ export function httpFace(options: HttpOptions): HttpFace {
     for (const [name, value] of Object.entries(readableBy(req.raw))) env.outgoing.setHeader(name, value);
     return preflightAnswer(req.raw) ?? serve.answer(req.raw, env);
   });
-  app.all("*", async ({ req }) => {
-    return (await options.page?.(req.raw)) ?? httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`);
+  app.all("*", async ({ req, env }) => {
+    return (
+      (await options.page?.(req.raw, peerOf(env.incoming))) ??
+      httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`)
+    );
   });
   app.onError((error) => {
     log.error("a request failed unexpectedly", { error });

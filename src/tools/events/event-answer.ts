@@ -10,6 +10,7 @@ import type { InputFile } from "../../files/input-file.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
 import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../render/events/event-report.ts";
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
+import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 
@@ -76,7 +77,11 @@ export async function plannedEventReport(
   const nearest = rememberingNearestName();
   const uids = new Map<number, string>();
   const requests = { items: 0, bytes: 0 };
+  const first: PreviewRow[] = [];
   for await (const batch of events) {
+    for (const { line, event, reason } of batch.slice(0, PREVIEW_ROWS - first.length)) {
+      if (line !== undefined) first.push({ line, event, ...(reason && { reason }) });
+    }
     const skipped = batch.reduce((sum, one) => sum + (one.skipped ?? 0), 0);
     state.apply({ t: "begin", items: batch.length, skipped, at: 0 });
     state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
@@ -100,6 +105,7 @@ export async function plannedEventReport(
   const uidOf = (object: number) => uids.get(object);
   return eventReport({
     ...about,
+    notes: previewNotes(about.file, { columns: [], rows: first }),
     status: "planned",
     state,
     uidOf,
@@ -125,7 +131,7 @@ export async function eventRunReport(
   const { header, state, status } = run;
   const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
   const rows = tellingResults(state, RESULTS_READ).flatMap(({ index, outcome }) =>
-    outcome === "failed" || outcome === "unknown" || outcome === "unattempted" ? [index] : [],
+    outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
   const wanted = [...new Set([...first, ...rows])];
   const { eventsAt, givenOf } = await import("../given.ts");

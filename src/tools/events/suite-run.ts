@@ -21,9 +21,10 @@ import { ulidOfBytes } from "../../spec/ulid.ts";
 import { eventsOf, testBenchOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
+import { readableDirs } from "../readable-dirs.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { decided, readQuestion } from "../writing/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { askFor, checkCounts, confirmationIn } from "../writing/confirmation-token.ts";
 import { personOf } from "../writing/decide.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
@@ -43,12 +44,13 @@ export async function runTests(given: RunTestsInput, context: ToolContext): Prom
 }
 
 async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolContext): Promise<KeptSuite> {
-  const { suites, caller, allowedDirs } = context;
+  const { suites, caller } = context;
   if ([suite, suiteId, file].filter((one) => one !== undefined).length !== 1) {
     throw new ToolError("give either suite, suiteId or file", "generate_event_tests gives a suiteId.");
   }
   if (suite !== undefined) return suites.keep(caller, readSuite(suite, "suite"), "json");
-  if (file !== undefined) return suites.keep(caller, readSuite(await jsonIn(file, allowedDirs), "the file"), "json");
+  if (file !== undefined)
+    return suites.keep(caller, readSuite(await jsonIn(file, await readableDirs(context)), "the file"), "json");
   const kept = await suites.find(caller, suiteId ?? "");
   if (kept !== undefined) return kept;
   throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
@@ -189,7 +191,7 @@ async function confirmed(token: string, given: RunTestsInput, context: ToolConte
   if (await suites.wasRun(confirmation.run)) {
     return runOnce(confirmation.run, { kept, place: undefined, asked }, context);
   }
-  checkNotExpired(confirmation, context);
+  checkCounts(confirmation, context);
   return runOnce(confirmation.run, { kept, place: await placeOf(saveTo, context), asked }, context);
 }
 

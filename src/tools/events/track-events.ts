@@ -16,6 +16,7 @@ import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { eventFileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
+import { unlessLate } from "../within-wait.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { dryRunArgument, runOutput } from "../writing/write.ts";
@@ -29,7 +30,7 @@ const input = () =>
       .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
     items: z.array(openObject()).optional().describe("The same as events"),
     ...eventFileArguments("columns uid, eventName, parameters"),
-    mend: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
+    autocorrect: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
     ...onUnknownArgument(),
     ...dryRunArgument(),
   });
@@ -46,23 +47,28 @@ export const trackEvents = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ items: sameAsEvents, mend, onUnknown, dryRun, ...all }, context) {
+  async handler({ items: sameAsEvents, autocorrect, onUnknown, dryRun, ...all }, context) {
     const { about, others: given } = fileArgumentsOf(all);
     const { environment, caller, arrivedAt } = context;
     if (given.events !== undefined && sameAsEvents !== undefined) {
       throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
     }
     const events = given.events ?? sameAsEvents;
-    const opened = await openedFile(about, { events }, rowsOfEvents(mend ? { mend } : {}), context);
+    const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
     // What JSON cannot carry would be something else once it is text.
     const meant = (events ?? []).map(asMeant);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
-    const source = opened === undefined ? sourceOfEvents(meant, mend) : sourceOfFile(opened, mend);
+    const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);
     if (dryRun) return plannedEventReport({ environment, tool: "track_events", file: opened?.file }, inTime());
-    const counts = opened === undefined ? { items: meant.length } : await countEvents(inTime());
-    if (counts.items === 0) throw noEvents();
-    const { run, before } = await sendingOf(context).once({ source, ...counts, onUnknown }, caller, arrivedAt);
+    const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
+    const counts = counting === undefined ? { items: meant.length } : await unlessLate(context, counting);
+    if (counts?.items === 0) throw noEvents();
+    // Where counting takes longer than the call may, the run goes on with it.
+    counting?.catch(() => undefined);
+    const planned =
+      counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
+    const { run, before } = await sendingOf(context).once({ ...planned, onUnknown }, caller, arrivedAt);
     await followRun(run, context);
     const nextSteps = await interruptedHints(context, run.header.runId);
     return eventRunReport(run, context, { nextSteps, notes: beforeWords(before) }, source);

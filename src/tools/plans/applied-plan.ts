@@ -46,16 +46,13 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   if (header.dryRun) {
     const { dryRunToApply } = await import("../writing/dry-runs.ts");
     const found = await dryRunToApply(run, { isDry: dryRun }, changes, context);
-    return "answer" in found ? found.answer : carryOut(run, found.plan, changes, context);
+    if ("answer" in found) return found.answer;
+    return "going" in found ? goesOn(run, found.going, dryRun, context) : carryOut(run, found.plan, changes, context);
   }
   checkApplicable(await documentOf(runId, context), context);
   const bytes = context.runs.part(runId, "input");
   const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
-  if (isGoing(plan)) {
-    if (!dryRun && context.reply === undefined) return goesOn(run, plan, context);
-    plan.stop();
-    throw tookTooLong();
-  }
+  if (isGoing(plan)) return goesOn(run, plan, dryRun, context);
   if (dryRun) return lookedAgain(run, await documentOf(runId, context), plan, context);
   return carryOut(run, plan, changes, context);
 }
@@ -108,9 +105,14 @@ async function carryOut(
 
 /**
  * Looking again takes longer than the call may: it goes on without the caller, who gets the run. Then the run starts, or
- * waits for a person's yes where it takes something away.
+ * waits for a person's yes where it takes something away. Throws a ToolError where only the call could go on.
  */
-async function goesOn(run: ChangeRun, planning: Planning, context: ToolContext): Promise<ToolAnswer> {
+async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
+  if (isDry || context.reply !== undefined) {
+    planning.plan.catch(() => undefined);
+    planning.stop();
+    throw tookTooLong();
+  }
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
   const changes = changesOf(context);

@@ -9,7 +9,7 @@ import { reportRun } from "../runs/run-reports.ts";
 import { planInTime } from "../writing/planned.ts";
 
 /** A plan that is to be made, and what becomes of it. */
-interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes"> {
+interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
   /** What it is made from: the arguments of the call, with which it is made again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
@@ -31,8 +31,8 @@ export async function madeInTime<Made extends object>(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const changes = changesOf(context);
-  const { from, plannedBy, base, undoes, targetings } = work;
-  const unmade = { text: JSON.stringify(from), plannedBy, base, undoes, targetings, caller: context.caller };
+  const { from, plannedBy, base, undoes, sheet, targetings } = work;
+  const unmade = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller: context.caller };
   const going = earlier === undefined ? await changes.planGoing(unmade) : undefined;
   if (going !== undefined) return reportRun(going, context);
   const made = await planInTime(work.make, context);

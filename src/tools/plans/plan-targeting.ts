@@ -8,9 +8,7 @@ const input = () =>
     file: z
       .string()
       .optional()
-      .describe(
-        "Desired state in an allowed folder: .yaml, .json, .ndjson, .xlsx, .csv, .tsv or .txt, as list_options saveTo writes it",
-      ),
+      .describe("Desired state: .yaml, .json, .ndjson, .xlsx, .csv, .tsv or .txt, as list_options saves it"),
     ...sheetReadingArguments(),
     desired: z
       .looseObject({})

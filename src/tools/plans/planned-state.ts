@@ -1,27 +1,38 @@
+import { createHash } from "node:crypto";
 import { dirname } from "node:path";
+import { Readable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
+import type { KeptPlan } from "../../changes/kept-plan.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
 import { type Base, basePathOf, readBase } from "../../plans/base/base.ts";
 import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import { NOTHING_PLANNED, type PlanItem } from "../../plans/diff/plan.ts";
 import { jsonPathAt } from "../../plans/file/forms/json-path.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan } from "../../plans/make-plan.ts";
-import { planBytes } from "../../plans/plan-document.ts";
+import { planBytes, planDocument } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-changes.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { whichTargeting } from "../../plans/which-targeting.ts";
 import { bytesAt, wholeOf } from "../../platform/bytes.ts";
+import { FileError } from "../../platform/file-error.ts";
+import { nearNote } from "../../render/changes/headline.ts";
+import { many } from "../../render/failures/words.ts";
 import { problemsAnswer } from "../../render/plans/problems-answer.ts";
-import { sheetNotes } from "../../render/sheet-words.ts";
+import { RunStoreError } from "../../runs/backend/store.ts";
+import { nearContextIds } from "../../spec/context-ids.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { type FileArguments, sheetArguments } from "../input-file.ts";
-import { fileWithinWait } from "../within-wait.ts";
+import { readableDirs } from "../readable-dirs.ts";
+import { fileWithinWait, unlessLate } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
+import { readNotes } from "./read-notes.ts";
 
 /** The arguments of `plan_targeting`. */
 export interface DesiredArguments extends FileArguments {
@@ -43,36 +54,56 @@ export async function planDesiredState(
   earlier?: ChangeHeader,
 ): Promise<ToolAnswer> {
   const { prune = false, byName = false } = given;
-  const { desired, problems, digest, file } = await fileWithinWait(context, readGiven(given, context));
-  const notes = sheetNotes(file);
-  if (problems.length > 0) return withNotes(problemsAnswer(context.environment, problems), notes);
+  const { bytes, digest, ...source } = await fileWithinWait(context, givenBytes(given, context));
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = given.targetingId || undefined;
-  const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
   // A base that is named goes with another file, or none.
-  const beside = place !== undefined && !given.base ? { root: place.root, steps: place.steps } : undefined;
-  return madeInTime<MadePlan>(
+  // The roots of a client are read, and never written to.
+  const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
+  const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
+  const reading = readState(bytes, source, context);
+  const read = await unlessLate(context, reading);
+  const notes = read === undefined ? [] : readNotes(read);
+  // A sheet that takes longer to read than the call may is planned, and not given back.
+  const sheet = read?.file && { file: read.file, bytes: () => Readable.from([bytes]) };
+  if (read !== undefined && read.problems.length > 0) {
+    const runId = sheet && (await keptProblems(given, { ...read, digest }, sheet, context, earlier));
+    return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
+  }
+  // Where the state is not read yet, only the call can say which targeting it is about.
+  const file = read?.desired.targeting;
+  const targetingId = await (read === undefined && targeting === undefined
+    ? undefined
+    : whichTargeting({ given: targeting, file, base, byName, memory }));
+  return madeInTime<MadeState>(
     {
-      ...{ plannedBy: "plan_targeting", base: beside, from: { given, fileDigest: digest } },
+      ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
-      make: (signal) =>
-        makePlan(
-          { desired, fileDigest: digest, base, targeting, prune, byName },
+      async make(signal) {
+        const found = await reading;
+        if (found.problems.length > 0) throw hasProblems(found.problems);
+        const made = await makePlan(
+          { desired: found.desired, fileDigest: digest, base, targeting, prune, byName },
           {
             ...{ environment: context.environment, apiUrl: context.apiUrl, memory },
             thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
             read: (id) => readRemembering(api, id, signal, context, given.fresh),
           },
-        ),
+        );
+        return { ...made, notes: readNotes(found) };
+      },
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
-      async answer({ document, there }) {
+      async answer({ document, there, notes }) {
         const { caller } = context;
         // The base is renewed when the run ends that apply_plan starts.
-        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, caller } as const;
+        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, sheet, caller } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-        return withNotes(toldPlan(document, header, plan, context), notes);
+        return withNotes(toldPlan(document, header, plan, context), [
+          ...notes,
+          ...nearNotes(document.plan.items, there),
+        ]);
       },
     },
     context,
@@ -93,23 +124,37 @@ async function readRemembering(
   return there;
 }
 
-async function readGiven(
-  given: DesiredArguments,
-  { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
-): Promise<ReadDesired> {
+/** A plan, and how its file was read. */
+interface MadeState extends MadePlan {
+  readonly notes: readonly string[];
+}
+
+/** The content of a desired state, with its digest, and how it is to be read: as a file, or as what stands in the call. */
+async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
-  if (file) {
-    const format = formatToRead(file);
-    const place = await findFile(file, allowedDirs);
-    const bytes = await wholeOf(bytesAt(place));
-    const sheet = sheetArguments(given);
-    return readDesired({ bytes, path: file, sheet, format, folder: dirname(place.path), maxLineBytes });
-  }
-  if (desired === undefined)
+  if (!file && desired === undefined)
     throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
-  const text = JSON.stringify(desired);
-  const read = await readDesired({ bytes: Buffer.from(text), format: "json", folder: undefined });
+  const digested = (bytes: Uint8Array) => ({ bytes, digest: createHash("sha256").update(bytes).digest("hex") });
+  if (!file) return { ...digested(Buffer.from(JSON.stringify(desired))), format: "json" as const, folder: undefined };
+  const format = formatToRead(file);
+  const place = await findFile(file, await readableDirs(context));
+  const bytes = await wholeOf(bytesAt(place));
+  return { ...digested(bytes), path: file, sheet: sheetArguments(given), format, folder: dirname(place.path) };
+}
+
+type StateSource = Omit<Awaited<ReturnType<typeof givenBytes>>, "bytes" | "digest">;
+
+async function readState(
+  bytes: Uint8Array,
+  source: StateSource,
+  { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
+): Promise<ReadDesired> {
+  // Large states take long to read: before that, what waits gets its turn.
+  await nextTurn();
+  if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
+  const read = await readDesired({ bytes, ...source });
+  const text = Buffer.from(bytes).toString("utf8");
   // What stands in a call has no lines.
   const options = read.desired.options.map(withoutLine);
   const problems = read.problems.map((problem) => ({
@@ -117,6 +162,60 @@ async function readGiven(
     path: jsonPathAt(text, problem.column - 1) || "the state",
   }));
   return { ...read, desired: { ...read.desired, options }, problems };
+}
+
+/** How many places of problems are named. */
+const PLACES_NAMED = 20;
+
+/** The problems of a state that was read after its call had answered: the run ends for them. */
+function hasProblems(problems: ReadDesired["problems"]): FileError {
+  const [first] = problems;
+  const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
+  const more = problems.length - places.length;
+  return new FileError(
+    `the desired state has ${many(problems.length, "problem")} (${places.join(", ")}${more > 0 ? ` and ${more} more` : ""})` +
+      `${first === undefined ? "" : `, first: ${first.message}`}`,
+    "Fix it, and plan it again.",
+  );
+}
+
+/** What is added beside a Context ID of the option that differs only in case, width or composition. */
+function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefined): readonly string[] {
+  const held = new Map(there?.options.map(({ _id, contexts }) => [_id, contexts]));
+  const near = items.flatMap((item) =>
+    item.kind === "change" && item.contexts !== undefined
+      ? nearContextIds(item.contexts.add, held.get(item._id) ?? [])
+      : [],
+  );
+  return nearNote(near.length === 0 ? {} : { nearIds: { count: near.length, first: near.slice(0, MOST_NEAR) } });
+}
+
+const MOST_NEAR = 3;
+
+/**
+ * Keeps a sheet that has problems as a plan of nothing, so that it can be given back with them; gives its run, undefined
+ * where its targeting is not known or nothing can be stored now.
+ */
+async function keptProblems(
+  { targetingId: given, byName = false, prune = false }: DesiredArguments,
+  { desired, problems, digest }: Pick<ReadDesired, "desired" | "problems" | "digest">,
+  sheet: NonNullable<KeptPlan["sheet"]>,
+  context: ToolContext,
+  earlier: ChangeHeader | undefined,
+): Promise<string | undefined> {
+  const { memory, environment, apiUrl, caller } = context;
+  try {
+    const targeting = given || undefined;
+    const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
+    if (_id === undefined) return undefined;
+    const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
+    const document = planDocument(plan, { environment, apiUrl, fileDigest: digest, prune, byName }, {});
+    const kept = { text: planBytes(document), plannedBy: "plan_targeting", sheet, caller } as const;
+    return (await changesOf(context).keepPlan(asPlanned(plan, undefined), kept, earlier)).header.runId;
+  } catch (thrown) {
+    if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;
+    throw thrown;
+  }
 }
 
 /** An answer that also says how the file was read, behind its first line. */
@@ -135,10 +234,11 @@ function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
 /** The base that is named, else the one beside the file; by names, that is the base of another targeting. */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
-  { allowedDirs }: Pick<ToolContext, "allowedDirs">,
+  context: Pick<ToolContext, "allowedDirs" | "roots">,
 ): Promise<{ readonly base?: Base; readonly place?: Place }> {
   const path = base || (file && !byName ? basePathOf(file) : undefined);
   if (path === undefined) return {};
+  const allowedDirs = await readableDirs(context);
   const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
   return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
 }

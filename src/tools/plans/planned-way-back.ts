@@ -1,13 +1,17 @@
+import type { ManagementApi } from "../../api/management.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
-import { doneBy } from "../../changes/done.ts";
+import { doneBy, takenAwayBy } from "../../changes/done.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../../plans/planned-undo.ts";
+import { unlessMissing } from "../../plans/read-targeting.ts";
 import { targetingsIn } from "../../plans/undo/undo.ts";
 import type { WayBack } from "../../plans/undo/way-back.ts";
 import { undoAnswer } from "../../render/plans/undo-answer.ts";
+import { DamagedRunError, type RunHeader } from "../../runs/backend/store.ts";
+import type { Done } from "../../runs/done.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -51,9 +55,8 @@ export async function keepWayBack(runId: string, context: ToolContext): Promise<
 
 /** The targetings that a way back is about, and how it is planned. */
 async function wayBackOf(runId: string, context: ToolContext) {
-  const run = await undoable(runId, context);
-  const doneByRun = () => doneBy(run.state, context.runs.part(runId, "former")());
   const api = changesOf(context).api();
+  const doneByRun = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
   // Made again, so that it takes no memory beside the plan that is made of it.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
@@ -63,6 +66,36 @@ async function wayBackOf(runId: string, context: ToolContext) {
       { api, signal },
     );
   return { targetings, make };
+}
+
+/** What gives what a run did, as far as that is known. Throws a ToolError, or a DamagedRunError, where it cannot be undone. */
+async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
+  const former = context.runs.part(runId, "former");
+  try {
+    const run = await undoable(runId, context);
+    return () => doneBy(run.state, former());
+  } catch (thrown) {
+    if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
+    const { header } = thrown;
+    if (header !== undefined) checkProject(header, context);
+    // In another project the targeting would seem to be gone, too.
+    const isGone = async (_id: string): Promise<boolean> =>
+      header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
+    return async () => {
+      const done = await takenAwayBy(former(), context.runs.part(runId, "removed")(), isGone);
+      if (done === undefined) throw thrown;
+      return done;
+    };
+  }
+}
+
+/** Throws a ToolError for a run that belongs to other keys: what it changed is not to be found with these. */
+function checkProject({ project, environment }: RunHeader, context: ToolContext): void {
+  if (project === context.project.id && environment === context.environment) return;
+  throw new ToolError(
+    "this run belongs to another project or environment than the keys of this server",
+    "Use the server that has the address and key with which the run was begun.",
+  );
 }
 
 function byUndo(runId: string) {
@@ -84,6 +117,7 @@ async function keptWayBack(
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await context.runs.findOwn(runId, context.caller);
   if (run === undefined) throw notKept(runId, context);
+  checkProject(run.header, context);
   if (!isChangeRun(run)) {
     throw new ToolError("events cannot be taken back: the service keeps what it recorded", "Nothing can be done.");
   }

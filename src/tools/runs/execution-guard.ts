@@ -36,7 +36,7 @@ export interface GuardParts
   /** What was given with the call of a run. */
   readonly input: (runId: string) => ByteSource;
   /** What a caller may do now; absent: whatever the settings allow. */
-  readonly rightsOf: ((caller: string) => CallerRights) | undefined;
+  readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
 /** Plans that were read before: a page asks about each run that waits again and again. */
@@ -53,7 +53,7 @@ export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
   return async (run) => {
     const { header } = run;
-    const rights = parts.rightsOf?.(header.caller) ?? { readOnly: false };
+    const rights = (await parts.rightsOf?.(header.caller)) ?? { readOnly: false };
     return (
       otherProject(header, parts) ??
       bySettings(run, parts) ??

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { ToolDefinition } from "../definition.ts";
+import { saveArguments } from "../save-arguments.ts";
 import { runOutput } from "../writing/write.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
@@ -23,14 +24,12 @@ const input = () =>
     status: z.enum(STATUSES).optional().describe("Filters the list, as do tool and targetingId"),
     tool: z.string().optional(),
     targetingId: z.string().optional(),
-    outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unattempted", "unknown", "pending"]).optional(),
-    includeInput: z
-      .boolean()
-      .optional()
-      .describe("Also what the call gave for each item that failed, was not applied, or is unknown or pending"),
-    limit: z.int().min(1).max(1000).optional().describe("Default 20, with includeInput 50"),
+    outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"]).optional(),
+    includeInput: z.boolean().optional().describe("Also what the call gave for each item that is not done"),
+    limit: z.int().min(1).max(1000).optional().describe("Default 20"),
     cursor: z.string().optional(),
-    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Milliseconds to wait for a running run to finish"),
+    ...saveArguments("New file: its sheet with results"),
+    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Milliseconds to wait for its end"),
   });
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });

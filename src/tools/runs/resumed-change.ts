@@ -15,8 +15,9 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { decided } from "../writing/agreement.ts";
-import { askFor, checkNotExpired, confirmationIn } from "../writing/confirmation-token.ts";
+import { askFor, checkCounts, confirmationIn } from "../writing/confirmation-token.ts";
 import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "../writing/decide.ts";
+import { checkNoDryRun } from "../writing/dry-run-steps.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
 import { effectOf } from "../writing/waiting.ts";
@@ -37,7 +38,7 @@ export async function resumeChange(
   }
   await checkStarted(run, context);
   const counts = run.state.counts();
-  const left = counts.pending + counts.unattempted + counts.unknown + counts.failed;
+  const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
   // One that died after its last answer has nothing left to send, but no end yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
@@ -109,10 +110,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
       "Make the call again if it is wanted after all.",
     );
   }
-  if (run.header.dryRun) {
-    const { checkNoDryRun } = await import("../writing/dry-runs.ts");
-    checkNoDryRun(run);
-  }
+  checkNoDryRun(run);
   // A plan that waits was made after its call had answered.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
@@ -145,8 +143,8 @@ export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<E
   }
   if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
   if (deletes) {
-    const { pending, unattempted, unknown } = state.counts();
-    const open = pending + unattempted + unknown + state.refused().size;
+    const { pending, notApplied, unknown } = state.counts();
+    const open = pending + notApplied + unknown + state.refused().size;
     const sentence = `This goes on deleting: ${open} deletions of this run are not known to be done.`;
     return open === 0 ? undefined : { sentence, parts: leftParts(state) };
   }
@@ -171,7 +169,7 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
   return effectPart("Not known to be done", left);
 }
 
-const LEFT: ReadonlySet<Standing> = new Set(["pending", "unattempted", "unknown"]);
+const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
 /** Goes on with a run. What a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
 async function askedAgain(
@@ -187,7 +185,7 @@ async function askedAgain(
   const digest = resumeDigest(runId);
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
-    checkNotExpired(given, context);
+    checkCounts(given, context);
     return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.standsFor });
   }
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {

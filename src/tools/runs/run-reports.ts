@@ -1,10 +1,13 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { strandedNames } from "../../changes/settle/stranded-names.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { asKnown } from "../../files/looked-at.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { confirmationStep, renderReport } from "../../render/changes/report.ts";
@@ -22,6 +25,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
 import { askFor } from "../writing/confirmation-token.ts";
+import { dryRunSteps } from "../writing/dry-run-steps.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
@@ -128,8 +132,8 @@ function mayGoOn(run: Run): boolean {
   if (status === "running") return false;
   if (status === "interrupted" || status === "planned" || status === "needs_confirmation") return true;
   if (isChangeRun(run) && (isWithdrawn(run.state) || isUndone(run.state))) return false;
-  const { unknown, unattempted } = run.state.counts();
-  return unknown + unattempted > 0;
+  const { unknown, notApplied } = run.state.counts();
+  return unknown + notApplied > 0;
 }
 
 async function changeReport(run: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
@@ -139,6 +143,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
     ...state.facts,
     approval: approvalOf(state.facts),
     otherCounts: state.unexpectedCounts(),
+    neverPlanned: isNeverPlanned(run),
     ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
   };
   const onPage = pageReport(run);
@@ -153,10 +158,15 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
+/** Whether the server of a run ended before it was planned, after its call had answered. A plan is made again. */
+function isNeverPlanned({ header, state, status }: ChangeRun): boolean {
+  return header.unplanned === true && header.call.tool !== "apply_plan" && status() === "interrupted" && !state.planned;
+}
+
 /** What can be done with a run that is a plan; loaded late, since few runs are. */
 async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { header, status } = run;
-  if (header.dryRun) return (await import("../writing/dry-runs.ts")).dryRunSteps(run, context);
+  if (header.dryRun) return dryRunSteps(run, context);
   if (header.call.tool !== "apply_plan" || status() !== "planned") return [];
   const { stepsOfPlan } = await import("../plans/kept-plan.ts");
   return stepsOfPlan(header.runId, context);
@@ -211,9 +221,15 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    ...(isChangeRun(run) && { file: fileOf(run.header.call) }),
+    ...(isChangeRun(run) && { file: reportedFile(run.header.call) }),
     hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
   };
+}
+
+/** The file of a call, with how its rows are read as far as that is known by now. */
+function reportedFile(call: WriteCall): InputFile | undefined {
+  const file = fileOf(call);
+  return file && asKnown(file);
 }
 
 /** Whether a call was given a file, whose rows may fail. */

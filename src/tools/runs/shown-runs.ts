@@ -31,6 +31,8 @@ interface PageAsked {
   readonly limit?: number | undefined;
   readonly cursor?: string | undefined;
   readonly waitMs?: number | undefined;
+  readonly saveTo?: string | undefined;
+  readonly delimiter?: string | undefined;
 }
 
 /**
@@ -42,6 +44,9 @@ export function shownRuns(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const ofList = { status, tool, targetingId };
+  if (runId === undefined && page.saveTo) {
+    throw new ToolError("saveTo was given without runId", "Give the runId of the run whose sheet is wanted.");
+  }
   if (runId === undefined) return listRuns(ofList, page, context);
   const strange = Object.entries(ofList).find(([, value]) => value !== undefined)?.[0];
   if (strange === undefined) return showRun(runId, page, context);
@@ -54,6 +59,10 @@ export function shownRuns(
 async function showRun(runId: string, query: PageAsked, context: ToolContext): Promise<ToolAnswer> {
   const { outcome, includeInput = false } = query;
   const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
+  if (query.saveTo) {
+    const { savedResults } = await import("./result-sheet.ts");
+    return savedResults(run, { saveTo: query.saveTo, delimiter: query.delimiter || undefined }, context);
+  }
   const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
   const isPlan = isChangeRun(run) && !run.header.dryRun && run.status() === "planned";
   if (isPlan && !isAsked && outcome === undefined && !includeInput) {

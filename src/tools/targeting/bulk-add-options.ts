@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { optionRows } from "../../changes/rows/option-rows.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
@@ -20,7 +19,7 @@ const input = () =>
       )
       .min(1)
       .optional(),
-    ...fileArguments("columns name, contextId or contexts, parentName, type"),
+    ...fileArguments("columns name, contexts, parentName"),
     onExisting: z
       .enum(["fail", "skip", "addContexts"])
       .optional()
@@ -42,6 +41,7 @@ export const bulkAddOptions = {
   output: runOutput,
   async handler({ items, onExisting, dryRun, ...all }, context) {
     const { about, others: given } = fileArgumentsOf(all);
+    const { optionRows } = await import("../../changes/rows/option-rows.ts");
     const opened = await openedFile(about, { items }, optionRows, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
     const found = await neededTargeting(referenceOf(given, opened), context);

@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolDefinition } from "../definition.ts";
+import { saveArguments } from "../save-arguments.ts";
 import { targetingArguments } from "./targeting-name.ts";
 
 const input = () =>
@@ -11,7 +12,7 @@ const input = () =>
     compareWith: z.string().optional().describe("ID or name of another"),
     limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs"),
     cursor: z.string().optional().describe("From the last answer"),
-    saveTo: z.string().optional().describe("New .csv or .ndjson file for all, as update_contexts reads"),
+    ...saveArguments("New file of all: .xlsx, .csv, .tsv, .ndjson"),
   });
 
 /** Reads one option with a page of its Context IDs, or compares it with another. */

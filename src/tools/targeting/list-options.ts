@@ -4,6 +4,7 @@ import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "../definition.ts";
+import { saveArguments } from "../save-arguments.ts";
 import type { ListForm, OptionsQuery } from "./reads/asked.ts";
 import { neededTargeting, noting, targetingArguments, ulidArgument } from "./targeting-name.ts";
 
@@ -21,17 +22,14 @@ const input = () =>
       .max(MOST_CONTEXT_IDS)
       .optional()
       .describe("Options that hold any, and which"),
-    contextId: z.string().optional().describe("One of them"),
+    contextId: z.string().optional(),
     empty: z.boolean().optional().describe("A group: without sub-options, too"),
     sortBy: z.enum(["contextCount", "name"]).optional(),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
     cursor: z.string().optional().describe("With the same arguments"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
     fresh: z.boolean().optional().describe("Read all anew"),
-    saveTo: z
-      .string()
-      .optional()
-      .describe("New .csv or .ndjson file of all Context IDs, for bulk_add_options; .yaml, .json: desired state"),
+    ...saveArguments("New .xlsx, .csv, .tsv, .ndjson, .yaml or .json file of all"),
   });
 
 const output = () =>
@@ -61,7 +59,7 @@ export const listOptions = {
   idempotent: true,
   input,
   output,
-  async handler({ limit, detail, cursor, saveTo, ...given }, context) {
+  async handler({ limit, detail, cursor, saveTo, delimiter, ...given }, context) {
     const { _id: targetingId, note } = await neededTargeting(given, context);
     const query: OptionsQuery = {
       targetingId,
@@ -72,19 +70,20 @@ export const listOptions = {
       empty: given.empty || undefined,
       sortBy: given.sortBy,
     };
-    return noting(note, await answerOf(query, { limit, detail, cursor, saveTo, fresh: given.fresh }, context));
+    const form = { limit, detail, cursor, fresh: given.fresh };
+    return noting(note, await answerOf(query, { ...form, saveTo, delimiter: delimiter || undefined }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 // Loaded late: what reads and shows options is not needed by a server that is only asked for its tools.
 async function answerOf(
   query: OptionsQuery,
-  { saveTo, ...form }: ListForm & { readonly saveTo: string | undefined },
+  { saveTo, delimiter, ...form }: ListForm & Partial<Record<"saveTo" | "delimiter", string | undefined>>,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   if (saveTo) {
     const { savedList } = await import("./reads/saved-read.ts");
-    return savedList(query, saveTo, form.fresh, context);
+    return savedList(query, { saveTo, delimiter }, form.fresh, context);
   }
   const { listedOptions } = await import("./reads/option-list.ts");
   return listedOptions(query, form, context);

@@ -5,6 +5,7 @@ import { bytesAt } from "../../platform/bytes.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { shown } from "../../render/fence.ts";
 import type { ToolContext } from "../context.ts";
+import { readableDirs } from "../readable-dirs.ts";
 
 /** Files of Context IDs that an item names: what is in them is added, removed or set. */
 export interface ListFiles {
@@ -24,7 +25,7 @@ const LINES_NAMED = 5;
  */
 export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
-  context: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
   /** Each file is read once, however many items name it. */
   const read = new Map<string, Promise<readonly string[]>>();
@@ -45,9 +46,10 @@ export async function withListedContexts<Item extends ListFiles & Lists>(
 
 async function idsOf(
   path: string,
-  { allowedDirs, maxLineBytes }: Pick<ToolContext, "allowedDirs" | "maxLineBytes">,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly string[]> {
-  const listed = await listedContextIds(bytesAt(await findFile(path, allowedDirs)), maxLineBytes);
+  const place = await findFile(path, await readableDirs(context));
+  const listed = await listedContextIds(bytesAt(place), context.maxLineBytes);
   const damaged = listed.flatMap(({ line, id }) => {
     const damage = damageIn(id);
     return damage === undefined ? [] : [{ line, id, ...damageWords(damage) }];

@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { contextRows } from "../../changes/rows/context-rows.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
@@ -33,7 +32,7 @@ const input = () =>
       )
       .min(1)
       .optional(),
-    ...fileArguments("columns _id or name, contextId or contexts, op"),
+    ...fileArguments("columns _id or name, contexts, op"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -59,6 +58,7 @@ export const updateContexts = {
   async handler({ items: given, confirmation: token, dryRun, ...all }, context) {
     const tool = "update_contexts";
     const { about, others } = fileArgumentsOf(all);
+    const { contextRows } = await import("../../changes/rows/context-rows.ts");
     const opened = await openedFile(about, { items: given }, contextRows, context);
     const items = given === undefined ? undefined : await listed(given, context);
     const found = await findTargeting(referenceOf(others, opened), context);

@@ -25,9 +25,19 @@ export async function confirmationIn(
   throw new ToolError("confirmation is not a token that this server gave to this caller", "Call again without it.");
 }
 
-/** Throws a ToolError when a confirmation is too old to start anything. */
-export function checkNotExpired({ expiresAt }: Confirmation, { clock }: ToolContext): void {
-  if (expiresAt < clock.now()) throw expired();
+/**
+ * Throws a ToolError when a confirmation starts nothing by now: it is too old, or the server has become strict since it
+ * was given.
+ */
+export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
+  const leftMs = expiresAt - clock.now();
+  // One that ends later than any that is given now was given while the clock was ahead.
+  if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
+  if (confirm !== "strict") return;
+  throw new ToolError(
+    "a confirmation is no approval where TARGETING_MCP_CONFIRM is strict; nothing was done",
+    "Call again without it: a person is asked where one can be reached.",
+  );
 }
 
 /** The refusal of a confirmation that is too old. */

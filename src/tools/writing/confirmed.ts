@@ -13,7 +13,7 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { type Confirmation, checkNotExpired, confirmationIn, expired } from "./confirmation-token.ts";
+import { type Confirmation, checkCounts, confirmationIn, expired } from "./confirmation-token.ts";
 import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
 import { answerWithToken, planInTime } from "./planned.ts";
 import { effectOf, tokenLater } from "./waiting.ts";
@@ -56,7 +56,7 @@ async function startConfirmed(
     ...{ answer: "approved", channel: "token", person: personOf(context) },
     ...{ saw: confirmation.standsFor, until: confirmation.expiresAt },
   };
-  checkNotExpired(confirmation, context);
+  checkCounts(confirmation, context);
   const bytes = context.runs.part(runId, "input");
   await changes.runs.checkExecutable(header);
   const plan = await plannedOrStarted(runId, context, () =>

@@ -5,9 +5,10 @@ import type { Changes } from "../../changes/changes.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { isGoing } from "../../changes/planning.ts";
+import { isGoing, type Planning } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import { journalLine } from "../../changes/state/entry-schema.ts";
+import { FileError } from "../../platform/file-error.ts";
 import { changedEffect, effectOfCall, effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
@@ -15,8 +16,11 @@ import { many } from "../../render/failures/words.ts";
 import { StoreUnavailableError } from "../../runs/backend/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
+import { reportRun } from "../runs/run-reports.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
-import { type Given, planInTime, toldUnstarted, tookTooLong } from "./planned.ts";
+import { applyStep } from "./dry-run-steps.ts";
+import { type Given, planInTime, toldUnstarted } from "./planned.ts";
+import { previewOf } from "./preview.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
 interface Shown {
@@ -32,9 +36,11 @@ interface Shown {
  * which `apply_plan` applies; while the store is away it is only shown.
  */
 export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
-  const shown = await planToShow(given, changes, context);
-  const { plan, notes } = shown;
   const { call, bytes } = given;
+  const shown = await planToShow(given, changes, context);
+  if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
+  const { plan } = shown;
+  const notes = [...(await previewOf(call, bytes)), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { dryRun: true });
     await propose(runId, plan, changes, context);
@@ -50,16 +56,20 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
   }
 }
 
-/** A dry run that `apply_plan` applies: its plan as it is now, or the answer where it cannot be applied as it was shown. */
+/**
+ * A dry run that `apply_plan` applies: its plan as it is now, or what goes on being planned where that takes longer than
+ * the call may, or the answer where it cannot be applied as it was shown.
+ */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },
   changes: Changes,
   context: ToolContext,
-): Promise<{ readonly plan: Plan } | { readonly answer: ToolAnswer }> {
+): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
   const { runId, call } = header;
   const given = { call, bytes: context.runs.part(runId, "input") };
   const shown = await planToShow(given, changes, context);
+  if ("stop" in shown) return { going: unlessChanged(shown, state, changes, context) };
   const { plan, notes } = shown;
   const isSame = state.facts.shown === planDigest(plan);
   if (isSame && !isDry) return { plan: shown.withoutPredictions() };
@@ -75,29 +85,49 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** The call that applies a stored dry run; none where the run is something else, or was applied. */
-export function dryRunSteps(
-  { header, status }: ChangeRun,
-  { readOnly }: Pick<ToolContext, "readOnly">,
-): readonly string[] {
-  return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
+/** The plan of a dry run. Making it throws a FileError where it is not what was shown. */
+function unlessChanged(
+  { plan: making, stop }: Planning,
+  { facts }: ChangeRun["state"],
+  changes: Changes,
+  { stopping }: Pick<ToolContext, "stopping">,
+): Planning {
+  const checked = async (): Promise<Plan> => {
+    const plan = await making;
+    const known = plan.settlements.length;
+    plan.settlements.push(...(await changes.foresee(plan, stopping)));
+    const isSame = facts.shown === planDigest(plan);
+    plan.settlements.length = known;
+    if (isSame) return plan;
+    throw new FileError(
+      "what this would do has changed since it was shown, so nothing was sent",
+      "Make the call with dryRun again.",
+    );
+  };
+  return { plan: checked(), stop };
 }
 
-/** Throws a ToolError where a planned run is a dry run: it was not started, so nothing can be resumed. */
-export function checkNoDryRun({ header, status }: ChangeRun): void {
-  if (!header.dryRun || status() !== "planned") return;
-  throw new ToolError(
-    "this run is a dry run that was not applied, so there is nothing to resume",
-    `apply_plan {"runId":"${header.runId}"} applies it.`,
-  );
+/** Planning takes longer than the call may: it goes on without the caller, who gets the run that will hold the plan. */
+async function goOn(
+  { call, bytes }: Given,
+  planning: Planning,
+  changes: Changes,
+  context: ToolContext,
+): Promise<ChangeRun> {
+  const header = await changes.keep(call, context.caller, bytes, { dryRun: true, unplanned: true });
+  return changes.prepare(header, planning, async () => undefined, {
+    waitsAs: "planned",
+    isForKeeping: true,
+    async ask(_, plan) {
+      plan.settlements.push(...(await changes.foresee(plan, context.stopping)));
+      await propose(header.runId, plan, changes, context);
+    },
+  });
 }
 
-async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown> {
+async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown | Planning> {
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
-  if (isGoing(plan)) {
-    plan.stop();
-    throw tookTooLong();
-  }
+  if (isGoing(plan)) return plan;
   const known = plan.settlements.length;
   const withoutPredictions = (): Plan => {
     plan.settlements.length = known;
@@ -154,10 +184,6 @@ function answerOf(
     plan: weighed(plan.steps, plannedRequests(plan.steps)),
     notes: [...notes, ...asks],
   });
-}
-
-function applyStep(runId: string): string {
-  return `apply_plan with runId ${runId} applies exactly this, within a day`;
 }
 
 /** How a plan differs from what was shown, in numbers; the answer lists what fails now. */

@@ -17,5 +17,5 @@ export async function interruptedHints(
 async function isHelped({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await unlessNothingKept(runs.find(runId)))?.state.counts();
-  return counts !== undefined && counts.pending + counts.unattempted > 0;
+  return counts !== undefined && counts.pending + counts.notApplied > 0;
 }

@@ -28,7 +28,7 @@ export interface Given {
 
 /** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
 export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
-  const { takenFor, stale, rows } = state.facts;
+  const { takenFor, nearIds, stale, rows } = state.facts;
   const told = {
     environment,
     tool: call.tool,
@@ -37,7 +37,13 @@ export function toldUnstarted(call: WriteCall, state: RunState, { environment }:
     failures: toldFailures(state),
     results: [],
   };
-  return { ...told, ...(takenFor && { takenFor }), ...(stale && { stale }), ...(rows && { rows }) };
+  return {
+    ...told,
+    ...(takenFor && { takenFor }),
+    ...(nearIds && { nearIds }),
+    ...(stale && { stale }),
+    ...(rows && { rows }),
+  };
 }
 
 /** Planning takes longer than a call may take, and nothing can go on without the caller. */

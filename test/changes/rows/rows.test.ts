@@ -130,7 +130,7 @@ describe("files of changes", () => {
   test("an option is meant by its _id, else by its name", async () => {
     const given = await readContextFile("_id,name,op,contexts\n1,One,add,a|b\n,Two,add,c\n");
     expect(given.map((row) => "item" in row && row.item)).toEqual([
-      { _id: "1", calledName: "One", add: ["a", "b"] },
+      { _id: "1", calledName: "One", add: ["a", "b"], split: { cells: ["a|b"], separator: "|" } },
       { name: "Two", add: ["c"] },
     ]);
   });

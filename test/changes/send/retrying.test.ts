@@ -113,7 +113,7 @@ describe("a request that is halved", () => {
       throw new AmbiguousError({ operation: "createTargetings", reason: "reset" });
     });
     expect(tookMs).toBeLessThanOrEqual(BUDGET_MS + 1000);
-    expect(counts).toMatchObject({ succeeded: 1, unknown: 1, unattempted: 62 });
+    expect(counts).toMatchObject({ succeeded: 1, unknown: 1, notApplied: 62 });
   });
 
   test("what its parts spend on answers is not taken from it", async () => {

@@ -93,13 +93,13 @@ describe("a lost answer", () => {
   });
 });
 
-test("what never left is unattempted once the budget is spent", async () => {
+test("what never left is notApplied once the budget is spent", async () => {
   const unreachable = (): never => {
     throw new NotSentError({ operation, reason: "refused" });
   };
   const { send, state } = renaming(3, { answers: Array.from({ length: 50 }, () => unreachable) });
   expect(await send()).toMatchObject({ ended: true, reason: { code: "NOT_SENT" } });
-  expect(state.counts()).toMatchObject({ unattempted: 3 });
+  expect(state.counts()).toMatchObject({ notApplied: 3 });
 });
 
 describe("a run that is to stop", () => {

@@ -70,7 +70,7 @@ describe("an option whose name the targeting already has", () => {
     expect(met("fail")).toBeUndefined();
     expect(met("skip")).toEqual({
       changes: [{ step: 0, to: "replaced" }],
-      settlements: [{ object: 0, outcome: "alreadyDone", _id: A }],
+      settlements: [{ object: 0, outcome: "skipped", reason: { code: "EXISTS" }, _id: A }],
     });
     expect(met("addContexts")).toMatchObject({
       changes: [{ step: 0, to: "replaced" }],

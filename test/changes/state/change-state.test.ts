@@ -59,7 +59,7 @@ describe("rows", () => {
       "succeeded",
       `failed ${refusal.code}`,
       "unknown NO_ANSWER",
-      "unattempted CANCELLED",
+      "notApplied CANCELLED",
     ]);
     expect(state.suspectSince(2)).toBe(10);
     state.apply({ t: "resume", at: 13 });
@@ -69,7 +69,7 @@ describe("rows", () => {
 
   test("that were in flight when it stopped are unknown", () => {
     const state = stateOf([rows(3), send(0, 1), { t: "stop", cause: "interrupted", at: 11 }]);
-    expect(outcomes(state)).toEqual(["unknown NO_ANSWER", "unknown NO_ANSWER", "unattempted INTERRUPTED"]);
+    expect(outcomes(state)).toEqual(["unknown NO_ANSWER", "unknown NO_ANSWER", "notApplied INTERRUPTED"]);
   });
 });
 
@@ -128,7 +128,7 @@ test("what is to be made inside of something that is refused was not attempted, 
   expect(stateOf(plan).ready()).toEqual([0]);
   const changes = [{ step: 0, to: "failed", reason: refusal }] as const;
   const state = stateOf([...plan, send(0), { t: "answer", at: 11, changes }]);
-  expect(outcomes(state)).toEqual([`failed ${refusal.code}`, "unattempted NEEDS_FAILED", "unattempted NEEDS_FAILED"]);
+  expect(outcomes(state)).toEqual([`failed ${refusal.code}`, "notApplied NEEDS_FAILED", "notApplied NEEDS_FAILED"]);
   expect(state.ready()).toEqual([]);
 });
 
@@ -151,12 +151,12 @@ test("a deferred step waits until something changed, and one thing is changed by
 });
 
 test("an object keeps its first outcome, but for one that was not attempted", () => {
-  const settled = (outcome: "failed" | "unattempted" | "succeeded"): JournalEntry => ({
+  const settled = (outcome: "failed" | "notApplied" | "succeeded"): JournalEntry => ({
     t: "settled",
     settlements: [{ object: 0, outcome }],
   });
   expect(outcomes(stateOf([objects(1), settled("failed"), settled("succeeded")]))).toEqual(["failed"]);
-  expect(outcomes(stateOf([objects(1), settled("unattempted"), settled("succeeded")]))).toEqual(["succeeded"]);
+  expect(outcomes(stateOf([objects(1), settled("notApplied"), settled("succeeded")]))).toEqual(["succeeded"]);
 });
 
 test("a plan is taken over once", () => {

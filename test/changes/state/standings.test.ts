@@ -20,14 +20,14 @@ describe("outcomes", () => {
     outcomes.settle({ object: 0, outcome: "succeeded", _id: idAt(5) });
     outcomes.settle({ object: 1, outcome: "failed", reason });
     outcomes.settle({ object: 1, outcome: "succeeded" });
-    outcomes.settle({ object: 2, outcome: "unattempted", reason });
+    outcomes.settle({ object: 2, outcome: "notApplied", reason });
     outcomes.settle({ object: 2, outcome: "unknown", reason });
     expect(outcomes.counts()).toEqual({
       pending: 0,
       succeeded: 1,
       alreadyDone: 0,
       failed: 1,
-      unattempted: 0,
+      notApplied: 0,
       unknown: 1,
     });
     expect([0, 1, 2].map((object) => outcomes.reason(object))).toEqual([undefined, reason, reason]);

@@ -41,7 +41,7 @@ function appliedTo(evidence: Evidence, id: string): readonly Judged[] {
       wish.kind === "contexts" &&
       evidence.keysOf(wish)[0] === id &&
       result.outcome !== "failed" &&
-      result.outcome !== "unattempted",
+      result.outcome !== "notApplied",
   );
 }
 

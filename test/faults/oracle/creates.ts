@@ -13,13 +13,16 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
   const left = made.filter((id) => !evidence.isDeletedBy("run", id));
   const here = left.filter((id) => !evidence.isDeletedBy("other", id));
   const wrong = here.length > 1 ? [`made ${here.length} times`] : [];
-  const isRefused = result.outcome === "failed" || result.outcome === "unattempted";
+  const isRefused = result.outcome === "failed" || result.outcome === "notApplied";
   if (isRefused && isMadeForAnother(evidence, wish)) return wrong;
   switch (result.outcome) {
     case "succeeded":
       return [...wrong, ...checkMade(evidence, wish, result, left)];
     case "alreadyDone":
-      if (left.length > 0) wrong.push("alreadyDone, though the run made it");
+    case "skipped":
+      if (left.length > 0) wrong.push(`${result.outcome}, though the run made it`);
+      if ((result.outcome === "skipped") !== isSkipping(evidence))
+        wrong.push(`${result.outcome}, not as the call says`);
       return [...wrong, ...checkThere(evidence, wish, result)];
     case "failed":
       return [
@@ -27,10 +30,10 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
         ...(here.length > 0 && !isShadowed(evidence, wish, result) ? ["failed, though the run made it"] : []),
         ...addedAnyway(evidence, wish),
       ];
-    case "unattempted":
+    case "notApplied":
       return [
         ...wrong,
-        ...(here.length > 0 ? ["unattempted, though the run made it"] : []),
+        ...(here.length > 0 ? ["notApplied, though the run made it"] : []),
         ...addedAnyway(evidence, wish),
       ];
     default:
@@ -160,6 +163,12 @@ function addedAnyway(evidence: Evidence, wish: CreateWish): readonly string[] {
       ? [`Context IDs were added to ${id}`]
       : [];
   });
+}
+
+/** Whether options that exist are skipped by choice. */
+function isSkipping(evidence: Evidence): boolean {
+  const { input } = evidence.of.schedule.call;
+  return "onExisting" in input && input.onExisting === "skip";
 }
 
 /** `skip` and `addContexts`: an option of the name was there. */

@@ -24,7 +24,7 @@ export function checkGone(evidence: Evidence, wish: GoneWish, result: ObjectResu
       if (isThere) return ["alreadyDone, but it is there"];
       return mayBeSent(evidence, id) ? [] : ["alreadyDone, though no answer was lost"];
     case "failed":
-    case "unattempted":
+    case "notApplied":
       return isByRun ? [`${result.outcome}, though the run deleted it`] : [];
     default:
       return [];

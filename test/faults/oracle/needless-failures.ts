@@ -10,7 +10,7 @@ import { fieldsOf } from "./updates.ts";
 /** What is open in a schedule without any disturbance. */
 export function needlesslyOpen(evidence: Evidence): readonly string[] {
   return evidence.judged.flatMap(({ index, result }) => {
-    const isOpen = result.outcome === "unknown" || result.outcome === "unattempted";
+    const isOpen = result.outcome === "unknown" || result.outcome === "notApplied";
     return isOpen && result.reason?.code !== "NEEDS_FAILED"
       ? [`${index} ${JSON.stringify(result)}: open, though nothing happened`]
       : [];

@@ -54,7 +54,7 @@ function checkField(evidence: Evidence, changed: Changed, result: ObjectResult):
     case "alreadyDone":
       return ["an update is never already done"];
     case "failed":
-    case "unattempted": {
+    case "notApplied": {
       if (is === was || isOthers || wishedElsewhere(evidence, changed)) return [];
       return wasMovedOut(evidence, changed) ? [] : [`${result.outcome}, but ${field} went from ${was} to ${is}`];
     }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { bodyOf, refusedPost } from "../../../src/page/serve/guard.ts";
+import { bodyOf, refusedPost, refusedScheme } from "../../../src/page/serve/guard.ts";
 import { sealFor } from "../../../src/page/serve/seal.ts";
 import { pageSessions } from "../../../src/page/serve/sessions.ts";
 
@@ -30,6 +30,12 @@ test.each([
   ["another port", { origin: "http://127.0.0.1:4011" }, 403],
   ["another name of this machine", { origin: "http://localhost:4010" }, 403],
   ["a file", { origin: "file://" }, 403],
+  ["another scheme of this host", { origin: "ftp://127.0.0.1:4010" }, 403],
+  ["a path", { origin: "http://127.0.0.1:4010/" }, 403],
+  ["a longer path", { origin: "http://127.0.0.1:4010/page?x#y" }, 403],
+  ["a name before the host", { origin: "http://ann@127.0.0.1:4010" }, 403],
+  ["capitals", { origin: "HTTP://127.0.0.1:4010" }, 403],
+  ["two origins", { origin: "http://127.0.0.1:4010, http://127.0.0.1:4010" }, 403],
   ["another site by what the browser says", { "sec-fetch-site": "cross-site" }, 403],
   ["a form", { "content-type": "text/plain" }, 415],
 ])("a POST with %s is refused with a sentence and the headers of the page", async (_, headers, status) => {
@@ -42,6 +48,25 @@ test.each([
   expect(refused?.headers.get("referrer-policy")).toBe("no-referrer");
   expect(refused?.headers.get("x-content-type-options")).toBe("nosniff");
   expect(refused?.headers.get("cache-control")).toBe("no-store");
+});
+
+test.each([
+  // The address of the server, Host, Origin, and whether the POST is the page's.
+  ["https://shop.example/mcp", "shop.example", "https://shop.example", true],
+  ["https://shop.example/mcp", "shop.example:443", "https://shop.example", true],
+  ["https://shop.example/mcp", "shop.example", "http://shop.example", false],
+  ["https://shop.example/mcp", "other.example", "https://other.example", true],
+  ["https://shop.example/mcp", "other.example", "http://other.example", false],
+  ["https://shop.example/mcp", "127.0.0.1:3000", "http://127.0.0.1:3000", true],
+  ["https://shop.example/mcp", "127.0.0.1:3000", "https://127.0.0.1:3000", false],
+  ["https://localhost:8443/mcp", "localhost:8443", "https://localhost:8443", true],
+  ["https://localhost:8443/mcp", "localhost:8443", "http://localhost:8443", false],
+  ["http://0.0.0.0:3000/mcp", "10.0.0.5:3000", "http://10.0.0.5:3000", true],
+  ["http://127.0.0.1:3000/mcp", "127.0.0.1:3000", "https://127.0.0.1:3000", false],
+  ["http://127.0.0.1:3000/mcp", "[::1]:3000", "http://[::1]:3000", true],
+] as const)("of a server at %s, a POST to %s from %s is that of its page: %s", (address, host, origin, isOurs) => {
+  const refused = refusedScheme(post({ host, origin }), address) ?? refusedPost(post({ host, origin }));
+  expect(refused === undefined).toBe(isOurs);
 });
 
 test("a body is data, or refused", async () => {
@@ -94,12 +119,12 @@ test("a session that is renewed lasts no longer, and one that was ended is over 
   expect(await sessions.of(request(other))).toBeDefined();
 });
 
-test("what is sealed for one purpose is nothing for another, and an end that is no finite number is over", () => {
-  const given = { key: new Uint8Array(32), content: z.string(), now: () => 0 };
+test("what is sealed for one purpose is nothing for another, and an end that is no finite number, or too far away, is over", () => {
+  const given = { key: new Uint8Array(32), content: z.string(), mostMs: 10, now: () => 0 };
   const [one, other] = [sealFor({ ...given, purpose: "one" }), sealFor({ ...given, purpose: "other" })];
   expect(one.open(one.seal("text", 1))).toEqual({ content: "text", endsAt: 1 });
   expect(other.open(one.seal("text", 1))).toBeUndefined();
-  for (const end of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -1]) {
+  for (const end of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, -1, 11, 1e300]) {
     expect(one.open(one.seal("text", end)), String(end)).toBeUndefined();
   }
   expect(sealFor({ ...given, purpose: "one", now: () => Number.NaN }).open(one.seal("text", 1))).toBeUndefined();

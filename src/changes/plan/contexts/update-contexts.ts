@@ -1,16 +1,21 @@
-import { RejectedError } from "../../../api/errors.ts";
+import { isApiError, RejectedError } from "../../../api/errors.ts";
+import { splitBeside } from "../../../files/cells.ts";
 import type { InputFile } from "../../../files/input-file.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../../files/rows.ts";
+import { findOptions } from "../../../reading/find-options.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../../reading/option-contents.ts";
 import type { Reason } from "../../../runs/outcome.ts";
 import { ownReason } from "../../../runs/reasons.ts";
+import { type NearContextId, nearContextIds } from "../../../spec/context-ids.ts";
 import { LIMITS } from "../../../spec/limits.ts";
+import { folded } from "../../../spec/name-match.ts";
+import { isUlid } from "../../../spec/ulid.ts";
 import type { UpdateContextsItem } from "../../rows/inputs.ts";
 import { requestReason } from "../../state/api-reasons.ts";
 import { badId, checkContextIds, tooManyForOption } from "../checks.ts";
 import { noteHeld, noteUnread, noteWithin } from "../former-values.ts";
 import { optionFinder } from "../names/option-names.ts";
-import { optionalReads } from "../optional-reads.ts";
+import { type OptionalReads, optionalReads } from "../optional-reads.ts";
 import { Plan, type PlanningContext } from "../plan.ts";
 import { type ContextWish, planContextChanges } from "./context-changes.ts";
 import { noteRows } from "./context-effects.ts";
@@ -40,6 +45,8 @@ export async function planUpdateContexts(
   const isNamed = items.some((item) => item.name !== undefined || item.names !== undefined);
   const find = await optionFinder(input.targetingId, isNamed, context);
   const sources = await readSources(items, context);
+  const reads = optionalReads(context);
+  const beside = await readBeside(items, find, reads, context);
   const wishes = new Map<string, ContextWish>();
   const called = new Map<string, string>();
   for (const one of given) {
@@ -50,9 +57,9 @@ export async function planUpdateContexts(
     const { item } = one;
     const targets = targetsOf(item);
     const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
-    const wanted = contextsOf(item, sources);
     for (const { target, object } of objects) {
       const found = "_id" in target ? target : find(target.name, "name");
+      const wanted = contextsOf("_id" in found ? splitAsHeld(item, beside.get(found._id)) : item, sources);
       if ("code" in wanted) plan.fail(object, wanted);
       else if (!("_id" in found)) plan.fail(object, found);
       else {
@@ -66,12 +73,19 @@ export async function planUpdateContexts(
       plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
     }
   }
-  const contents = await readWhereNeeded([...wishes.values()], context);
-  for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, read: contents.get(optionId) });
+  const contents = await readWhereNeeded([...wishes.values()], beside, context);
+  const open = [...wishes.keys()].filter((optionId) => !contents.has(optionId));
+  const there = new Map(await reads.contents(open.filter((optionId) => !beside.has(optionId))));
+  for (const optionId of open) {
+    const known = beside.get(optionId);
+    if (known !== undefined && !("code" in known)) there.set(optionId, known);
+  }
+  const names = await namesOf([...called.keys()], [contents, there], context);
+  for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, is: names.get(optionId) });
   const all = [...wishes.values()];
   planContextChanges(plan, all, contents);
+  noteNear(plan, all, [contents, there]);
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
-  const there = await optionalReads(context).contents(unread.map(({ optionId }) => optionId));
   noteUnread(plan, unread.length - there.size);
   for (const { optionId, asked, add } of unread) {
     const held = there.get(optionId);
@@ -93,17 +107,95 @@ export async function planUpdateContexts(
   return plan;
 }
 
-/** Fails the rows about an option that they call by another name than it has: something would be taken from it. */
+type ReadContents = ReadonlyMap<string, OptionContents | Reason>;
+
+/** The names of options that rows call by a name: as they were read, or looked for in lists. */
+async function namesOf(
+  ids: readonly string[],
+  read: readonly ReadContents[],
+  { api, signal }: PlanningContext,
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const id of ids) {
+    const found = read.map((contents) => contents.get(id)).find((one) => one !== undefined);
+    if (found !== undefined && !("code" in found)) names.set(id, found.option.name);
+  }
+  const unknown = ids.filter((id) => !names.has(id) && !read.some((contents) => contents.has(id)));
+  if (unknown.length === 0) return names;
+  try {
+    for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
+  } catch (thrown) {
+    // Nothing is taken away from these: the service decides whether they are there.
+    if (!isApiError(thrown)) throw thrown;
+  }
+  return names;
+}
+
+/** Fails the rows about an option that they call by another name than it has. */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, ContextWish>,
-  called: { readonly optionId: string; readonly name: string; readonly read: OptionContents | Reason | undefined },
+  called: { readonly optionId: string; readonly name: string; readonly is: string | undefined },
 ): void {
-  const { optionId, name, read } = called;
-  if (read === undefined || "code" in read || read.option.name === name) return;
-  const reason = ownReason("INVALID_ROW", { problem: "otherName", value: name, name: read.option.name, _id: optionId });
+  const { optionId, name, is } = called;
+  if (is === undefined || folded(is) === folded(name)) return;
+  const reason = ownReason("INVALID_ROW", { problem: "otherName", value: name, name: is, _id: optionId });
   for (const object of wishes.get(optionId)?.objects ?? []) plan.fail(object, reason);
   wishes.delete(optionId);
+}
+
+/** Reads options whose cells of Context IDs were taken apart: one that they hold may have a separator in it. */
+async function readBeside(
+  items: readonly UpdateContextsItem[],
+  find: Awaited<ReturnType<typeof optionFinder>>,
+  reads: OptionalReads,
+  context: PlanningContext,
+): Promise<ReadContents> {
+  const [needed, others] = [new Set<string>(), new Set<string>()];
+  for (const item of items) {
+    if (item.split === undefined) continue;
+    for (const target of targetsOf(item)) {
+      const found = "_id" in target ? target : find(target.name, "name");
+      if ("_id" in found) (item.add === undefined ? needed : others).add(found._id);
+    }
+  }
+  const read = new Map(await readAll([...needed], context, "_id"));
+  const more = await reads.contents([...others].filter((id) => isUlid(id) && !read.has(id)));
+  for (const [id, contents] of more) read.set(id, contents);
+  return read;
+}
+
+/** An item of which the Context IDs stay whole that the option holds with a separator in them. */
+function splitAsHeld(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
+  const { split, add, remove, set } = item;
+  if (split === undefined || held === undefined || "code" in held) return item;
+  const taken = new Set(splitBeside(split, []));
+  const whole = splitBeside(split, held.contexts);
+  const again = (ids: readonly string[]) => [...new Set([...ids.filter((id) => !taken.has(id)), ...whole])];
+  return {
+    ...item,
+    ...(add && { add: again(add) }),
+    ...(remove && { remove: again(remove) }),
+    ...(set && { set: again(set) }),
+  };
+}
+
+/** How many are noted of Context IDs that look like one that their option holds. */
+const MOST_NEAR = 3;
+
+/** Notes which Context IDs are added that differ from one that the option holds only in case, width or composition. */
+function noteNear(plan: Plan, wishes: readonly ContextWish[], read: readonly ReadContents[]): void {
+  const near: NearContextId[] = [];
+  let count = 0;
+  for (const { optionId, add, set } of wishes) {
+    const found = read.map((contents) => contents.get(optionId)).find((one) => one !== undefined);
+    if (found === undefined || "code" in found) continue;
+    for (const one of nearContextIds([...(set ?? add)], found.contexts)) {
+      count += 1;
+      if (near.length < MOST_NEAR) near.push(one);
+    }
+  }
+  if (count > 0) plan.facts = { ...plan.facts, nearIds: { count, first: near } };
 }
 
 type Target = { readonly _id: string } | { readonly name: string };
@@ -197,16 +289,25 @@ async function readSources(
 
 async function readWhereNeeded(
   wishes: readonly ContextWish[],
+  known: ReadContents,
   context: PlanningContext,
-): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+): Promise<ReadContents> {
   const needed = wishes.filter(
     (wish) => wish.set !== undefined || wish.remove.size > 0 || wish.add.size > LIMITS.requestContextIds.value,
   );
-  return readAll(
-    needed.map((wish) => wish.optionId),
-    context,
-    "_id",
+  const ids = needed.map((wish) => wish.optionId);
+  const read = new Map(
+    await readAll(
+      ids.filter((id) => !known.has(id)),
+      context,
+      "_id",
+    ),
   );
+  for (const id of ids) {
+    const before = known.get(id);
+    if (before !== undefined) read.set(id, before);
+  }
+  return read;
 }
 
 async function readAll(

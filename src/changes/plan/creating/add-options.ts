@@ -4,11 +4,13 @@ import { readOptionNames, readOptions } from "../../../reading/option-lists.ts";
 import { ownReason } from "../../../runs/reasons.ts";
 import { NameIndex } from "../../../spec/name-match.ts";
 import type { OptionRecord } from "../../../spec/records.ts";
+import { leftAsItIs } from "../../rows/existing.ts";
 import type { AddOptionInput, OnExisting } from "../../rows/inputs.ts";
 import type { RowRange } from "../../rows/row-block.ts";
 import { parts } from "../checks.ts";
 import { found, isOption } from "../names/option-names.ts";
 import { Plan, type PlanningContext } from "../plan.ts";
+import { planKnown } from "./known-options.ts";
 import { type OptionCandidate, OptionDrafts } from "./option-drafts.ts";
 import { type NewOption, planOption } from "./options.ts";
 
@@ -24,7 +26,7 @@ export interface AddOptionsInput {
 /**
  * Plans adding options to one targeting. Sub-options of a group that the same call creates travel inside it, wherever
  * they stand in the call. Reads List Options when a `parentName` is not among the call's own groups, and when
- * `onExisting` is not `fail`: then only what is new is sent.
+ * `onExisting` is not `fail`: then only what is new is sent. Rows with the ID of an existing option add nothing.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -54,7 +56,8 @@ async function placeAll(
   context: PlanningContext,
 ): Promise<void> {
   const { targetingId, onExisting = "fail" } = input;
-  const placed = await intoGroups(plan, targetingId, drafts.candidates(), context);
+  const candidates = await planKnown(plan, input, drafts.candidates(), context);
+  const placed = await intoGroups(plan, targetingId, candidates, context);
   const existing = onExisting === "fail" ? undefined : await readExisting(input, onExisting, context);
   const further = placed.values();
   let next = further.next();
@@ -145,7 +148,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
 /** Plans an option that exists: it is left as it is, or gets the Context IDs; its new sub-options are added to it. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
-  if (add.length === 0) plan.settlements.push({ object: option.object, outcome: "alreadyDone", _id: there });
+  if (add.length === 0) plan.settlements.push(leftAsItIs(option.object, there, existing.onExisting));
   else planAdding(plan, option.object, there, add);
   const place = { targeting: { id: existing.targetingId }, parent: { id: there } };
   for (const child of option.children) {

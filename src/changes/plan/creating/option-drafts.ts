@@ -35,8 +35,10 @@ export class OptionDrafts {
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
   readonly #plain: RowNames;
-  /** Plain options, by object, to which further rows added Context IDs. */
+  /** Plain options, by object, that are planned as candidates: further rows added to them, or they are groups. */
   readonly #grown = new Set<number>();
+  /** Plain options, by object, that are said to be no groups. */
+  readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
   /** Keys of rows that failed: further rows of the same key fail, too. */
   readonly #failed = new Set<string>();
@@ -73,7 +75,7 @@ export class OptionDrafts {
       this.#rowCounts.skipped += row.skipped ?? 0;
       if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
       else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
-      else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item.name);
+      else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item);
       else this.#takeFull(row, content.item);
     }
   }
@@ -88,7 +90,7 @@ export class OptionDrafts {
     } else if (isPlain(item)) {
       // The row was read with its Context IDs checked, and no row had its name before.
       const { name, contexts = [] } = item;
-      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, name)) this.#failed.add(key);
+      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
     } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
@@ -102,7 +104,25 @@ export class OptionDrafts {
     for (const { place, object, item } of this.#open.values()) {
       this.#check({ ...place, object, child: () => object }, item, new Map());
     }
-    return this.#candidates.sort((one, other) => one.object - other.object);
+    return this.#withGroups().sort((one, other) => one.object - other.object);
+  }
+
+  /** The candidates; an option that others name as their group is one, unless its row says that it is none. */
+  #withGroups(): OptionCandidate[] {
+    const named = new Set(this.#candidates.flatMap(({ item }) => item.parentName ?? []));
+    for (const name of named) {
+      const object = this.#plain.get(name);
+      const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
+      if (object === undefined || block === undefined || this.#atomic.has(object) || this.#grown.has(object)) continue;
+      this.#grown.add(object);
+      const item = { ...block.itemOf(row), type: "collection" } as const;
+      this.#check({ ...block.placeOf(row), object, child: () => object }, item, new Map());
+    }
+    return this.#candidates.map((candidate) => {
+      const { item, option } = candidate;
+      if (item.type !== undefined || item.parentName !== undefined || !named.has(option.name)) return candidate;
+      return { ...candidate, item: { ...item, type: "collection" }, option: { ...option, isGroup: true } };
+    });
   }
 
   /** The plain options in their order. */
@@ -112,7 +132,8 @@ export class OptionDrafts {
   }
 
   /** Takes a checked option; gives whether it is valid. */
-  #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, name: string): boolean {
+  #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
+    const isAtomic = type === "atomic";
     const { objects } = this.#plan;
     if ("code" in checked) {
       this.#plan.fail(this.#plan.object({ ...placeOf(row), name }), checked);
@@ -120,7 +141,9 @@ export class OptionDrafts {
     }
     const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
     if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
-    this.#plain.add(checked.name, objects.addRow(block));
+    const object = objects.addRow(block);
+    this.#plain.add(checked.name, object);
+    if (isAtomic) this.#atomic.add(object);
     return true;
   }
 
@@ -181,6 +204,7 @@ function* rangesWithout({ block, from, to }: RowRange, isLeftOut: (row: number) 
 function isPlain(item: AddOptionInput): boolean {
   return (
     (item.contexts?.length ?? 0) <= ROW_CONTEXT_IDS &&
+    item._id === undefined &&
     item.type !== "collection" &&
     item.children === undefined &&
     item.exposeChildren === undefined &&

@@ -92,7 +92,7 @@ function foreseeAdd(
     const left = ownReason("NEEDS_FAILED", { needs: main });
     return [
       failed(main, reason),
-      ...inside.map((object) => ({ object, outcome: "unattempted" as const, reason: left })),
+      ...inside.map((object) => ({ object, outcome: "notApplied" as const, reason: left })),
     ];
   }
   room.options -= step.weight.options;
@@ -153,7 +153,7 @@ async function foreseeNames(
       if (other.name !== name || other._id === id || renamed.has(other._id)) continue;
       if ((await nameOf(other._id)) !== name) continue;
       const reason = refusal(step, "TARGETING_NAME_DUPLICATE", { existingId: other._id });
-      const left = { outcome: "unattempted" as const, reason: ownReason("NEEDS_FAILED", { needs: main }) };
+      const left = { outcome: "notApplied" as const, reason: ownReason("NEEDS_FAILED", { needs: main }) };
       if (step.operation === "renameTargetings") return step.objects.map((object) => failed(object, reason));
       return [failed(main, reason), ...step.objects.slice(1).map((object) => ({ object, ...left }))];
     }

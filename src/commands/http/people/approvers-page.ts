@@ -2,7 +2,7 @@ import { PATHS } from "../../../page/paths.ts";
 import { answerRuns, endingWith } from "../../../page/runs/runs-page.ts";
 import { dataAnswer, refusalAnswer } from "../../../page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../../page/serve/assets.ts";
-import { refusedPost } from "../../../page/serve/guard.ts";
+import { refusedPost, refusedScheme } from "../../../page/serve/guard.ts";
 import { type PageSession, pageSessions } from "../../../page/serve/sessions.ts";
 import type { LoginWays, OpenedSession } from "../../../page/wire.ts";
 import type { EndedSessions } from "../../../runs/backend/backend.ts";
@@ -38,9 +38,12 @@ const MESSAGE = "Here a person decides on the runs that wait for a yes.";
 /** How long a session lasts whose person's rights the issuer cannot be asked about again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
-/** Serves the page to approvers who log in, with a token or through the issuer. */
+/**
+ * Serves the page to approvers who log in, with a token or through the issuer. It is given each request with the peer that
+ * sent it.
+ */
 export function approversPage(parts: PageParts) {
-  const { viewers, key, shared, log, stopping, settings, now = Date.now } = parts;
+  const { viewers, address, key, shared, log, stopping, settings, now = Date.now } = parts;
   const sessions = pageSessions<Person>({ person: personForm, key, shared, now });
   const throughIssuer = settings.http.oauth?.clientId === undefined ? undefined : issuerRoutes({ ...parts, now });
   const ways: LoginWays = { message: MESSAGE, token: true, ...(throughIssuer && { issuer: PATHS.issuer }) };
@@ -56,8 +59,8 @@ export function approversPage(parts: PageParts) {
     log.warn("a login to the page was refused", { status: found.refused });
     return refusalAnswer(found.refused, found.message);
   };
-  const comeBack = async (request: Request): Promise<Response> => {
-    const person = await throughIssuer?.end(request);
+  const comeBack = async (request: Request, peer: string): Promise<Response> => {
+    const person = await throughIssuer?.end(request, peer);
     if (person === undefined) return dataAnswer(ways, 401);
     if (person instanceof Response) return person;
     if (viewers.viewerOf(person) === undefined) return refusalAnswer(403, "You approve for no project of this server.");
@@ -81,20 +84,20 @@ export function approversPage(parts: PageParts) {
     return dataAnswer({});
   };
   /** What needs no session. */
-  const withoutSession = async (request: Request, pathname: string): Promise<Response | undefined> => {
+  const withoutSession = async (request: Request, pathname: string, peer: string): Promise<Response | undefined> => {
     const { method } = request;
     if (method === "POST") {
       if (pathname === PATHS.login) return logIn(request);
       if (pathname === PATHS.issuer) return throughIssuer?.begin(request);
-      return pathname === PATHS.callback ? comeBack(request) : undefined;
+      return pathname === PATHS.callback ? comeBack(request, peer) : undefined;
     }
     if (method !== "GET" && method !== "HEAD") return undefined;
     if (!SHOWS_PAGE.has(pathname)) return pageAsset(pathname);
     return pageDocument({ login: ways }, { isHead: method === "HEAD" });
   };
-  return async (request: Request): Promise<Response> => {
+  return async (request: Request, peer: string): Promise<Response> => {
     const { pathname } = new URL(request.url);
-    const answer = await withoutSession(request, pathname);
+    const answer = refusedScheme(request, address) ?? (await withoutSession(request, pathname, peer));
     if (answer !== undefined) return answer;
     const session = await sessions.of(request);
     const viewer = session && viewers.viewerOf(session.person);
@@ -142,9 +145,9 @@ function issuerRoutes({ settings, address, key, log, now }: PageParts & Required
       const begun = await orRefusal((its) => its.begin());
       return begun instanceof Response ? begun : dataAnswer(begun);
     },
-    async end(request: Request) {
+    async end(request: Request, peer: string) {
       const posted = await postedTexts(request, ["query", "login"]);
-      return posted instanceof Response ? posted : orRefusal((its) => its.end(posted));
+      return posted instanceof Response ? posted : orRefusal((its) => its.end(posted, peer));
     },
     renew: (person: IssuerPerson) => orRefusal((its) => its.renew(person)),
     revoke: (person: IssuerPerson) => orRefusal((its) => its.revoke(person)),

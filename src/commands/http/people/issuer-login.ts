@@ -18,11 +18,14 @@ const LOGIN_MS = 600_000;
 const CHECK_MS = 600_000;
 /** A longer refresh token is not kept: it travels with each request, in a header. */
 const LONGEST_REFRESH_TOKEN = 4000;
-/** How many people may be on their way back at once, and in a minute: each costs a request to the issuer. */
-const BACK_AT_ONCE = 4;
-const BACK_A_MINUTE = 60;
+/**
+ * How many people may be on their way back at once, in all and from one address, and how many from one address in a
+ * minute. Each costs a request to the issuer, also with a code that the issuer never gave: what one address has
+ * used up keeps out nobody at another.
+ */
+const BACK: Cap = { atOnce: 32, ofOne: 4, ofOneAMinute: 30 };
 /** How many sessions are looked at again at once. */
-const CHECKS_AT_ONCE = 8;
+const CHECKS: Cap = { atOnce: 8, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not begun in this tab, was used before, or took longer than ten minutes.";
 
@@ -64,10 +67,11 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     () => readLoginMetadata(issuer, proxies),
     (reason) => problem("the metadata of the authorization server cannot be read", reason),
   );
-  const logins = sealFor({ key, purpose: "login through the issuer", content: begun, now });
+  const logins = sealFor({ key, purpose: "login through the issuer", content: begun, mostMs: LOGIN_MS, now });
   const used = usedOnce(now);
-  const back = capped(BACK_AT_ONCE, BACK_A_MINUTE, now);
-  const checks = capped(CHECKS_AT_ONCE, Number.POSITIVE_INFINITY, now);
+  const back = capped(BACK, now);
+  const capChecks = capped(CHECKS, now);
+  const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
   const claimsIn = async (idToken: string) => {
     try {
       return await idTokens.verify(idToken);
@@ -105,17 +109,17 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       return { location: placeToGo(server, asked), login };
     },
     /**
-     * Who came back with a query, by what their login began with; once. Throws where they are not let in, or where that
-     * cannot be told.
+     * Who came back from an address (`peer`) with a query, by what their login began with; once. Throws where they are
+     * not let in, or where that cannot be told.
      */
-    async end({ query, login }: { readonly query: string; readonly login: string }): Promise<IssuerPerson> {
+    async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
       if (opened === undefined) throw new NotLetIn(NO_LOGIN);
       const { state, nonce, verifier } = opened.content;
       const server = await metadata.value();
       const parameters = validated(server, client, new URLSearchParams(query), state);
       if (used.has(state)) throw new NotLetIn(NO_LOGIN);
-      return back(async () => {
+      return back(peer, async () => {
         used.add(state, opened.endsAt);
         const secret = clientAuth(server, clientSecret);
         const sent = [server, client, secret, parameters, redirect, verifier, options] as const;
@@ -192,19 +196,27 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** Lets so much work run at once, and begin within a minute. Throws a TooMuch for what is more. */
-function capped(atOnce: number, aMinute: number, now: () => number) {
-  let running = 0;
-  let began: readonly number[] = [];
-  return async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    began = began.filter((at) => Math.abs(now() - at) < 60_000);
-    if (running >= atOnce || began.length >= aMinute) throw new TooMuch();
-    if (aMinute !== Number.POSITIVE_INFINITY) began = [...began, now()];
-    running += 1;
+/** How much work may run at once, in all and of one peer, and how much of one peer may begin within a minute. */
+interface Cap {
+  readonly atOnce: number;
+  readonly ofOne: number;
+  readonly ofOneAMinute: number;
+}
+
+/** Lets peers do as much work as the cap says. Throws a TooMuch for what is more. */
+function capped({ atOnce, ofOne, ofOneAMinute }: Cap, now: () => number) {
+  let begun: readonly { readonly peer: string; readonly at: number }[] = [];
+  let running: readonly string[] = [];
+  return async <Result>(peer: string, work: () => Promise<Result>): Promise<Result> => {
+    begun = begun.filter(({ at }) => Math.abs(now() - at) < 60_000);
+    const isFull = running.length >= atOnce || running.filter((one) => one === peer).length >= ofOne;
+    if (isFull || begun.filter((one) => one.peer === peer).length >= ofOneAMinute) throw new TooMuch();
+    if (ofOneAMinute !== Number.POSITIVE_INFINITY) begun = [...begun, { peer, at: now() }];
+    running = [...running, peer];
     try {
       return await work();
     } finally {
-      running -= 1;
+      running = running.toSpliced(running.indexOf(peer), 1);
     }
   };
 }

@@ -17,8 +17,8 @@ import { type ApproversOf, offersTo } from "./approvers.ts";
 export interface People {
   /** How what a caller asks for is decided, and how they are called. */
   servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
-  /** Answers a request for the page; undefined where it is for something else, or there is no page. */
-  serve(request: Request): Promise<Response | undefined>;
+  /** Answers a request of a peer for the page; undefined where it is for something else, or there is no page. */
+  serve(request: Request, peer: string): Promise<Response | undefined>;
 }
 
 /** What people are reached with. */
@@ -47,16 +47,16 @@ export function people(parts: PeopleParts): People {
   const { serve, pageFor, personOf } = asksWho ? whoLogIn(parts) : personOfThisMachine(parts);
   return {
     servicesFor: (caller, project) => ({ page: pageFor(caller, project), person: personOf(caller.name) }),
-    async serve(request) {
+    async serve(request, peer) {
       if (settings.page === "off" || !PAGE_PATHS.test(new URL(request.url).pathname)) return undefined;
-      return serve(request);
+      return serve(request, peer);
     },
   };
 }
 
 /** One of the two ways in. */
 interface WayIn {
-  readonly serve: (request: Request) => Promise<Response>;
+  readonly serve: (request: Request, peer: string) => Promise<Response>;
   readonly pageFor: (caller: Pick<Caller, "name" | "owner" | "keys">, project: Project) => DecisionPage;
   readonly personOf: (caller: string) => string;
 }
@@ -78,7 +78,7 @@ function whoLogIn({ settings, access, all, address, key, endedSessions, stopping
   });
   const told = toldRuns(settings, log);
   return {
-    serve: async (request) => (await page())(request),
+    serve: async (request, peer) => (await page())(request, peer),
     pageFor: ({ name, owner, keys }, { id }) => ({
       isOffered: () => settings.page !== "off" && offersTo(of, { name, caller: owner, project: id }),
       needsOther: () => access().requireOtherApprover === true,

@@ -106,14 +106,14 @@ interface PreparedEvent extends IndexedEvent {
  * Sends events one request each (event-tracking-api 4), at most `concurrency` at once, and events of one `uid` in
  * order: each leaves once the one before it is settled. Reads the input as it goes, about a thousand events ahead.
  * Events predicted `ignored` or `rejected` are never sent. A 401, 403 or wrong route ends the run, and so does a
- * service that cannot be reached for a whole retry budget; the rest is then `unattempted`.
+ * service that cannot be reached for a whole retry budget; the rest is then `notApplied`.
  * Throws what the input, `beforeSend` or `onSettled` throws, after the requests under way have ended.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
   options: SendOptions,
 ): Promise<SendReport> {
-  const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, unattempted: 0, sent: 0, resent: 0, waitedMs: 0 };
+  const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, notApplied: 0, sent: 0, resent: 0, waitedMs: 0 };
   const nearest = rememberingNearestName();
   const waits = { events: 0, since: 0 };
   const answeredAt = Number.NEGATIVE_INFINITY;
@@ -178,7 +178,7 @@ function uidOf({ event }: PreparedEvent): string {
 }
 
 async function sendInTurn(run: SenderState, prepared: PreparedEvent): Promise<void> {
-  const settlement = isOver(run) ? unattempted(run, prepared.predicted) : await sendUntilSettled(run, prepared);
+  const settlement = isOver(run) ? notApplied(run, prepared.predicted) : await sendUntilSettled(run, prepared);
   return settle(run, prepared, settlement);
 }
 
@@ -243,9 +243,9 @@ function isOver(run: SenderState): boolean {
   return run.ended !== undefined || run.options.signal?.aborted === true;
 }
 
-function unattempted(run: SenderState, predicted: Validation): EventSettlement {
+function notApplied(run: SenderState, predicted: Validation): EventSettlement {
   const reason = run.ended === undefined ? "stopped" : "runEnded";
-  return { outcome: "unattempted", reason, predicted, attempts: 0 };
+  return { outcome: "notApplied", reason, predicted, attempts: 0 };
 }
 
 async function settle(run: SenderState, { index, event }: IndexedEvent, settlement: EventSettlement): Promise<void> {

@@ -35,12 +35,18 @@ const OUTCOMES = {
   alreadyDone: "Already done",
   skipped: "Skipped",
   failed: "Failed",
-  unattempted: "Not applied",
+  notApplied: "Not applied",
   unknown: "Unknown",
   pending: "Pending",
 } as const satisfies Partial<Record<keyof RunCounts, string>>;
 
-const FILES = { results: "Results", rejects: "Rejected rows", removed: "What was taken away", plan: "Plan" } as const;
+const FILES = {
+  sheet: "Download the sheet with results",
+  results: "Results",
+  rejects: "Rejected rows",
+  removed: "What was taken away",
+  plan: "Plan",
+} as const;
 
 /** What the page shows of many. */
 const MOST_FAILURES = 100;

@@ -6,7 +6,7 @@ import { checkVersion, readTargeting } from "../tree.ts";
 import { entriesOf, textIn } from "../values.ts";
 import { jsonNodes } from "./json-nodes.ts";
 
-const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", ...CONTEXT_FIELDS];
+const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
 /**
  * Reads NDJSON: an option a line, and perhaps version and targeting on the first. Throws an UnreadableFile at the first

@@ -34,6 +34,8 @@ export interface ReadSheet {
   /** The texts that a spreadsheet may have made of others. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
+  /** The columns that were read, by their headings. */
+  readonly columns: readonly { readonly heading: string; readonly column: string }[];
 }
 
 /**
@@ -54,7 +56,8 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
     }
   }
   const { targeting, suspects = [], hasActions = false } = rows ?? {};
-  return { targeting, suspects, ...(hasActions && { hasActions }) };
+  const columns = rows?.columns() ?? [];
+  return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
 /** Where a cell stands: in a text by its letters, in a workbook by its row and column. */
@@ -75,16 +78,23 @@ class Rows {
   contextIds = 0;
   readonly #header: SheetHeader;
   readonly #drafts: Drafts;
+  readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
-  /** The positions of options by their ID or name, where several rows may be about one. */
+  /** The positions of options by their ID, or by their name where each row has one Context ID. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, separator: string, drafts: Drafts) {
     this.#header = header;
     this.#drafts = drafts;
     this.#oneARow = header.at("contextId") >= 0;
+    this.#separator = separator;
     this.#textsOf = splitter(separator);
+  }
+
+  columns(): ReadSheet["columns"] {
+    const { names, cells } = this.#header;
+    return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
   }
 
   add(row: SheetRow): void {
@@ -107,10 +117,12 @@ class Rows {
     };
     this.#noteTargeting(at("targeting"));
     const option = this.#option(at, spotIn(row, 0));
-    const key = this.#oneARow ? (option._id ?? option.name) : undefined;
+    const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    if (before !== undefined && first !== undefined) {
+    // Another name, or nothing to add, is a row that stands twice.
+    const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
+    if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
       return;
     }
@@ -175,6 +187,7 @@ class Rows {
   #merged(first: DesiredOption, further: DesiredOption): DesiredOption {
     const { problems } = this.#drafts;
     const differs =
+      (further.name !== undefined && first.name !== undefined && further.name !== first.name) ||
       (further.type !== undefined && first.type !== undefined && further.type !== first.type) ||
       (further.exposeChildren !== undefined &&
         first.exposeChildren !== undefined &&
@@ -200,7 +213,11 @@ class Rows {
     }
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
-    return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }) } };
+    const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
+    // Which of them are to go and which to come is not known any more where both are.
+    const isOne = remove.length === 0 || ids.length === 0;
+    const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
+    return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
   }
 
   /** A damaged text may still be what the service holds: that is looked at later, and the rules of names with it. */
@@ -272,8 +289,10 @@ class Rows {
     if (op !== undefined && said === null) {
       problems.add(op, `Context Action is ${quoted(op.text)}`, "Write Set, Add or Remove, or leave the cell empty.");
     }
-    if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids] }, spot };
-    return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add" }, spot };
+    const isTakenApart = at("contextId") === undefined && texts.length > 1 && !cell.text.trim().startsWith("[");
+    const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};
+    if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids], ...split }, spot };
+    return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
   }
 
   /** The Context IDs of a cell, which is a JSON array of texts where it begins with `[`. */

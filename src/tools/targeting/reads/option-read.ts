@@ -27,6 +27,7 @@ interface ReadAsked extends OptionReference {
   readonly limit: number;
   readonly cursor?: string | undefined;
   readonly saveTo?: string | undefined;
+  readonly delimiter?: string | undefined;
   readonly compareWith?: string | undefined;
 }
 
@@ -35,12 +36,13 @@ interface ReadAsked extends OptionReference {
  * with another. Throws ApiErrors, a FileError where the file may not be written, and a ToolError for bad arguments.
  */
 export async function readOption(
-  { limit, cursor, saveTo, compareWith, ...given }: ReadAsked,
+  { limit, cursor, saveTo, delimiter, compareWith, ...given }: ReadAsked,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const api = managementOf(context);
   const found = await optionAsked(given, api, context);
-  if (saveTo) return noting(found.note, await savedContexts(found, saveTo, context));
+  if (saveTo)
+    return noting(found.note, await savedContexts(found, { saveTo, delimiter: delimiter || undefined }, context));
   if (!compareWith) return noting(found.note, await pageOf(found._id, { limit, cursor }, api, context));
   const other = await otherOption(compareWith, found, api, context);
   const compared = await compareOptions(found._id, other._id, { limit, cursor }, api, context);

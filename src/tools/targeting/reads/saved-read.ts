@@ -1,11 +1,13 @@
 import { findFreePlace } from "../../../files/folders.ts";
 import { freePlaceFor } from "../../../files/save-file.ts";
-import { asksDesired, isPart } from "../../../saves/save-options.ts";
+import { isPart } from "../../../saves/save-options.ts";
 import type { ListAsked, SaveCall } from "../../../saves/save-state.ts";
+import { asksDesired } from "../../../saves/save-whole.ts";
 import { savesOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
 import { reportedRun } from "../../runs/run-reports.ts";
+import type { SaveArguments } from "../../save-arguments.ts";
 import { followRun } from "../../writing/follow-run.ts";
 import type { AskedOption, OptionsQuery } from "./asked.ts";
 
@@ -16,31 +18,32 @@ import type { AskedOption, OptionsQuery } from "./asked.ts";
  */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
-  saveTo: string,
+  { saveTo, delimiter }: SaveArguments,
   fresh: boolean | undefined,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const { allowedDirs: folders } = context;
-  const asked: ListAsked = { targetingId, parent, search, contextIds, empty, fresh, saveTo, folders };
+  const asked: ListAsked = { targetingId, parent, search, contextIds, empty, fresh, saveTo, delimiter, folders };
   if (asksDesired(saveTo) && isPart(asked)) {
     throw new ToolError(
       "a .yaml or .json file holds a whole targeting as a desired state, and a part was asked for",
-      "Leave out parent, search, contextIds and empty, or name the file .csv or .ndjson.",
+      "Leave out parent, search, contextIds and empty, or name the file .xlsx, .csv or .ndjson.",
     );
   }
-  await (asksDesired(saveTo) ? findFreePlace : freePlaceFor)(saveTo, folders);
+  if (asksDesired(saveTo) && delimiter === undefined) await findFreePlace(saveTo, folders);
+  else await freePlaceFor(saveTo, folders, delimiter);
   return savedBy({ tool: "list_options", input: asked }, context);
 }
 
 /** Saves all Context IDs of an option to a file, as such a run. Throws as `savedList`. */
 export async function savedContexts(
   { _id: optionId, targetingId }: AskedOption,
-  saveTo: string,
+  { saveTo, delimiter }: SaveArguments,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const { allowedDirs: folders } = context;
-  await freePlaceFor(saveTo, folders);
-  return savedBy({ tool: "get_option", input: { optionId, targetingId, saveTo, folders } }, context);
+  await freePlaceFor(saveTo, folders, delimiter);
+  return savedBy({ tool: "get_option", input: { optionId, targetingId, saveTo, delimiter, folders } }, context);
 }
 
 async function savedBy(call: SaveCall, context: ToolContext): Promise<ToolAnswer> {

@@ -1,0 +1,68 @@
+import { NONE } from "./cells.ts";
+import { headingOf } from "./headings.ts";
+import { inertCell, workbookCell } from "./sheet-writing.ts";
+import type { SheetFormat, WrittenRow } from "./written-rows.ts";
+
+/** An option as a row of a sheet has it. */
+export interface SheetOption {
+  readonly _id: string;
+  readonly name: string;
+  /** Absent at the top level. */
+  readonly groupName?: string | undefined;
+  readonly isGroup: boolean;
+  readonly exposeChildren?: boolean | undefined;
+  readonly contexts: readonly string[];
+}
+
+const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeChildren"] as const;
+
+/** The header of a sheet of options. */
+export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
+
+/** A cell of Excel holds 32,767 characters. */
+const MOST_CHARACTERS = 32_000;
+
+/**
+ * An option as rows of a sheet: one, or several where its Context IDs do not fit into one cell. Every Context ID that the
+ * option holds is named, so that `Set` changes nothing.
+ */
+export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
+  const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
+  const safe = format === "xlsx" ? workbookCell : inertCell;
+  const expose = exposeChildren === undefined ? "" : yesOrNo(exposeChildren);
+  return contextCells(contexts).map((cell) => ({
+    cells: [_id, safe(name), safe(groupName), cell, "Set", yesOrNo(isGroup), expose],
+  }));
+}
+
+function yesOrNo(is: boolean): string {
+  return is ? "yes" : "no";
+}
+
+/** A Context ID that cannot stand beside others, separated by `|`. Hangul that is taken apart would be composed. */
+const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
+
+/** Context IDs as cells, each as long as a spreadsheet takes: separated by `|`, or as a JSON array where that is needed. */
+export function contextCells(contexts: readonly string[]): readonly string[] {
+  if (contexts.length === 0) return [NONE];
+  const parts: string[][] = [];
+  let part: string[] = [];
+  let length = 0;
+  for (const id of contexts) {
+    // At most: every letter of it is escaped.
+    const size = NEEDS_LIST.test(id) ? 6 * id.length + 4 : id.length + 4;
+    if (part.length === 0 || length + size > MOST_CHARACTERS) {
+      part = [];
+      parts.push(part);
+      length = 0;
+    }
+    part.push(id);
+    length += size;
+  }
+  return parts.map(contextCell);
+}
+
+function contextCell(ids: readonly string[]): string {
+  if (!ids.some((id) => NEEDS_LIST.test(id))) return ids.join("|");
+  return JSON.stringify(ids).replaceAll(/[\u1100-\u11ff]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16)}`);
+}

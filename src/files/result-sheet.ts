@@ -1,0 +1,172 @@
+import type { ByteSource } from "../platform/bytes.ts";
+import type { ValidColumns } from "./columns.ts";
+import { NO_VALUE } from "./damage.ts";
+import type { SheetRecord } from "./delimited.ts";
+import { headingOf, plainHeading } from "./headings.ts";
+import type { InputFile } from "./input-file.ts";
+import { type SheetHeader, type SheetRow, sheetRecords, sheetRows } from "./sheet-rows.ts";
+import { inertCell, uninertCell, workbookCell } from "./sheet-writing.ts";
+import type { SheetFormat, WrittenRow } from "./written-rows.ts";
+
+/** What became of a row. */
+export interface RowResult {
+  readonly result: string;
+  readonly problem?: string | undefined;
+  readonly howToFix?: string | undefined;
+  /** The ID of its option, where it is known. */
+  readonly _id?: string | undefined;
+  /** What is done with the option of such a row, and with its Context IDs, where its cells do not say that. */
+  readonly action: string;
+  readonly contextAction: string;
+  /** The columns of which one holds what is wrong; the first that the sheet has is marked. */
+  readonly columns?: readonly string[];
+  /** Or the position of the cell that is wrong, in a workbook. */
+  readonly at?: number | undefined;
+}
+
+/** A sheet as it was given, and what became of its rows. */
+export interface ResultSource {
+  readonly bytes: ByteSource;
+  readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
+  readonly shape: ValidColumns;
+  /** Makes what says which item a row is about, where several rows may be about one. */
+  readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
+  /** What became of a row, by its line and the line of the first row about the same item. */
+  readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult;
+}
+
+/** Our columns in the order in which they are added; each by its names as headings. */
+const COLUMNS = {
+  _id: [headingOf("_id")],
+  action: [headingOf("action")],
+  op: [headingOf("op")],
+  result: ["Result", "status"],
+  problem: ["Problem", "reason"],
+  howToFix: ["How to fix"],
+} as const;
+type Column = keyof typeof COLUMNS;
+const ORDER: readonly Column[] = ["_id", "action", "op", "result", "problem", "howToFix"];
+
+/**
+ * The rows of a sheet as it was given, in their order, with what became of each: what stands above the header, blank rows
+ * and rows of totals stay as they were. In a workbook each row stays where it stood. Throws a FileError where the sheet
+ * cannot be read.
+ */
+export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
+  const { bytes, file, shape } = source;
+  const writers: ResultWriter[] = [];
+  const rows = sheetRows({ bytes, file, shape }, (header) => writers.push(new ResultWriter(source, header, form)));
+  const next = oneByOne(rows);
+  let row = await next();
+  const [writer] = writers;
+  if (writer === undefined) return;
+  let written = 0;
+  for await (const batch of sheetRecords({ bytes, file })) {
+    for (const record of batch) {
+      // Rows of a workbook that hold nothing are not in it.
+      for (; form.format === "xlsx" && written < record.line - 1; written += 1) yield { cells: [] };
+      written += 1;
+      if (record.line === writer.header.line) yield writer.head();
+      else if (row !== undefined && row.line === record.line) {
+        yield writer.row(row);
+        row = await next();
+      } else yield writer.other(record);
+    }
+  }
+}
+
+function oneByOne(batches: AsyncGenerator<readonly SheetRow[]>): () => Promise<SheetRow | undefined> {
+  const waiting: SheetRow[] = [];
+  let at = 0;
+  return async () => {
+    while (at >= waiting.length) {
+      const batch = await batches.next();
+      if (batch.done) return undefined;
+      waiting.splice(0, waiting.length, ...batch.value);
+      at = 0;
+    }
+    return waiting[at++];
+  };
+}
+
+class ResultWriter {
+  readonly header: SheetHeader;
+  readonly #source: ResultSource;
+  readonly #form: SheetFormat;
+  readonly #width: number;
+  readonly #at: ReadonlyMap<Column, number>;
+  readonly #keyOf: (cells: readonly string[]) => string | undefined;
+  readonly #owners = new Map<string, number>();
+
+  constructor(source: ResultSource, header: SheetHeader, form: SheetFormat) {
+    this.header = header;
+    this.#source = source;
+    this.#form = form;
+    this.#keyOf = source.keyReader(header);
+    const hasContexts = header.at("contexts") >= 0 || header.at("contextId") >= 0;
+    const at = new Map<Column, number>();
+    let width = header.cells.length;
+    for (const column of ORDER) {
+      if (column === "op" && !hasContexts) continue;
+      const own = header.at(column);
+      const names = COLUMNS[column].map(plainHeading);
+      const found = own >= 0 ? own : header.cells.findIndex((cell) => names.includes(plainHeading(cell)));
+      at.set(column, found >= 0 ? found : width);
+      if (found < 0) width += 1;
+    }
+    this.#at = at;
+    this.#width = width;
+  }
+
+  head(): WrittenRow {
+    const cells = Array.from({ length: this.#width }, (_, at) => this.header.cells[at] ?? "");
+    for (const [column, at] of this.#at) if (cells[at] === "") cells[at] = COLUMNS[column][0];
+    return { cells };
+  }
+
+  other({ cells }: SheetRecord): WrittenRow {
+    return { cells: cells.map((cell) => this.#own(cell)) };
+  }
+
+  row(row: SheetRow): WrittenRow {
+    const key = this.#keyOf(row.cells);
+    const owner = (key === undefined ? undefined : this.#owners.get(key)) ?? row.line;
+    if (key !== undefined) this.#owners.set(key, owner);
+    const found = this.#source.resultOf(row, owner, this.header);
+    const own = this.header.cells.length;
+    const cells = Array.from({ length: this.#width }, (_, at) => this.#own(at < own ? (row.raw[at] ?? "") : ""));
+    const put = (column: Column, text: string | undefined, isKept = false): void => {
+      const at = this.#at.get(column);
+      if (at === undefined || text === undefined || (isKept && (cells[at] ?? "").trim() !== "")) return;
+      cells[at] = this.#form.format === "xlsx" ? workbookCell(text) : inertCell(text);
+    };
+    put("_id", found._id, true);
+    put("action", found.action, true);
+    put("op", found.contextAction, true);
+    put("result", found.result);
+    put("problem", found.problem ?? "");
+    put("howToFix", found.howToFix ?? "");
+    // Cells beyond the header stay beyond it: they are what is wrong with the row.
+    const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
+    if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
+    const { problem, howToFix } = found;
+    if (problem === undefined) return { cells };
+    const column = found.at ?? this.#marked(found.columns ?? []);
+    return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
+  }
+
+  /** The position of the first of the columns that the sheet has; else where the problem is said. */
+  #marked(columns: readonly string[]): number {
+    const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
+    return found ?? this.#at.get("problem") ?? 0;
+  }
+
+  /** A cell of the person's own: what would run as a formula gets a quote in a text, but for numbers. */
+  #own(cell: string): string {
+    if (cell === NO_VALUE) return "";
+    const isText = this.#form.format === "csv" && !NUMBER.test(cell);
+    return isText ? inertCell(uninertCell(cell)) : cell;
+  }
+}
+
+const NUMBER = /^[+-]?[\d.,]+%?$/;

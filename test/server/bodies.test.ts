@@ -1,0 +1,70 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { arrivalOf } from "../../src/server/calls/arrivals.ts";
+import { bodyReader } from "../../src/server/http/bodies.ts";
+import type { Held } from "../../src/server/http/large-bodies.ts";
+
+const LONG = 3_600_000;
+const SMALL = JSON.stringify({ method: "ping" });
+const LARGE = JSON.stringify({ method: "tools/call", params: { name: "bulk", items: "x".repeat(1_200_000) } });
+
+/** A server that reads bodies, and how far it is with them; each is worked on until its answer is sent. */
+async function reading() {
+  const read = bodyReader(new Set(["bulk"]), LONG);
+  const arrived: (number | undefined)[] = [];
+  const bodies: { readonly held: Held | undefined; readonly answer: () => void }[] = [];
+  let whole = 0;
+  const server = createServer((incoming, outgoing) => {
+    const headers = { "content-type": "application/json" };
+    const request = new Request("http://localhost/mcp", { method: "POST", headers });
+    incoming.once("end", () => {
+      whole += 1;
+    });
+    read(request, { incoming, outgoing }, "ann").then((body) => {
+      if (body instanceof Response) throw new Error(`the body was refused: ${body.status}`);
+      arrived.push(arrivalOf(request));
+      if (body.held === undefined) outgoing.end();
+      else bodies.push({ held: body.held, answer: () => outgoing.end() });
+    }, outgoing.destroy.bind(outgoing));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const address: AddressInfo | string | null = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  const send = async (body: string): Promise<void> => {
+    await (await fetch(`http://127.0.0.1:${port}`, { method: "POST", body })).text();
+  };
+  return { arrived, bodies, send, whole: () => whole };
+}
+
+test("a large body that waits for its turn has arrived before that", async () => {
+  const { arrived, bodies, send, whole } = await reading();
+  const sent = [send(LARGE)];
+  await expect.poll(() => bodies.length).toBe(1);
+  sent.push(send(LARGE));
+  await expect.poll(whole).toBe(2);
+  const released = Date.now();
+  bodies[0]?.answer();
+  await expect.poll(() => bodies.length).toBe(2);
+  expect(arrived[1]).toBeLessThanOrEqual(released);
+  bodies[1]?.answer();
+  await Promise.all(sent);
+});
+
+test("a body of very many values is worked on alone, however short they are", async () => {
+  const { bodies, send, whole } = await reading();
+  const many = JSON.stringify({ method: "tools/call", params: { name: "bulk", items: Array(900_000).fill(0) } });
+  const sent = [send(many)];
+  await expect.poll(() => bodies.length).toBe(1);
+  sent.push(send(LARGE));
+  await expect.poll(whole).toBe(2);
+  bodies[0]?.held?.planned();
+  // By the time that a small one is answered, the large one would have been let in.
+  await send(SMALL);
+  expect(bodies.length).toBe(1);
+  bodies[0]?.answer();
+  await expect.poll(() => bodies.length).toBe(2);
+  bodies[1]?.answer();
+  await Promise.all(sent);
+});

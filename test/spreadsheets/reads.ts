@@ -1,0 +1,17 @@
+// Reads a workbook as an import does, and prints how many rows it has, or why it is refused, and the most memory taken.
+import { optionRows } from "../../src/changes/rows/option-rows.ts";
+import { openFile } from "../../src/files/open-file.ts";
+import { rowsOf } from "../../src/files/rows.ts";
+
+const [folder = "", name = ""] = process.argv.slice(2);
+const report = (found: object) => {
+  process.stdout.write(JSON.stringify({ ...found, megabytes: Math.round(process.resourceUsage().maxRSS / 1024) }));
+};
+try {
+  const { file, bytes } = await openFile(name, {}, { allowedDirs: [folder], maxLineBytes: 16_777_216 });
+  let rows = 0;
+  for await (const batch of rowsOf(bytes, file, optionRows)) rows += batch.length;
+  report({ rows });
+} catch (thrown) {
+  report({ refused: thrown instanceof Error ? thrown.message : String(thrown) });
+}

@@ -1,0 +1,171 @@
+// A file that takes longer to read than a call may: the call answers with its run, which goes on.
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { isChangeRun } from "../../src/changes/change-run.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import type { ToolContext } from "../../src/tools/context.ts";
+import { trackEvents } from "../../src/tools/events/track-events.ts";
+import { applyPlan } from "../../src/tools/plans/apply-plan.ts";
+import { planTargeting } from "../../src/tools/plans/plan-targeting.ts";
+import { getRun } from "../../src/tools/runs/get-run.ts";
+import { resumeRun } from "../../src/tools/runs/resume-run.ts";
+import { bulkAddOptions } from "../../src/tools/targeting/bulk-add-options.ts";
+import { startService } from "../changes/service.ts";
+import { answerOf, eventTools } from "../support/event-tools.ts";
+import { testServices } from "../support/tool-context.ts";
+
+/** A call that may wait for nothing that takes any time; its bytes can be read. */
+const AT_ONCE = {
+  ...{ arrivedAt: 0, waitMs: 1 },
+  clock: {
+    ...systemClock,
+    now: () => 1,
+    sleep: (ms: number) => (ms > 0 ? new Promise<never>(() => {}) : Promise.resolve()),
+  },
+} as const;
+
+/** A service, and the tools over it; `file` writes one. */
+async function started() {
+  const { changes, runs, api, targeting, option } = await startService();
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const context: ToolContext = {
+    ...testServices(systemClock, 20_000),
+    ...{ management: api, changes, runs, project: { id: "test", name: "test" }, confirm: "off", caller: "tester" },
+    ...{ signal: new AbortController().signal, canAsk: () => false, allowedDirs: [folder], ...AT_ONCE },
+  };
+  const file = async (name: string, text: string): Promise<string> => {
+    await writeFile(join(folder, name), text);
+    return name;
+  };
+  /** What a run that goes on comes to. */
+  const ended = async (told: Readonly<Record<string, unknown>>) => {
+    expect(told).toMatchObject({ status: "running" });
+    const runId = String(told.runId);
+    const run = await runs.findOwn(runId, "tester");
+    if (run === undefined || !isChangeRun(run)) throw new Error("there is no such run");
+    await run.rest;
+    return answerOf(getRun, { runId }, context);
+  };
+  return { context, file, ended, targetingId: await targeting("Spring"), api, option, changes };
+}
+
+test("rows are added, of a sheet of whatever form, and how it was read is told", async () => {
+  const { context, file, ended, targetingId } = await started();
+  const rows = await file("options.csv", "Nr;Option;Article\n1;Red;a\n;;b\n2;Blue;c\n");
+  const given = { targetingId, file: rows, columns: { contextId: "Article" }, fillDown: ["name"] };
+  const { structured, text } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
+  expect(structured).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
+  expect(text).toContain("separated by semicolons");
+});
+
+test("the same call made again attaches to the run, whether or not it could read the file", async () => {
+  const { context, file, ended, targetingId } = await started();
+  const given = { targetingId, file: await file("options.csv", "name\nRed\n") };
+  const first = await answerOf(bulkAddOptions, given, context);
+  const slow = { ...context, clock: systemClock, waitMs: Date.now() + 60_000 };
+  const [again, later] = await Promise.all([
+    answerOf(bulkAddOptions, given, context),
+    answerOf(bulkAddOptions, given, slow),
+  ]);
+  expect([again.structured.runId, later.structured.runId]).toEqual([first.structured.runId, first.structured.runId]);
+  expect((await ended(first.structured)).structured).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+});
+
+test("rows that are about another targeting fail, by its ID and by its name", async () => {
+  const { context, file, ended, targetingId } = await started();
+  await context.memory.remember([{ _id: targetingId, name: "Spring" }]);
+  const rows = `targeting,name\n${targetingId},Red\nSpring,Blue\nAutumn,Green\n`;
+  const given = { targetingId, file: await file("options.csv", rows) };
+  const { structured } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
+  expect(structured).toMatchObject({ status: "partial", counts: { items: 3, succeeded: 2, failed: 1 } });
+});
+
+test("a file without the column that it needs ends its run with the reason, and nothing is sent", async () => {
+  const { context, file, ended, targetingId } = await started();
+  const given = { targetingId, file: await file("options.csv", "colour\nRed\n") };
+  const { structured, text } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
+  expect(structured).toMatchObject({ status: "failed", counts: { succeeded: 0 }, requests: { sent: 0 } });
+  expect(text).toContain("the file has no column name");
+  expect(text).not.toContain("resume_run");
+});
+
+test("a dry run is planned, nothing of it is sent, and it is applied", async () => {
+  const { context, file, ended, targetingId, api } = await started();
+  const given = { targetingId, file: await file("options.csv", "name\nRed\nBlue\n"), dryRun: true };
+  const told = (await answerOf(bulkAddOptions, given, context)).structured;
+  const planned = await ended(told);
+  expect(planned.structured).toMatchObject({ status: "planned", counts: { items: 2, pending: 2 } });
+  expect(planned.text).toContain("apply_plan");
+  expect((await api.getTargeting(targetingId, {})).optionCount).toBe(0);
+  await expect(answerOf(resumeRun, { runId: String(told.runId) }, context)).rejects.toThrow("dry run");
+  const applied = await answerOf(applyPlan, { runId: String(told.runId) }, context);
+  expect((await ended(applied.structured)).structured).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
+});
+
+test("a dry run is not applied where it would do something else by now", async () => {
+  const { context, file, ended, targetingId, option } = await started();
+  const given = {
+    targetingId,
+    file: await file("options.csv", "name\nRed\nBlue\n"),
+    onExisting: "skip",
+    dryRun: true,
+  } as const;
+  const told = (await answerOf(bulkAddOptions, given, context)).structured;
+  await ended(told);
+  await option({ name: "Red", targeting: targetingId });
+  const applied = await answerOf(applyPlan, { runId: String(told.runId) }, context);
+  const { structured, text } = await ended(applied.structured);
+  expect(structured).toMatchObject({ counts: { succeeded: 0 }, requests: { sent: 0 } });
+  expect(text).toContain("has changed since it was shown");
+});
+
+test("a dry run whose server ended before it was planned is made again by its call alone", async () => {
+  const { context, targetingId, changes } = await started();
+  const call = { tool: "bulk_add_options", input: { targetingId, items: [{ name: "Red" }] } } as const;
+  const { runId } = await changes.keep(call, "tester", undefined, { dryRun: true, unplanned: true });
+  const { structured } = await answerOf(getRun, { runId }, context);
+  expect(structured).toMatchObject({
+    status: "interrupted",
+    nextSteps: [expect.stringContaining("make the call again")],
+  });
+  expect(structured).not.toHaveProperty("neverPlanned");
+  await expect(answerOf(resumeRun, { runId }, context)).rejects.toThrow("never planned");
+});
+
+test.each([
+  ["a file", (file: string) => ({ file })],
+  ["what stands in the call", () => ({ desired: { version: 1, options: [{ name: "Red" }] } })],
+])("a desired state is planned from %s, and a state with problems says where they are", async (_, from) => {
+  const { context, file, ended, targetingId } = await started();
+  const state = await file("state.json", JSON.stringify({ version: 1, options: [{ name: "Red" }] }));
+  const planned = await ended((await answerOf(planTargeting, { ...from(state), targetingId }, context)).structured);
+  expect(planned.structured).toMatchObject({ status: "planned", counts: { items: 1, pending: 1 } });
+  const wrong = { version: 1, options: [{ name: "Red" }, { name: "Red" }] };
+  const bad = await answerOf(planTargeting, { desired: wrong, targetingId }, context);
+  const { text } = await ended(bad.structured);
+  expect(text).toContain("the desired state has 1 problem (options[1]");
+});
+
+test("events of a file are sent, and a file without rows of events says so", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+  const late = { ...context, ...AT_ONCE };
+  const sent = async (text: string) => {
+    await writeFile(join(folder, "events.csv"), text);
+    const { structured } = await answerOf(trackEvents, { file: "events.csv" }, late);
+    expect(structured).toMatchObject({ status: "running" });
+    const run = await context.runs.findOwn(String(structured.runId), "local");
+    await run?.rest;
+    return answerOf(getRun, { runId: String(structured.runId) }, context);
+  };
+  const good = await sent("uid;eventName;method\nann;sign_up;mail\nbob;sign_up;mail\n");
+  expect(good.structured).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
+  expect(sandbox.events()).toHaveLength(2);
+  const bad = await sent("user;what\nann;login\n");
+  expect(bad.structured).toMatchObject({ status: "failed", counts: { items: 1, failed: 1 } });
+  expect(bad.text).toContain("unknown columns");
+  expect(bad.text).not.toContain("autocorrect");
+  expect((await sent("uid,eventName\n")).text).toContain("there are no events to send");
+});
