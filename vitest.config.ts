@@ -2,6 +2,9 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { fastTests, testsThatReplaceModules } from "./scripts/fast-tests.ts";
 
+/** What takes long or needs other programs has a command of its own, which CI runs: deaths, clusters, power cuts. */
+const OWN_COMMANDS = ["cluster", "durability", "kill", "programs", "spreadsheets"].map((folder) => `test/${folder}/**`);
+
 const fast = [...fastTests()];
 const replacing = [...testsThatReplaceModules()];
 
@@ -22,7 +25,7 @@ export default defineConfig({
           name: "processes",
           globalSetup: ["test/support/setup.ts"],
           include: ["test/**/*.test.ts"],
-          exclude: [...fast, ...replacing, "test/cluster/**", "test/durability/**", "test/spreadsheets/**"],
+          exclude: [...fast, ...replacing, ...OWN_COMMANDS],
           isolate: false,
         },
       },

@@ -133,7 +133,7 @@ describe("an API that hangs", () => {
       savedTo: expect.stringMatching(/one\.csv$/),
     });
     expect(await readdir(folder)).toEqual(["one.csv"]);
-    expect(await readFile(join(folder, "one.csv"), "utf8")).toContain(`${ids[0]},One,set,a`);
+    expect(await readFile(join(folder, "one.csv"), "utf8")).toContain(`${ids[0]},One,Set,a`);
     const runs = await client.callTool("get_run", { tool: "get_option", targetingId });
     expect(runs.structuredContent).toMatchObject({ runs: [{ runId, status: "succeeded" }] });
     const again = await client.callTool("get_option", args);

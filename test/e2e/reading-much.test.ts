@@ -173,7 +173,7 @@ test("saving tells what is in the file", async () => {
   expect(saved.text).toContain(
     "Of these: groups 1, sub-options 2, without Context IDs (a group: and without sub-options) 1.",
   );
-  expect((await readFile(join(folder, "all.csv"), "utf8")).trim().split("\r\n")).toHaveLength(1 + 13 + 2);
+  expect((await readFile(join(folder, "all.csv"), "utf8")).trim().split("\r\n")).toHaveLength(1 + 4);
 });
 
 test("a part of a targeting's name gives the candidates, and another case is understood and said", async () => {

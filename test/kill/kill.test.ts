@@ -3,8 +3,7 @@ import { type Death, dieAndResume } from "./death.ts";
 import { SCENARIOS, type Scenario } from "./scenarios.ts";
 
 /** `npm run test:kill` has a death at every step of every call, `npm run test:kill:some` a few in each of them. */
-const deaths = inject("deaths");
-const isEvery = deaths === "every";
+const isEvery = inject("deaths") === "every";
 
 /** Deaths that are looked at side by side. */
 const AT_ONCE = 4;
@@ -35,7 +34,7 @@ const MOMENTS: readonly (readonly [string, (nth: number) => Death, number])[] = 
   ["when a request has left that is applied later", (nth) => ({ at: "lateRequest", nth }), 1],
 ];
 
-describe.each(deaths === undefined ? SCENARIOS.slice(0, 1) : SCENARIOS)("killed and resumed: $name", (scenario) => {
+describe.each(SCENARIOS)("killed and resumed: $name", (scenario) => {
   test.runIf(isEvery).each(MOMENTS)("%s", async (_, deathAt, least) => {
     expect(await dieEverywhere(scenario, deathAt)).toBeGreaterThanOrEqual(least);
   });
@@ -61,7 +60,7 @@ describe("found by the deaths", () => {
     expect(await resumedAfter(find("targetings that are deleted"), { at: "line", nth: 7 })).toBe(true);
   });
 
-  test.skipIf(deaths === undefined)("a lease whose holder died while it made it hinders nobody", async () => {
+  test("a lease whose holder died while it made it hinders nobody", async () => {
     const some = [6, 7, 8, 9, 10].map((nth) => ({ at: "operation", nth }) as const);
     const ends = await Promise.all(some.map((death) => resumedAfter(find("targetings that are deleted"), death)));
     expect(ends).toEqual(some.map(() => true));

@@ -3,8 +3,7 @@ import { diePlanning, type PlanDeath } from "./plan-death.ts";
 import { PLAN_SCENARIOS, type PlanScenario } from "./plan-scenarios.ts";
 
 /** `npm run test:kill` has a death at every step of every plan, `npm run test:kill:some` a few in each of them. */
-const deaths = inject("deaths");
-const isEvery = deaths === "every";
+const isEvery = inject("deaths") === "every";
 
 /** Deaths that are looked at side by side. */
 const AT_ONCE = 4;
@@ -27,23 +26,20 @@ async function plannedAfter(scenario: PlanScenario, death: PlanDeath): Promise<b
   }
 }
 
-describe.each(deaths === undefined ? PLAN_SCENARIOS.slice(0, 1) : PLAN_SCENARIOS)(
-  "killed while it plans: $name",
-  (scenario) => {
-    test.runIf(isEvery).each([
-      ["operation", 8],
-      ["read", 2],
-    ] as const)("at every %s", async (at, least) => {
-      expect(await dieEverywhere(scenario, at)).toBeGreaterThanOrEqual(least);
-    });
+describe.each(PLAN_SCENARIOS)("killed while it plans: $name", (scenario) => {
+  test.runIf(isEvery).each([
+    ["operation", 8],
+    ["read", 2],
+  ] as const)("at every %s", async (at, least) => {
+    expect(await dieEverywhere(scenario, at)).toBeGreaterThanOrEqual(least);
+  });
 
-    test.skipIf(isEvery)("here and there", async () => {
-      const some: readonly PlanDeath[] = [
-        { at: "read", nth: 2 },
-        { at: "operation", nth: 4 },
-        { at: "operation", nth: 8 },
-      ];
-      expect(await Promise.all(some.map((death) => plannedAfter(scenario, death)))).toEqual([true, true, true]);
-    });
-  },
-);
+  test.skipIf(isEvery)("here and there", async () => {
+    const some: readonly PlanDeath[] = [
+      { at: "read", nth: 2 },
+      { at: "operation", nth: 4 },
+      { at: "operation", nth: 8 },
+    ];
+    expect(await Promise.all(some.map((death) => plannedAfter(scenario, death)))).toEqual([true, true, true]);
+  });
+});

@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, inject, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { toolCall } from "../support/server-process.ts";
 import { answer, linesAt, type Server, started, tool } from "./deadly-server.ts";
 import { type DeadlyRequest, openGate } from "./gate.ts";
@@ -13,7 +13,6 @@ import { type Service, startService } from "./service.ts";
 const REQUEST_TIMEOUT_MS = 1500;
 
 /** What all tests leave to `npm run test:kill:some` and `npm run test:kill`. */
-const furtherTest = test.skipIf(inject("deaths") === undefined);
 
 /**
  * Lets a real process die at a request of a call, and a new one undo the run, without resuming it. Gives the plan of the
@@ -92,7 +91,7 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     expect(await service.lines()).toEqual(before);
   });
 
-  furtherTest("before the service had the deletion: nothing is sent, least of all the deletion", async () => {
+  test("before the service had the deletion: nothing is sent, least of all the deletion", async () => {
     const { service, before, plan, applied, sent, writes } = await dieAndUndo(deletion, { nth: 1, moment: "arrived" });
     expect(plan).toMatchObject({ status: "planned", undo: { unresolved: 50 } });
     expect(JSON.stringify(applied)).not.toContain("resume_run");
@@ -100,7 +99,7 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     expect(await service.lines()).toEqual(before);
   });
 
-  furtherTest("while the deletion is still under way: it is waited for, and its 50 options come back", async () => {
+  test("while the deletion is still under way: it is waited for, and its 50 options come back", async () => {
     const setUp = (service: Service) => service.late(1);
     const { service, before, applied } = await dieAndUndo(deletion, { nth: 2, moment: "arrived" }, { setUp });
     expect(applied).toMatchObject({ status: "succeeded", counts: { items: 50, succeeded: 50 } });
@@ -118,7 +117,7 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     return { tool: "delete_options", args: { ids } };
   };
 
-  furtherTest("others change what else the plan would do: nothing is sent, and it is planned again", async () => {
+  test("others change what else the plan would do: nothing is sent, and it is planned again", async () => {
     const meanwhile = async (service: Service) => {
       const [targetingId = ""] = [...(await service.names())].flatMap(([id, name]) => (name === "Footwear" ? id : []));
       return service.options(targetingId, [{ name: "Model 100" }]);
@@ -128,7 +127,7 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     expect(writes).toBe(sent);
   });
 
-  furtherTest("in the second of two requests that delete: both are taken back", async () => {
+  test("in the second of two requests that delete: both are taken back", async () => {
     const { service, before, plan, applied, linesOf } = await dieAndUndo(groups, { nth: 2, moment: "applied" });
     expect(plan).toMatchObject({ undo: { unresolved: 50, caveat: 150 } });
     expect(await linesOf("removed")).toHaveLength(150);
@@ -153,7 +152,7 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     expect(await service.lines()).toEqual(before);
   });
 
-  furtherTest("in a request that changes: names and Context IDs are as before", async () => {
+  test("in a request that changes: names and Context IDs are as before", async () => {
     const changing = async (service: Service): Promise<Prepared> => {
       const targetingId = await service.targeting("Footwear");
       const ids = await service.options(
@@ -170,33 +169,27 @@ describe("a process dies at a request, and its run is undone and not resumed", (
     }
   });
 
-  furtherTest(
-    "in a request that adds sub-options: what nothing proves to be its own is left, and reported",
-    async () => {
-      const adding = async (service: Service): Promise<Prepared> => {
-        const targetingId = await service.targeting("Footwear");
-        const [parent] = await service.options(targetingId, [{ name: "Group", type: "collection", contexts: ["own"] }]);
-        return { tool: "bulk_add_options", args: { targetingId, items: [{ name: "Inside", parent }] } };
-      };
-      const { service, before, plan, applied } = await dieAndUndo(adding, { nth: 1, moment: "applied" });
-      expect(plan).toMatchObject({ undo: { unresolved: 1 } });
-      expect(applied).toMatchObject({
-        status: "unknown",
-        counts: { items: 1, unknown: 1 },
-        failures: [{ errorCode: "OWNER_UNCLEAR" }],
-      });
-      expect(await service.lines()).toEqual([...before, "Footwear / Group / Inside: "]);
-    },
-  );
+  test("in a request that adds sub-options: what nothing proves to be its own is left, and reported", async () => {
+    const adding = async (service: Service): Promise<Prepared> => {
+      const targetingId = await service.targeting("Footwear");
+      const [parent] = await service.options(targetingId, [{ name: "Group", type: "collection", contexts: ["own"] }]);
+      return { tool: "bulk_add_options", args: { targetingId, items: [{ name: "Inside", parent }] } };
+    };
+    const { service, before, plan, applied } = await dieAndUndo(adding, { nth: 1, moment: "applied" });
+    expect(plan).toMatchObject({ undo: { unresolved: 1 } });
+    expect(applied).toMatchObject({
+      status: "unknown",
+      counts: { items: 1, unknown: 1 },
+      failures: [{ errorCode: "OWNER_UNCLEAR" }],
+    });
+    expect(await service.lines()).toEqual([...before, "Footwear / Group / Inside: "]);
+  });
 
-  furtherTest(
-    "in a request that makes targetings, which cannot be listed: the plan says that it is not known",
-    async () => {
-      const making = async (): Promise<Prepared> => {
-        return { tool: "create_targetings", args: { items: [{ name: "Footwear" }] } };
-      };
-      const { plan } = await dieAndUndo(making, { nth: 1, moment: "applied" });
-      expect(plan).toMatchObject({ refused: { undo: { impossible: 1 } } });
-    },
-  );
+  test("in a request that makes targetings, which cannot be listed: the plan says that it is not known", async () => {
+    const making = async (): Promise<Prepared> => {
+      return { tool: "create_targetings", args: { items: [{ name: "Footwear" }] } };
+    };
+    const { plan } = await dieAndUndo(making, { nth: 1, moment: "applied" });
+    expect(plan).toMatchObject({ refused: { undo: { impossible: 1 } } });
+  });
 });

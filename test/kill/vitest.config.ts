@@ -3,8 +3,7 @@ import { defineConfig } from "vitest/config";
 declare module "vitest" {
   export interface ProvidedContext {
     /**
-     * Where processes are to die: at every step, or here and there in every kind of call. Absent: here and there in the
-     * first kind, which is a part of all tests.
+     * Where processes are to die: at every step, or here and there in every kind of call.
      */
     readonly deaths?: "every" | "some";
   }
@@ -12,14 +11,7 @@ declare module "vitest" {
 
 export default defineConfig({
   test: {
-    include: [
-      "test/kill/kill.test.ts",
-      "test/kill/plan-kill.test.ts",
-      "test/kill/decision-kill.test.ts",
-      "test/kill/undo-kill.test.ts",
-      "test/kill/event-kill.test.ts",
-      "test/kill/pauses.test.ts",
-    ],
+    include: ["test/kill/*.test.ts"],
     testTimeout: 600_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },

@@ -12,7 +12,7 @@ import { emitSuite, SUITE_FORMATS } from "../../src/events/suites/emit.ts";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { type EventSuite, eventsOf } from "../../src/events/suites/suite.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
-import { startReferenceService } from "./reference-service.ts";
+import { startReferenceService } from "../events/reference-service.ts";
 
 const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const suite = generateEventTests({ seed: 3, uid: `o'brien "$HOME" \`x\` \${y}` });
