@@ -44,9 +44,9 @@ async function keepRun(folder: string, at: number): Promise<void> {
   const summary = { tool: call.tool, ...about, status: "succeeded", counts, startedAt: at, updatedAt: at, open: false };
   await mkdir(place, { recursive: true });
   await writeFile(join(place, "run.json"), JSON.stringify(header));
-  await writeFile(join(place, "started"), "");
+  await writeFile(join(place, "record.1.json"), JSON.stringify({ version: 1, status: "running" }));
   await writeFile(join(place, "journal.ndjson"), "");
-  await writeFile(join(place, "summary.json"), JSON.stringify(summary));
+  await writeFile(join(place, "record.2.json"), JSON.stringify({ version: 2, status: "finished", rest: summary }));
 }
 
 /** A server that keeps so many runs, for which each of them has its marks. */

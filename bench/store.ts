@@ -12,11 +12,12 @@ import { systemClock } from "../src/platform/clock.ts";
 import type { Backend } from "../src/runs/backend/backend.ts";
 import { fileBackend } from "../src/runs/file/backend.ts";
 import { postgresBackend } from "../src/runs/postgres/backend.ts";
-import { openDatabase } from "../src/runs/postgres/database/database.ts";
-import { migrate } from "../src/runs/postgres/database/migrate.ts";
+import { openDatabase } from "../src/runs/postgres/database.ts";
+import { migrate } from "../src/runs/postgres/migrate.ts";
 import { startSandbox } from "../src/sandbox/index.ts";
 import { ulidSource } from "../src/spec/ulid.ts";
 import { statement, testPostgres } from "../test/cluster/postgres.ts";
+import { startRun } from "../test/support/records.ts";
 import { callerAt } from "./mixed-load.ts";
 import { median, PROGRAMS } from "./server-process.ts";
 
@@ -61,7 +62,7 @@ async function appends({ runs }: Backend, count: number): Promise<number> {
   const one = async (): Promise<void> => {
     const header = headerOf();
     await runs.create(header);
-    await runs.start(header.runId);
+    await startRun(runs, header.runId);
     const lease = await runs.lease(header.runId);
     if (lease === undefined) throw new Error("no other process has it");
     const journal = await runs.journal(header.runId, lease);
@@ -188,13 +189,14 @@ async function driven(workers: number, parallel: number): Promise<Driven> {
   }
   await ended(replica.child);
   // Until all workers are there, no run is taken up.
-  await statement(store, "update targeting_mcp.run set declined = true where started");
+  await statement(store, "update targeting_mcp.run set status = 'interrupted' where status = 'running'");
   const count =
-    "select count(*)::int as all, count(summary)::int as done, min(changed_at) as first from targeting_mcp.run where started";
+    "select count(*)::int as all, count(*) filter (where status <> 'running')::int as done, min(changed_at) as first from targeting_mcp.run where version > 0";
   const all: number = (await statement(store, count)).rows[0].all;
   const narrow = { ...settings, TARGETING_MCP_PARALLEL_PROJECTS: String(parallel) };
   const drivers = await Promise.all(Array.from({ length: workers }, () => started(["worker"], narrow)));
-  const begin = "update targeting_mcp.run set declined = false; select pg_notify('targeting_mcp_left', '')";
+  const begin =
+    "update targeting_mcp.run set status = 'running' where status = 'interrupted'; select pg_notify('targeting_mcp_left', '')";
   await delay(500);
   const before = cpuTimes();
   await statement(store, begin);
@@ -252,8 +254,8 @@ async function listing(): Promise<void> {
     await callerAt(server.url, tokenOf("project-0"))("create_targetings", { items: [{ name: `List ${count}` }] });
     await statement(
       store,
-      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, started, summary, open)
-       select left(id, 16) || lpad(n::text, 10, '0'), project, caller, environment, n::text, header, true, summary, false
+      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, status, version, record, open)
+       select left(id, 16) || lpad(n::text, 10, '0'), project, caller, environment, n::text, header, status, version, record, false
        from targeting_mcp.run, generate_series(1, ${count}) n`,
     );
     await statement(store, "analyze");

@@ -1,5 +1,4 @@
-import type { Setting } from "../../src/settings/forms.ts";
-import { folders, toggle } from "../../src/settings/forms.ts";
+import { folders, type Setting, toggle } from "../../src/settings/forms.ts";
 import { SETTINGS } from "../../src/settings/registry.ts";
 
 /** A setting that installers ask a person for. */

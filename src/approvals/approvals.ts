@@ -5,6 +5,7 @@ import type { Fixed } from "../platform/json.ts";
 import type { RunHeader } from "../runs/backend/store.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
+import { isUnstarted } from "../runs/lifecycle.ts";
 import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../runs/outcome.ts";
 import { stopEntry } from "../runs/outcome-schema.ts";
 import { ownReason } from "../runs/reasons.ts";
@@ -123,12 +124,12 @@ export class Approvals {
   async keep(call: ApprovalCall, caller: string, name: string, facts: ApprovalFacts): Promise<RunHeader<ApprovalCall>> {
     const { store, clock } = this.#context;
     const fingerprint = this.runs.fingerprint(call, caller);
-    return store.alone(fingerprint, async () => {
-      const last = await store.last(fingerprint);
+    return store.withCallLock(fingerprint, async () => {
+      const [last] = await store.list({ lastOf: fingerprint });
       const before = last === undefined ? undefined : await this.runs.find(last);
       const isOpen = before?.status() === "needs_confirmation" && (before.state.facts.waits?.until ?? 0) > clock.now();
       const header = isOpen ? before.header : await this.runs.keep(call, caller);
-      await this.runs.propose(header.runId, [{ t: "approval", facts, name, at: clock.now() }]);
+      await this.runs.propose(header.runId, [{ t: "approval", facts, name, at: clock.now() }], "waiting");
       return header;
     });
   }
@@ -138,14 +139,14 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
   return {
     ...APPROVAL_FORM,
     newState: () => new ApprovalState(),
-    mayWait: true,
-    tidies: false,
-    async readBack({ started, entries, proposed }) {
+    isPlannedFirst: true,
+    recoversOrphans: false,
+    async readBack({ record, entries, proposed }) {
       const state = new ApprovalState();
       for await (const entry of entries) state.apply(entry);
-      if (started && state.objects.length > 0) return { state };
+      if (!isUnstarted(record.status) && state.objects.length > 0) return { state };
       for await (const entry of proposed) state.apply(entry);
-      return { state, isProposed: true, unwritten: () => proposed };
+      return { state, unwritten: () => proposed };
     },
     async start(run, { asked, decided, work }) {
       const { name = "" } = run.meanwhile?.objects[0] ?? {};

@@ -1,11 +1,16 @@
 import { isApiError } from "../api/errors.ts";
+import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
+import { inPieces } from "../files/pieces.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { ProjectLock } from "../runs/backend/project-lock.ts";
+import { placedOptions, savedOption, withContexts } from "../reading/saved-options.ts";
+import type { ProjectLock } from "../runs/backend/backend.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import { isUnstarted } from "../runs/lifecycle.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { ownReason } from "../runs/reasons.ts";
+import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
@@ -15,11 +20,11 @@ import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedS
 import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
 import type { LookAgain, ResolveUndone } from "./plan/desired/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
-import { keepFormer } from "./plan/removed.ts";
 import { isGoing, type Planning } from "./planning.ts";
-import type { JournalEntry, RunFacts } from "./rows/entries.ts";
+import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
+import { RowBlock } from "./rows/row-block.ts";
+import { rowOf } from "./rows/step-list.ts";
 import { drive } from "./send/drive.ts";
-import { requestItems } from "./send/request-items.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
 import { ServerClock } from "./settle/lost-answers/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
@@ -102,11 +107,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
     newState: () => new RunState(),
     // How the rows of a file are read follows from what was given of it.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
-    mayWait: true,
-    // A plan that a person is to decide on waits like any other run.
-    waitsAs: ({ call: { tool }, dryRun }, { facts: { waits } }) =>
-      (tool === "apply_plan" || dryRun) && waits === undefined ? "planned" : "needs_confirmation",
-    tidies: false,
+    isPlannedFirst: true,
+    recoversOrphans: false,
     readBack,
     initialState: unplannedState,
     start: (run, plan) => goOn(run, (driver) => recordPlan(run, driver, plan, world)),
@@ -156,25 +158,33 @@ function withoutFound(file: InputFile | undefined) {
  */
 async function readBack({
   header,
-  started,
+  record,
   entries,
   proposed,
   part,
 }: KeptParts<WriteCall, JournalEntry>): Promise<ReadBack<JournalEntry, RunState>> {
-  const state = started ? await stateFrom(entries) : new RunState();
-  if (state.planned) return { state, isProposed: true };
+  const { status } = record;
+  const state = isUnstarted(status) ? new RunState() : await stateFrom(entries);
+  if (state.planned) return { state };
   const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...anew, state, unwritten: () => objectEntries(state) };
-  const asked = await stateFrom(proposed);
+  const asked = status === "planning" ? state : await stateFrom(proposed);
   // A plan with nothing to do has no objects.
-  const isProposed = asked.objects.length > 0 || asked.facts.tool !== undefined;
-  if (isProposed) return { ...anew, state: asked, isProposed, unwritten: () => proposed };
-  // A run that is only kept is about to be planned, or to be started with its plan; a plan, to be made or kept whole.
-  const isUnmade = !started && header.call.tool === "apply_plan";
-  const isOnlyKept = !started && !isUnmade && header.unplanned === undefined;
-  const unplanned = () => (isUnmade ? unmadeState(header.call) : unplannedState(header.call, part("input")));
-  const given = isOnlyKept ? state : await unplanned();
+  const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
+  if (isThere) return { ...anew, state: asked, unwritten: () => proposed };
+  const given = await unplanned(status === "planning", header, part);
   return { ...anew, state: given, unwritten: () => objectEntries(given) };
+}
+
+/** The state of a run of which no plan is stored. */
+function unplanned(
+  isPlanning: boolean,
+  { call, unplanned }: KeptParts<WriteCall, JournalEntry>["header"],
+  part: KeptParts<WriteCall, JournalEntry>["part"],
+): RunState | Promise<RunState> {
+  if (call.tool === "apply_plan") return unmadeState(call);
+  // A run that is only stored is about to be planned, or to be started with its plan.
+  return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
 async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState> {
@@ -293,4 +303,95 @@ function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+}
+
+/** How long what was read for a plan counts as what is there, in milliseconds: a person may take longer to agree. */
+const FRESH_MS = 60_000;
+
+/**
+ * Keeps what a run takes away as the part `removed`, NDJSON that `bulk_add_options` or `update_contexts` reads from a
+ * file, and what was there before as the part `former`. What is deleted is read for it, each option once, unless it was
+ * just read for the plan. Throws the ApiError of a read: then nothing may be deleted.
+ */
+export async function keepFormer(
+  plan: Pick<Plan, "removed" | "former" | "madeAt">,
+  { lease, keep, signal }: Keeping,
+  { api, clock }: { readonly api: ManagementApi; readonly clock: Pick<Clock, "now"> },
+): Promise<void> {
+  if (plan.removed.length > 0) {
+    await lease.renew();
+    const isFresh = plan.madeAt !== undefined && clock.now() - plan.madeAt <= FRESH_MS;
+    await keep("removed", inPieces(removedLines(plan, isFresh, api, signal)));
+  }
+  if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
+}
+
+/** What of a run that is driven keeps its parts. */
+type Keeping = Pick<Driving<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
+
+/** Options are noted as they were once they are read. */
+async function* removedLines(
+  { removed, former }: Pick<Plan, "removed" | "former">,
+  isFresh: boolean,
+  api: ManagementApi,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  for (const one of removed) {
+    if (one.kind === "row") yield `${JSON.stringify(one.row)}\n`;
+    else if (isFresh && one.kind === "options" && one.areRead) {
+      // They are noted as former values already.
+      for (const placed of one.options) yield `${JSON.stringify(savedOption(placed, placed.contexts))}\n`;
+    } else {
+      const options = one.kind === "options" ? one.options : placedOptions(api, one._id, signal);
+      const within = one.kind === "targeting" ? { targeting: one._id } : {};
+      const note = (option: OptionRecord, held: readonly string[]): void => {
+        former.record({ ...option, ...within });
+        former.option({ _id: option._id, held: [...held] });
+      };
+      for await (const read of withContexts(api, options, signal, undefined, note)) {
+        yield `${JSON.stringify(savedOption(read, read.contexts))}\n`;
+      }
+    }
+  }
+}
+
+/**
+ * The items of a request that carries steps, as they travel: the bound fields, then the item's own. `targetingInPath`
+ * leaves the targeting out, where the route names it. Throws a RangeError when an ID is needed that is not there, since
+ * such a step may not leave.
+ */
+export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
+  const pieces: Uint8Array[] = [OPENING];
+  for (let at = 0; at < ids.length; ) {
+    if (at > 0) pieces.push(COMMA);
+    const id = ids[at] ?? 0;
+    const part = state.steps.partAt(id);
+    if (part instanceof RowBlock && !targetingInPath) {
+      let rows = 1;
+      while (ids[at + rows] === id + rows && state.steps.partAt(id + rows) === part) rows += 1;
+      pieces.push(part.items(rowOf(part, id), rowOf(part, id) + rows));
+      at += rows;
+    } else {
+      const step = state.steps.at(id);
+      if (step !== undefined) pieces.push(Buffer.from(itemText(state, step, targetingInPath)));
+      at += 1;
+    }
+  }
+  pieces.push(CLOSING);
+  return { count: ids.length, json: Buffer.concat(pieces) };
+}
+
+const OPENING = Buffer.from("[");
+const COMMA = Buffer.from(",");
+const CLOSING = Buffer.from("]");
+
+/** The JSON of one item; a delete is its ID alone. */
+function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
+  const bound: Record<string, string> = {};
+  for (const binding of bindings) {
+    const id = state.boundId(binding);
+    if (id === undefined) throw new RangeError(`step ${step} needs the ID of an object that was not made`);
+    if (!(targetingInPath && binding.field === "targeting")) bound[binding.field] = id;
+  }
+  return JSON.stringify(item === undefined ? bound._id : { ...bound, ...item });
 }

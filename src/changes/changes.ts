@@ -1,11 +1,12 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { ByteSource } from "../platform/bytes.ts";
 import { FileError } from "../platform/file-error.ts";
-import { DamagedRunError, orUnreadable, type RunHeader } from "../runs/backend/store.ts";
+import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/backend/store.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type RunInput, type RunMarks } from "../runs/kind-runs.ts";
-import { oneOf } from "../runs/processes/same-call.ts";
+import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/reasons.ts";
+import { startOrJoin } from "../runs/same-call.ts";
 import type { Lease } from "../runs/turn.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
@@ -19,7 +20,6 @@ import type { DesiredChanges, ResolveUndone } from "./plan/desired/desired-chang
 import type { Loss, Plan } from "./plan/plan.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { Planning } from "./planning.ts";
-import { resolveDoubts } from "./resolve-doubts.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { StepList } from "./rows/step-list.ts";
 import { RunState } from "./state/change-state.ts";
@@ -46,6 +46,9 @@ interface Preparing {
   /** Whether a plan is made that is only kept: where that fails nothing of it is left to resume. */
   readonly isForKeeping?: boolean;
 }
+
+/** Starts a run with its plan, by the lease that it was planned by; undefined where it was started or ended meanwhile. */
+export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
@@ -147,7 +150,7 @@ export class Changes {
       return planDesired(changes, "show");
     });
     plan.catch(() => undefined);
-    return this.prepare(header, { plan, stop }, () => false, {
+    return this.prepare(header, { plan, stop }, async () => undefined, {
       meanwhile: unmadeState(header.call),
       waitsAs: "planned",
       isForKeeping: true,
@@ -170,13 +173,17 @@ export class Changes {
     await this.#context.store.keep(runId, "input", bytes());
   }
 
-  /** Keeps what a run would do while it waits for a person's confirmation, so that it can be looked at. */
-  propose({ runId, call }: ChangeHeader, plan: Plan): Promise<void> {
+  /**
+   * Stores what a run would do, which then waits for an approval; a plan that needs none on the page stays one. False
+   * where the run was started or ended meanwhile.
+   */
+  propose({ runId, call, dryRun }: ChangeHeader, plan: Plan): Promise<boolean> {
     if (call.tool === "apply_plan") {
       const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
       plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
     }
-    return this.runs.propose(runId, plan.outline());
+    const isPlan = (call.tool === "apply_plan" || dryRun) && plan.facts.waits === undefined;
+    return this.runs.propose(runId, plan.outline(), isPlan ? "planned" : "waiting");
   }
 
   /** What a waiting run would take away, where no person was asked to confirm it yet. */
@@ -187,16 +194,16 @@ export class Changes {
 
   /**
    * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
-   * when it was started before. Throws an ExecutionRefusedError.
+   * when it was started before. `lease` is its lease, where it was planned by that. Throws an ExecutionRefusedError.
    */
-  async start(header: ChangeHeader, plan: Plan | Planning): Promise<ChangeRun | undefined> {
+  async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
       const { state, planning } = await this.#unplanned(header, plan);
-      return this.runs.start(header, planning, state);
+      return this.runs.start(header, planning, { meanwhile: state, lease });
     }
     if (plan.facts.stale === undefined) await this.#endUndone(header.call);
-    return this.runs.start(header, plan);
+    return this.runs.start(header, plan, { lease });
   }
 
   /** Starts a kept run; where another process has started it, gives that. */
@@ -205,43 +212,52 @@ export class Changes {
   }
 
   /**
-   * Goes on planning a kept run in the background, and starts it then if it `mayStart` without a person's confirmation;
-   * where not, `ask` asks for one, or else the run waits as `waitsAs`, for a token. Until then its state is `meanwhile`,
-   * or all that its caller gave, pending.
+   * Goes on planning a stored run in the background. `begin` starts it then; where it gives nothing, since an approval is
+   * needed first, `ask` asks for that, or else the run waits as `waitsAs`, for a token. Until then its state is
+   * `meanwhile`, or all that its caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
     planning: Planning,
-    mayStart: (plan: Plan) => boolean,
+    begin: (plan: Plan, start: StartPlanned) => Promise<ChangeRun | undefined>,
     { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
     // Without it other processes take the plan for one that nobody makes any more.
-    const lease = await this.#planLease(runId, planning);
-    const driven = this.runs.driven(runId);
-    if (driven !== undefined) {
+    const lease = await this.#leaseToPlan(runId, planning);
+    const going = this.runs.driven(runId) ?? (lease === undefined ? await this.runs.lookAt(runId) : undefined);
+    if (going !== undefined || lease === undefined) {
       planning.stop();
       await lease?.release();
-      return driven;
+      if (going === undefined) throw new RunStoreError("the run is gone", "Make the call again.");
+      return going;
     }
+    let isStarted = false;
+    const start: StartPlanned = async (plan) => {
+      const started = await this.start(header, plan, lease);
+      isStarted = started !== undefined;
+      return started;
+    };
     const run = preparingRun(header, unplanned?.planning ?? planning, {
       meanwhile: standing,
-      mayStart,
+      begin: (plan) => begin(plan, start),
       waitsAs,
       propose: async (plan) => {
         if (ask !== undefined) return ask(header, plan);
         await this.propose(header, plan);
         if (waitsAs === "needs_confirmation") this.remember(runId, plan.losses);
       },
-      start: async (plan) => (await this.start(header, plan)) ?? this.runs.lookAt(runId),
-      startedElsewhere: async () => ((await this.runs.stored(runId))?.started ? this.runs.lookAt(runId) : undefined),
+      startedElsewhere: async () => {
+        const record = await this.#context.store.record(runId);
+        return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
+      },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
       // Where that cannot be written, the run stays as one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
-      // One that cannot be given back expires.
-      over: async () => lease?.release().catch(() => undefined),
+      // The run that was started gives it back; one that cannot be given back expires.
+      over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });
     return this.runs.hold(run);
   }
@@ -274,9 +290,9 @@ export class Changes {
     return { state, planning: { ...planning, plan } };
   }
 
-  async #planLease(runId: string, planning: Planning): Promise<Lease | undefined> {
+  async #leaseToPlan(runId: string, planning: Planning): Promise<Lease | undefined> {
     try {
-      return await this.#context.store.planLease(runId);
+      return await this.#context.store.lease(runId);
     } catch (thrown) {
       planning.stop();
       throw thrown;
@@ -294,13 +310,13 @@ export class Changes {
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);
     let waiting: ChangeHeader | undefined;
-    return oneOf<T | { readonly run: ChangeRun }>(
+    return startOrJoin<T | { readonly run: ChangeRun }>(
       this.#context.store,
       { fingerprint, arrivedAt },
       {
         attach: async (runId) => {
           const stored = await this.runs.stored(runId);
-          if (stored?.started === false) {
+          if (stored !== undefined && isUnstarted(stored.record.status)) {
             const { createdAt, unplanned } = stored.header;
             if (createdAt >= arrivedAt && !unplanned) waiting = stored.header;
             return undefined;
@@ -342,6 +358,8 @@ export class Changes {
       const run = await this.runs.lookAt(undoes);
       if (run === undefined || run.status() === "running") throw wasResumed();
       const { state } = run;
+      // Loaded late: few calls undo a run.
+      const { resolveDoubts } = await import("./resolve-doubts.ts");
       const reading = { api: this.api(), signal };
       let found = await resolveDoubts(state, reading);
       const waitMs = Math.min(state.updatedAt + requestTimeoutMs - clock.now(), requestTimeoutMs);

@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
+import type { TargetingMemory } from "../runs/backend/backend.ts";
 import type { Finishing } from "../runs/kind.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { WriteCall } from "./call.ts";

@@ -12,13 +12,12 @@ import { RunState } from "./state/change-state.ts";
 interface Then {
   /** Its state until it is planned. */
   readonly meanwhile: RunState;
-  /** Whether it may start without a person's confirmation. */
-  readonly mayStart: (plan: Plan) => boolean;
+  /** Starts it; undefined where it needs an approval first. */
+  readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
   /** How it waits, where it may not. */
   readonly waitsAs: "needs_confirmation" | "planned";
   /** Keeps the plan as a proposal, where it may not. */
   readonly propose: (plan: Plan) => Promise<void>;
-  readonly start: (plan: Plan) => Promise<ChangeRun | undefined>;
   /** The run, where another process has started it meanwhile. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
   /** Ends it, where it could not be planned, with the reason in its journal; gives the ended run. */
@@ -43,12 +42,14 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
     // Where another process has started the run, this plan would no longer fit.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
-    if (then.mayStart(plan)) {
-      started = await then.start(plan);
-      if (stoppedBy !== undefined) started?.stop(stoppedBy);
+    started = await then.begin(plan);
+    if (started !== undefined) {
+      if (stoppedBy !== undefined) started.stop(stoppedBy);
       return;
     }
     await then.propose(plan);
+    started = await then.startedElsewhere();
+    if (started !== undefined) return;
     state = new RunState(plan);
     if (stoppedBy === undefined) status = then.waitsAs;
   };

@@ -4,8 +4,14 @@ import { BETWEEN_CONTEXTS, NONE, splitter } from "./cells.ts";
 import { columnCount, type Header, headerReader, isWhole, type ValidColumns } from "./columns.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { headingOf, plainHeading } from "./headings.ts";
-import type { InputFile, SheetForm, SheetSeen } from "./input-file.ts";
-import { DELIMITERS, type Delimiter, type Encoding } from "./input-file.ts";
+import {
+  DELIMITERS,
+  type Delimiter,
+  type Encoding,
+  type InputFile,
+  type SheetForm,
+  type SheetSeen,
+} from "./input-file.ts";
 import { type SheetHeader, type SheetNotes, type SheetRow, sheetRows } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 

@@ -81,6 +81,8 @@ export interface RunRow {
 
 /** What a person has to know to decide on a run. */
 export interface Waiting {
+  /** Of the effect: a decision names the one that the person saw. */
+  readonly digest: string;
   /** The exact effect, as the model is told it. */
   readonly effect: string;
   /** The same by kind and by name. */

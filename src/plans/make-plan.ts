@@ -1,5 +1,5 @@
 import { FileError } from "../platform/file-error.ts";
-import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
+import type { TargetingMemory } from "../runs/backend/backend.ts";
 import type { Base } from "./base/base.ts";
 import type { ServiceTargeting } from "./base/service-targeting.ts";
 import { type DiffInput, planOf } from "./diff/diff.ts";

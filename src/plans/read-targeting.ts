@@ -3,7 +3,7 @@ import { contextIdsOf } from "../reading/context-ids-of.ts";
 import { isMissing } from "../reading/find-options.ts";
 import { readOptions } from "../reading/option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "../reading/side-by-side.ts";
-import type { ContentsStore } from "../runs/backend/contents-store.ts";
+import type { ContentsStore } from "../runs/backend/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base/service-targeting.ts";
 

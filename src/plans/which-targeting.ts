@@ -1,5 +1,5 @@
 import { FileError } from "../platform/file-error.ts";
-import type { TargetingMemory } from "../runs/backend/targeting-names.ts";
+import type { TargetingMemory } from "../runs/backend/backend.ts";
 import { isUlid } from "../spec/ulid.ts";
 import type { Base } from "./base/base.ts";
 import type { DesiredTargeting } from "./file/desired.ts";

@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ContentsStore, SeenOption } from "../runs/backend/contents-store.ts";
+import type { ContentsStore, SeenOption } from "../runs/backend/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { readOptionContents } from "./option-contents.ts";
 

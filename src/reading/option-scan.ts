@@ -1,5 +1,5 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ContentsStore } from "../runs/backend/contents-store.ts";
+import type { ContentsStore } from "../runs/backend/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { contextIdsOf } from "./context-ids-of.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";

@@ -1,6 +1,5 @@
 import { headingOf } from "../files/headings.ts";
-import type { InputFile, SheetSeen } from "../files/input-file.ts";
-import { ENCODING_NAMES } from "../files/input-file.ts";
+import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { thousands } from "../platform/thousands.ts";
 import { shown, shownBriefly } from "./fence.ts";
 

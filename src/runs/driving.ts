@@ -8,10 +8,11 @@ import {
   StoreUnavailableError,
 } from "./backend/store.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
+import { type HeldRecord, moveRun, type RunRecord, type Transition } from "./lifecycle.ts";
 import type { Reason } from "./outcome.ts";
-import { type StopRequests, stopRequestsOf } from "./processes/stop-requests.ts";
 import { ownReason } from "./reasons.ts";
-import { countsOf, type ReportedState, restingStatus, summaryOf } from "./report.ts";
+import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
+import { type StopRequests, stopRequestsOf } from "./stop-requests.ts";
 import { type Lease, RECENT_MS } from "./turn.ts";
 
 /** What driving a run begins with. */
@@ -22,17 +23,19 @@ export interface DrivenParts<Call, Entry, State> {
   readonly meanwhile?: State | undefined;
   /** The first entries for the journal; `state` contains them already. */
   readonly first?: readonly Entry[] | undefined;
-  /** Takes the lease by which this process drives the run. */
-  readonly open: () => Promise<Lease>;
+  /** Takes the lease by which this process executes the run. */
+  readonly open: () => Promise<HeldRecord>;
   /** Starts or resumes the run, and drives it until it stops. */
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
 }
 
-/** What a driven run holds: its requests to stop, its lease and its watchers. */
+/** What an executed run holds: its requests to stop, its lease and its watchers. */
 interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
   readonly stopRequests: StopRequests;
   lease?: Lease;
+  /** The record of the run, as this process has written or read it last. */
+  record?: RunRecord | undefined;
   journal?: RunJournal;
   /** To be called once the run is on the disk, or could not be written. */
   readonly isKept: () => void;
@@ -79,7 +82,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const { around = (_run, work) => work() } = context;
   const driving = beyondCall(() =>
     around({ header, state }, async () => {
-      await broughtToRest(kind, context, parts, held);
+      await bringToRest(kind, context, parts, held);
       return isLost(held) || held.isLeft ? undefined : restingStatus(state);
     }),
   );
@@ -153,8 +156,9 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held: HeldRun<Call, State>,
 ): Promise<void> {
   const { stopRequests, files, progress } = held;
-  const lease = await open();
+  const { lease, record } = await open();
   held.lease = lease;
+  held.record = record;
   const journal = await store.journal(runId, lease);
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
@@ -186,14 +190,14 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
     intend: (turn) => journal.intend(turn),
     write: () => journal.write(),
     markStarted: async () => {
-      await store.start(runId);
+      if (held.record?.status !== "running") held.record = await moved(store, runId, held, { status: "running" });
       held.isKept();
     },
   });
 }
 
 /** Carries a run out and brings it to rest. A run that another process has taken over is left to that process. */
-async function broughtToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
   parts: DrivenParts<Call, Entry, State>,
@@ -209,9 +213,10 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
     ifHeld(async () => held.isLeft || kind.finish(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // Without a summary it counts as one that others take up.
+      // While it is `running` and has no lease, others go on with it.
       if (isToBeLeft(store, held, state)) held.isLeft = true;
-      if (!held.isLeft) await store.summarise(header.runId, inShort(kind, header, state));
+      const rest = summaryAtRest(kind, header, state);
+      if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
     }),
     ifHeld((lease) => lease.release()),
     ifHeld(async () => held.isLeft && store.left?.leave(header.runId)),
@@ -234,6 +239,16 @@ async function broughtToRest<Call extends ToolCall, Entry, State extends RunView
   }
   held.isKept();
   if (isLost(held)) await handOver(kind, state, held, clock.now());
+}
+
+/** Changes the record of a run that this process executes; undefined where another one has changed it. */
+function moved(
+  store: RunStore,
+  runId: string,
+  { lease, record }: Pick<HeldRun<unknown, unknown>, "lease" | "record">,
+  to: Transition,
+): Promise<RunRecord | undefined> {
+  return moveRun(store, runId, () => to, { ...(lease && { lease }), ...(record && { record }) });
 }
 
 /** Whether a run stops only since its process ends, or drives none itself. */
@@ -276,7 +291,7 @@ export function filesOf<Call, State>(
 }
 
 /** A run at rest in short. */
-export function inShort<Call extends ToolCall, Entry, State extends RunView<Entry>>(
+export function summaryAtRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   { isOpen }: Pick<RunKind<Call, Entry, State, never>, "isOpen">,
   header: RunHeader<Call>,
   state: State,

@@ -19,7 +19,7 @@ export function damaged(runId: string, kept: KeptOfDamaged = {}): DamagedRunErro
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,
-  { header, started, proposed, entries }: StoredRun,
+  { header, record, proposed, entries }: StoredRun,
 ): StoredRun<Call, Entry> | undefined {
   if (!isOfKind(form, header)) return undefined;
   const { runId } = header;
@@ -28,7 +28,7 @@ export function understood<Call, Entry>(
   const read = (lines: AsyncIterable<string>) => ({
     [Symbol.asyncIterator]: () => entriesIn(form, runId, lines),
   });
-  return { header: { ...header, call: call.data }, started, proposed: read(proposed), entries: read(entries) };
+  return { header: { ...header, call: call.data }, record, proposed: read(proposed), entries: read(entries) };
 }
 
 /** Whether a run is of a kind. Headers of versions before name none: then the tool of the call decides. */

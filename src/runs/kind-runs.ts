@@ -1,15 +1,16 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/bytes.ts";
-import { type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
+import { inLines } from "./backend/kept.ts";
+import { type RunHeader, RunStoreError, type StoredRun, unlessNothingKept } from "./backend/store.ts";
 import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
 import { understood } from "./entries.ts";
 import { ExecutionRefusedError, type Refusal } from "./execution.ts";
+import { type KeptRun, KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
-import { unlessNothingKept } from "./nothing-kept.ts";
-import { type KeptRun, KeptRuns } from "./processes/kept-runs.ts";
-import { type MadeBefore, madeBefore, onceDone } from "./processes/same-call.ts";
-import { leaseToResume } from "./processes/stop-requests.ts";
-import { by, type Lease } from "./turn.ts";
+import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
+import { type EarlierRuns, findEarlierRun, onceDone } from "./same-call.ts";
+import { leaseToResume } from "./stop-requests.ts";
+import { type Lease, releaseOnError } from "./turn.ts";
 
 /** The content that is given with a call. */
 export interface RunInput {
@@ -35,7 +36,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<DrivenRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: KeptRuns<Call, Entry, State>;
-  readonly #tidyOnce = onceDone(() => this.#kept.tidyLeft((runId) => this.#driven.has(runId)));
+  readonly #tidyOnce = onceDone(() => this.#kept.recoverOrphans((runId) => this.#driven.has(runId)));
 
   constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
     this.kind = kind;
@@ -67,13 +68,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return header;
   }
 
-  /** Keeps what a run that waits would do, so that it can be looked at. */
-  async propose(runId: string, entries: Iterable<Entry>): Promise<void> {
+  /**
+   * Stores the plan of a run that is not started, which then waits for an approval, or is a plan: false where it was
+   * started or ended meanwhile.
+   */
+  async propose(runId: string, entries: Iterable<Entry>, status: "planned" | "waiting"): Promise<boolean> {
+    const { store } = this.#context;
     const { line } = this.kind;
     const lines = function* () {
       for (const entry of entries) yield line(entry);
     };
-    await this.#context.store.propose(runId, lines());
+    await store.keep(runId, "proposed", inLines(lines()));
+    const wait = (from: RunRecord) => (isUnstarted(from.status) ? { status } : undefined);
+    return (await moveRun(store, runId, wait)) !== undefined;
   }
 
   /**
@@ -90,25 +97,30 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a kept run and drives it in the background; until it has objects, its state is `meanwhile`. Undefined when
-   * it was started before: then `find` gives it. Throws an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background; until it has objects, its state is `meanwhile`. `lease` is its
+   * lease where this process has that, which belongs to the run from then on. Undefined when it was started before: then
+   * `find` gives it. Throws an ExecutionRefusedError.
    */
-  async start(header: RunHeader<Call>, given: Given, meanwhile?: State): Promise<Run<Call, State> | undefined> {
+  async start(
+    header: RunHeader<Call>,
+    given: Given,
+    { meanwhile, lease }: { readonly meanwhile?: State | undefined; readonly lease?: Lease | undefined } = {},
+  ): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
     if (this.#starting.has(runId)) return undefined;
-    const starting = this.#startedBy(header).then((lease) => {
-      if (lease === undefined) return undefined;
+    const starting = this.#leaseToStart(header, lease).then((held) => {
+      if (held === undefined) return undefined;
       const state = this.kind.newState();
-      const open = async () => lease;
+      const open = async () => held;
       return this.#drive({ header, state, meanwhile, open, carryOut: (run) => this.kind.start(run, given) });
     });
     this.#starting.set(runId, starting);
     return starting.finally(() => this.#starting.delete(runId));
   }
 
-  async #startedBy(header: RunHeader<Call>): Promise<Lease | undefined> {
+  async #leaseToStart(header: RunHeader<Call>, lease?: Lease): Promise<HeldRecord | undefined> {
     await this.checkExecutable(header);
-    return this.#kept.startedBy(header.runId);
+    return this.#kept.leaseToStart(header.runId, lease);
   }
 
   /**
@@ -127,13 +139,13 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const { store } = this.#context;
     const header = this.#headerOf(call, caller);
     const { runId } = header;
-    const open = async (): Promise<Lease> => {
+    const open = async (): Promise<HeldRecord> => {
       await this.checkExecutable(header);
       await store.create(header);
       const lease = await store.lease(runId);
       if (lease === undefined) throw new RunStoreError("another process drives this run", "Look at it with get_run.");
-      await by(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
-      return lease;
+      await releaseOnError(lease, () => store.keep(runId, "input", unchanged(input.bytes, input.digest)));
+      return { lease, record: CREATED };
     };
     const state = this.kind.newState();
     const begin = first === undefined ? [] : [first(header.createdAt)];
@@ -149,9 +161,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
-    if (stored === undefined || (!stored.started && this.kind.mayWait)) return this.find(runId);
+    const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
+    if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
     // Another process may be just starting it, and about to take the lease.
-    if (!stored.started && (await this.#kept.read(runId)) === undefined) return undefined;
+    if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
     // A run that another process executes is followed.
     if (refusal !== undefined && !(await store.isDriven(runId))) throw new ExecutionRefusedError(refusal);
@@ -165,16 +178,22 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     read: () => Promise<KeptRun<Call, Entry, State> | undefined>,
     given?: Again,
   ): Promise<Run<Call, State>> {
-    const parts = await by(lease, async () => {
+    const parts = await releaseOnError(lease, async () => {
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
       const { header, state, from, first } = found;
-      await this.#context.store.reopen(header);
+      // Another version in any case: one that stood still with the version before fails.
+      const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
+        ...{ lease, record: found.record },
+      });
+      if (record === undefined)
+        throw new RunStoreError("the run is over, and does not go on", "Look at it with get_run.");
       const meanwhile = from && (await this.initialState(header));
-      return { header, state: from ?? state, meanwhile, first };
+      return { record, header, state: from ?? state, meanwhile, first };
     });
-    const open = async () => lease;
-    return this.#drive({ ...parts, open, carryOut: (run) => this.kind.resume(run, given) });
+    const { record, ...driven } = parts;
+    const open = async () => ({ lease, record });
+    return this.#drive({ ...driven, open, carryOut: (run) => this.kind.resume(run, given) });
   }
 
   /** The state of a run of which only the call is known. */
@@ -186,16 +205,16 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * The earlier run of the same call by the same caller, before another run is started: one that is being driven, one
    * that is resumed since the call means it, or one that ended with items left.
    */
-  async madeBefore(call: Call, caller: string): Promise<MadeBefore<Run<Call, State>>> {
+  async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);
     const driven = this.drivenLike(fingerprint);
     const going = driven && (await this.find(driven.header.runId));
     if (going !== undefined) return { going };
-    return madeBefore(store, fingerprint, {
+    return findEarlierRun(store, fingerprint, {
       now: clock.now,
       isMeant: (told, isRecent) => this.kind.isMeant(told, isRecent),
-      unstartedWaits: this.kind.mayWait,
+      isPlannedFirst: this.kind.isPlannedFirst,
       takeUp: (runId) => unlessNothingKept(this.takeUp(runId)),
     });
   }
@@ -211,7 +230,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    * Goes on with a run that was left; undefined where another process has it. Throws where that needs a call, and an
    * ExecutionRefusedError.
    */
-  async takeUpLeft(stored: StoredRun): Promise<Run<Call, State> | undefined> {
+  async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);
     if (left === undefined) return undefined;
@@ -303,8 +322,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
-  tidyLeft(): Promise<void> {
-    return this.kind.tidies ? this.#tidyOnce() : Promise.resolve();
+  recoverOrphans(): Promise<void> {
+    return this.kind.recoversOrphans ? this.#tidyOnce() : Promise.resolve();
   }
 
   #headerOf(call: Call, caller: string): RunHeader<Call> {
@@ -322,7 +341,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       ended: () => {
         this.#driven.delete(runId);
         // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
-        void this.tidyLeft().catch(() => undefined);
+        void this.recoverOrphans().catch(() => undefined);
       },
     });
     this.#driven.set(runId, known);

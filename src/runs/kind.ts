@@ -6,8 +6,8 @@ import type { Line } from "./backend/kept.ts";
 import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./backend/store.ts";
 import type { ExecutableRun, MayExecute } from "./execution.ts";
 import type { Reason, StopCause } from "./outcome.ts";
-import type { StopRequests } from "./processes/stop-requests.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
+import type { StopRequests } from "./stop-requests.ts";
 import type { Intent, Lease } from "./turn.ts";
 
 /** A call that a run carries out. */
@@ -48,14 +48,12 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run that is not started may wait, such as for a person's confirmation. Where not, a process is starting
-   * it now, or died before it could.
+   * Whether a run is planned before it is started, and may wait for an approval. Where not, a process is starting a run
+   * that is not started, or died before it could.
    */
-  readonly mayWait: boolean;
-  /** The status of a run that waits; absent: it waits for a person's confirmation. */
-  waitsAs?(header: RunHeader<Call>, state: State): "planned" | "needs_confirmation";
+  readonly isPlannedFirst: boolean;
   /** Whether listing runs brings those to rest that crashed processes left behind. */
-  readonly tidies: boolean;
+  readonly recoversOrphans: boolean;
   /**
    * Reads a run; undefined where another process is starting it now. Throws a RunStoreError where it can neither be
    * shown nor resumed.
@@ -100,7 +98,6 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
 /** A run as it is kept, for its kind to read. */
 export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
-  summary(): Promise<RunSummary | undefined>;
   /** Whether another process drives it. */
   isDriven(): Promise<boolean>;
 }
@@ -109,8 +106,6 @@ export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
 export interface ReadBack<Entry, State> {
   /** The state for reports. */
   readonly state: State;
-  /** Of a run that was not started: whether its plan was kept. */
-  readonly isProposed?: boolean;
   /** The state from which it is resumed, where that differs from `state`. */
   readonly from?: State;
   /** The entries that its journal takes first when it is resumed; `state`, or `from`, contains them already. */

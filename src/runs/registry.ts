@@ -3,7 +3,7 @@ import { parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/ulid.ts";
 import {
   DamagedRunError,
-  type LeftRuns,
+  type OrphanedRuns,
   orUnreadable,
   type RunHeader,
   type RunPart,
@@ -14,7 +14,9 @@ import {
 import { damaged, isOfKind, toolOf } from "./entries.ts";
 import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
+import { isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
+import { releaseOnError } from "./turn.ts";
 
 /** The runs of one kind, for code that knows no kind. */
 export interface AnyKindRuns {
@@ -23,11 +25,11 @@ export interface AnyKindRuns {
   driven(runId: string): Run | undefined;
   find(runId: string): Promise<Run | undefined>;
   resume(runId: string): Promise<Run | undefined>;
-  takeUpLeft(stored: StoredRun): Promise<Run | undefined>;
+  claim(stored: StoredRun): Promise<Run | undefined>;
   cancel(runId: string): Promise<Run | undefined>;
   withdraw(runId: string, ending?: Ending): Promise<Run | undefined>;
   stopAll(): Promise<void>;
-  tidyLeft(): Promise<void>;
+  recoverOrphans(): Promise<void>;
 }
 
 /** A run that was cut short and can be resumed. */
@@ -35,7 +37,7 @@ export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 /** Comes after every letter and digit of an ID. */
 const AFTER = "~";
-/** What is said of a damaged run, whatever its summary says. */
+/** What is said of a damaged run, whatever its record says. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 /** How many of the kept runs are searched for interrupted ones. */
 const LOOKED_AT = 20;
@@ -68,13 +70,19 @@ export class Runs {
   }
 
   /** The runs that processes leave to each other; absent where they are kept by this machine alone. */
-  get left(): LeftRuns | undefined {
+  get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
 
   /** Whether a run that no process drives is to be taken up by one that drives, without being asked to. */
   async isToBeTakenUp(runId: string): Promise<boolean> {
-    return this.#store.left !== undefined && (await this.#store.summary(runId)) === undefined;
+    return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
+  }
+
+  /** Whether a run was neither started nor ended; undefined where there is none. */
+  async isUnstarted(runId: string): Promise<boolean | undefined> {
+    const record = await this.#store.record(runId);
+    return record && isUnstarted(record.status);
   }
 
   /** Whether a living process would drive runs of a project, among those that share the store. */
@@ -147,9 +155,18 @@ export class Runs {
    * Goes on with a run that another process left; undefined where a third one has it by now. Throws a RunStoreError
    * where that needs a call.
    */
-  async takeUpLeft(runId: string): Promise<Run | undefined> {
+  async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
-    return stored && this.#kindOfStored(stored)?.takeUpLeft(stored);
+    return stored && this.#kindOfStored(stored)?.claim(stored);
+  }
+
+  /** Leaves a run that cannot be claimed to calls: it stays as it is until one resumes it. */
+  async leaveToCalls(runId: string): Promise<void> {
+    const lease = await this.#store.lease(runId);
+    if (lease === undefined) return;
+    const leave = ({ status }: RunRecord) => (status === "running" ? { status: "interrupted" as const } : undefined);
+    await releaseOnError(lease, () => moveRun(this.#store, runId, leave, { lease }));
+    await lease.release();
   }
 
   /**
@@ -170,7 +187,7 @@ export class Runs {
 
   /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
-    for (const kind of this.#kinds) await kind.tidyLeft();
+    for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
       const listed = await this.#listed(runId, caller);
       if (listed !== undefined) yield listed;
@@ -186,11 +203,11 @@ export class Runs {
   /** The runs of a caller that were cut short and are not driven, the newest first; a few of them. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
-    for (const runId of (await this.#store.unfinished({ caller, ...this.#of })).slice(0, LOOKED_AT)) {
-      const told = await this.#store.summary(runId);
-      if (told?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
-      if (told !== undefined && told.status !== "interrupted") continue;
-      const tool = told?.tool ?? (await this.#startedTool(runId));
+    for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
+      const { status, rest } = (await this.#store.record(runId)) ?? {};
+      if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
+      if (status !== "running" && status !== "interrupted") continue;
+      const tool = rest?.tool ?? (await this.#toolOf(runId));
       if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
     }
     return found;
@@ -198,7 +215,7 @@ export class Runs {
 
   /** The runs of all callers that may be unfinished or wait for a person's yes, the newest first. */
   open(): Promise<readonly string[]> {
-    return this.#store.unfinished();
+    return this.#store.list({ unfinished: "all" });
   }
 
   /** A file of a run beside its journal. */
@@ -223,20 +240,25 @@ export class Runs {
 
   /** Whether a run belongs to a caller, also where its own record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
-    const [next] = await this.#store.list(caller, `${runId}${AFTER}`);
+    const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
   }
 
   async #listed(runId: string, caller: string): Promise<ListedRun | undefined> {
-    const told = this.#drivenKind(runId) === undefined ? await this.#store.summary(runId) : undefined;
+    const told = this.#drivenKind(runId) === undefined ? (await this.#store.record(runId))?.rest : undefined;
     const listed = told ?? (await this.#lookedAt(runId).catch((thrown: unknown) => damagedSummary(thrown, caller)));
     if (listed?.caller !== caller || !(this.#knows(listed.tool) || listed.isDamaged)) return undefined;
     return { runId, ...listed, ...(listed.isDamaged && DAMAGED) };
   }
 
   async *#idsOf(caller: string): AsyncGenerator<string> {
-    for (let page = await this.#store.list(caller); page.length > 0; page = await this.#store.list(caller, page.at(-1)))
+    let before: string | undefined;
+    for (;;) {
+      const page = await this.#store.list({ caller, ...(before !== undefined && { before }) });
       yield* page;
+      before = page.at(-1);
+      if (before === undefined) return;
+    }
   }
 
   #drivenKind(runId: string): AnyKindRuns | undefined {
@@ -259,21 +281,22 @@ export class Runs {
   }
 
   /**
-   * The summary of a run that has none kept; undefined where it cannot be read, or has no objects yet. Throws a
+   * The summary of a run that is not at rest; undefined where it cannot be read, or has no objects yet. Throws a
    * DamagedRunError where it is damaged.
    */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // Without a plan to confirm, a process is about to start it, or died before it could.
-    if (run === undefined || (!stored?.started && run.state.objects.length === 0)) return undefined;
+    // Without a plan a process is about to start it, or died before it could.
+    const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
+    if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
   }
 
-  /** The tool of a run that was started; undefined where it was not started, or cannot be read. */
-  async #startedTool(runId: string): Promise<string | undefined> {
+  /** The tool of a run; undefined where it cannot be read. */
+  async #toolOf(runId: string): Promise<string | undefined> {
     const stored = await orUnreadable(this.#store.read(runId));
-    return stored?.started ? toolOf(stored.header.call) : undefined;
+    return stored && toolOf(stored.header.call);
   }
 }
 

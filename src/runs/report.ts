@@ -1,6 +1,17 @@
 import type { RunHeader, RunSummary } from "./backend/store.ts";
-import type { Did, KnownChange, Outcome, Reason, ReportedObject, RowCounts, Standing, StopCause } from "./outcome.ts";
-import { type Counts, changedAt } from "./outcome.ts";
+import type { RunRecord, Status } from "./lifecycle.ts";
+import {
+  type Counts,
+  changedAt,
+  type Did,
+  type KnownChange,
+  type Outcome,
+  type Reason,
+  type ReportedObject,
+  type RowCounts,
+  type Standing,
+  type StopCause,
+} from "./outcome.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =
@@ -113,6 +124,22 @@ export function restingStatus(state: ReportedState): RunStatus {
   // Without an object it was stopped before it was planned.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
+}
+
+/** The stored status of a run that came to rest with this state. */
+export function statusAtRest(state: ReportedState): Status {
+  const status = restingStatus(state);
+  return status === "interrupted" || status === "cancelled" ? status : "finished";
+}
+
+/**
+ * The status of a run that no process executes now: until it is started its record says it, and its journal from then
+ * on. So a journal that ends with a stop overrules `running`.
+ */
+export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
+  if (status === "planned") return "planned";
+  if (status === "waiting") return "needs_confirmation";
+  return status === "planning" ? "interrupted" : restingStatus(state);
 }
 
 /** One object as reports and NDJSON name it. */

@@ -58,7 +58,7 @@ export interface Lease extends Turn {
 }
 
 /** Does some work with a lease, which is given back where the work fails. */
-export async function by<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
+export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (thrown) {

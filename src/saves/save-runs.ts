@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/not-planned.ts";
-import type { ContentsStore } from "../runs/backend/contents-store.ts";
+import type { ContentsStore } from "../runs/backend/backend.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, Run, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
@@ -54,8 +54,8 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
   return {
     ...SAVE_FORM,
     newState: () => new SaveState(),
-    mayWait: false,
-    tidies: false,
+    isPlannedFirst: false,
+    recoversOrphans: false,
     async readBack({ header: { call, createdAt }, entries }) {
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);

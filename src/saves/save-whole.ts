@@ -7,7 +7,7 @@ import { desiredText } from "../plans/file/write-desired.ts";
 import { serviceOption } from "../plans/read-targeting.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { PlacedOption } from "../reading/saved-options.ts";
-import type { ContentsStore } from "../runs/backend/contents-store.ts";
+import type { ContentsStore } from "../runs/backend/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 
 /** Whether the name of a file asks for a desired state, which holds a whole targeting. */

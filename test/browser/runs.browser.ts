@@ -51,7 +51,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
 test("the page of a run that waits names more of what goes than the list of approvals does", async () => {
   const names = Array.from({ length: 30 }, (_, at) => ({ name: `Option ${at}` }));
   const parts = [{ title: "Options deleted", count: 130, objects: names }];
-  const waiting = { effect: "Deletes 130 options", parts, lost: [], undoable: [], expiresAt: 0 };
+  const waiting = { digest: "d", effect: "Deletes 130 options", parts, lost: [], undoable: [], expiresAt: 0 };
   const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }] });
   await onPage(made.url, async (page) => {
     await page.getByText("and 110 more").waitFor();

@@ -32,6 +32,7 @@ export const WAITING: RunDetail = {
     targeting: { _id: "01T", name: "Spring" },
     actions: ["approve", "decline"],
     waiting: {
+      digest: "d",
       effect: "Deletes 3 options of Spring with 14 Context IDs",
       parts: [
         {
@@ -62,6 +63,7 @@ export const STALE: RunDetail = {
     runId: "01STALE",
     startedAt: STARTED - 1000,
     waiting: {
+      digest: "d",
       effect: "Deletes 1 option",
       parts: [],
       lost: [],
@@ -79,7 +81,15 @@ export const ENDED: RunDetail = {
     ...WAITING.run,
     runId: "01ENDED",
     startedAt: STARTED - 2000,
-    waiting: { effect: "Deletes 1 option", parts: [], lost: [], undoable: [], expiresAt: STARTED, ended: true },
+    waiting: {
+      digest: "d",
+      effect: "Deletes 1 option",
+      parts: [],
+      lost: [],
+      undoable: [],
+      expiresAt: STARTED,
+      ended: true,
+    },
   },
 };
 

@@ -19,7 +19,9 @@ async function planned(count: number) {
     return made;
   };
   const prepare = (mayStart = true) =>
-    service.changes.prepare(header, { plan: plan(), stop: () => {} }, () => mayStart);
+    service.changes.prepare(header, { plan: plan(), stop: () => {} }, async (made, start) =>
+      mayStart ? start(made) : undefined,
+    );
   return { ...service, header, prepare, open: () => gate.open() };
 }
 

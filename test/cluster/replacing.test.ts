@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { MIGRATIONS } from "../../src/runs/postgres/database/migrations.ts";
+import { MIGRATIONS } from "../../src/runs/postgres/migrations.ts";
 import { call, type Member, reportOf, restOf, startMember, startReplica, startWorker, withService } from "./cluster.ts";
 import { statement } from "./postgres.ts";
 

@@ -132,7 +132,7 @@ describe("keys of callers", () => {
     const plan = new Promise<Plan>((_resolve, reject) => {
       refuse = reject;
     });
-    const run = await changes.prepare(header, { plan, stop: () => {} }, () => true);
+    const run = await changes.prepare(header, { plan, stop: () => {} }, (made, start) => start(made));
     for (let n = 1; n < 2 * MOST_PAIRS; n += 1) of(n);
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(forgotten?.aborted).toBe(false);

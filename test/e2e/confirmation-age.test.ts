@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { lossDigest } from "../../src/changes/confirmation.ts";
 import { sealKeys } from "../../src/server/seal-key.ts";
-import { sealConfirmation } from "../../src/tools/writing/confirmation/confirmation-seal.ts";
+import { sealConfirmation } from "../../src/tools/writing/confirmation-token.ts";
 import { type Answer, textOf } from "../support/clients.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";

@@ -45,16 +45,16 @@ const DAMAGES: Readonly<Record<string, Damage>> = {
   "no header": missing("run.json"),
   "a header of zeros": zeroed("run.json"),
   "an empty header": cut("run.json", () => 0),
-  "neither header nor summary": all(missing("run.json"), missing("summary.json")),
-  "a header of zeros and no summary": all(zeroed("run.json"), missing("summary.json")),
-  "a journal of zeros and no summary": all(zeroed("journal.ndjson"), missing("summary.json")),
+  "neither header nor summary": all(missing("run.json"), missing("record.2.json")),
+  "a header of zeros and no summary": all(zeroed("run.json"), missing("record.2.json")),
+  "a journal of zeros and no summary": all(zeroed("journal.ndjson"), missing("record.2.json")),
 };
 
 /** Damage to what follows from the journal alone. */
 const HEALED: Readonly<Record<string, Damage>> = {
-  "no summary": missing("summary.json"),
-  "a summary of zeros": zeroed("summary.json"),
-  "half a summary": cut("summary.json", (size) => Math.floor(size / 2)),
+  "no summary": missing("record.2.json"),
+  "a summary of zeros": zeroed("record.2.json"),
+  "half a summary": cut("record.2.json", (size) => Math.floor(size / 2)),
 };
 
 const runRows = z.looseObject({

@@ -109,6 +109,21 @@ describe("a decision on the page over stdio", () => {
     expect((await person.press(run.runId, "decline")).status).toBe(409);
   });
 
+  test("an approval of another effect than the run has now counts for nothing", async () => {
+    const { person, asking, deletions } = await begunBefore(LEGACY);
+    const answer = asking();
+    const { runId } = await newlyWaiting(person);
+    for (const digest of ["another effect", ""]) {
+      const refused = await person.press(runId, "approve", {}, digest);
+      expect({ digest, status: refused.status }).toEqual({ digest, status: 409 });
+      expect(await refused.text()).toContain("another effect");
+    }
+    expect(await deletions()).toBe(0);
+    expect((await person.press(runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded" });
+    expect(await deletions()).toBe(1);
+  });
+
   test("a plan that deletes waits there too, and is applied once", async () => {
     const session = await begunBefore(LEGACY);
     const { targetingId, person } = session;

@@ -20,7 +20,7 @@ const toolAnswer = z.object({
 });
 const journal = z.object({ requests: z.array(z.object({ method: z.string(), operation: z.string().nullable() })) });
 
-/** The built command over a sandbox of its own, spoken to by hand, so that nothing tidies up what is sent. */
+/** The built command over a sandbox of its own, spoken to by hand, so that nothing recoversOrphans up what is sent. */
 async function startServer(environment: Readonly<Record<string, string>> = {}) {
   const sandbox = await startTestSandbox();
   const command = startCommand([], { TARGETING_MCP_SANDBOX_URL: sandbox.url, ...environment });

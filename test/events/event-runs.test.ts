@@ -224,7 +224,7 @@ describe("a run of events", () => {
     const run = runsIn(folder, loseOne).start(callOf(3, "resend"), "me");
     expect(await rested(run)).toMatchObject({ status: "partial", counts: { succeeded: 2, unknown: 1 } });
     const later = runsIn(folder, async () => OK);
-    expect(await later.madeBefore(callOf(3, "resend"), "me")).toEqual({
+    expect(await later.findEarlierRun(callOf(3, "resend"), "me")).toEqual({
       ended: { runId: run.header.runId, status: "partial", open: true },
     });
     expect(later.isDriving).toBe(false);
@@ -295,13 +295,13 @@ describe("a run of events", () => {
       sent.push(JSON.parse(body).n);
       return OK;
     });
-    expect(await later.madeBefore(callOf(300), "somebody else")).toEqual({});
-    expect(await later.madeBefore(callOf(299), "me")).toEqual({});
-    const { going: again } = await later.madeBefore(callOf(300), "me");
+    expect(await later.findEarlierRun(callOf(300), "somebody else")).toEqual({});
+    expect(await later.findEarlierRun(callOf(299), "me")).toEqual({});
+    const { going: again } = await later.findEarlierRun(callOf(300), "me");
     expect(again?.header.runId).toBe(run.header.runId);
     expect(await rested(again)).toMatchObject({ status: "succeeded", counts: { succeeded: 300 } });
     expect(new Set(sent).size).toBe(sent.length);
-    expect(await later.madeBefore(callOf(300), "me")).toEqual({});
+    expect(await later.findEarlierRun(callOf(300), "me")).toEqual({});
   });
 
   it("takes a cancelled call up again only within the hour", async () => {
@@ -313,12 +313,12 @@ describe("a run of events", () => {
     run.stop("cancelled");
     expect((await rested(run)).status).toBe("cancelled");
     await clock.sleep(3_600_000);
-    expect(await runs.madeBefore(callOf(300), "me")).toEqual({});
+    expect(await runs.findEarlierRun(callOf(300), "me")).toEqual({});
     const second = runs.start(callOf(300), "me");
     second.stop("cancelled");
     await second.rest;
     await clock.sleep(3_500_000);
-    const { going: again } = await runs.madeBefore(callOf(300), "me");
+    const { going: again } = await runs.findEarlierRun(callOf(300), "me");
     expect(again?.header.runId).toBe(second.header.runId);
     expect(await rested(again)).toMatchObject({ status: "succeeded" });
   });
@@ -371,13 +371,16 @@ describe("a run that died while it was started", () => {
     const folder = await newFolder();
     const store = fileRunStore(folder, virtualClock());
     // What is dead looks for no other runs either.
-    const dead = { journal: () => Promise.reject(new Error("dead")), unfinished: async () => [] };
+    const dead = { journal: () => Promise.reject(new Error("dead")), list: async () => [] };
     const failing = runsOver({ ...store, ...dead }, async () => OK);
     const { runId } = failing.start(callOf(10), "me").header;
     await failing.stopAll();
-    await rm(join(folder, runId, "summary.json"));
+    const files = await readdir(join(folder, runId));
+    for (const file of files) if (file.startsWith("record.")) await rm(join(folder, runId, file));
     if (!left.includes("input")) await rm(join(folder, runId, "input"));
-    if (left.includes("started")) await writeFile(join(folder, runId, "started"), "");
+    if (left.includes("started")) {
+      await writeFile(join(folder, runId, "record.1.json"), JSON.stringify({ version: 1, status: "running" }));
+    }
     if (left.includes("torn journal")) await writeFile(join(folder, runId, "journal.ndjson"), '{"t":"begin","it');
     const sent: number[] = [];
     const runs = runsIn(folder, async (body) => {
@@ -408,7 +411,7 @@ describe("a run that died while it was started", () => {
 
   it("is taken up by the same call, too", async () => {
     const { runId, runs, sent } = await leftBehind(["input", "started"]);
-    const { going } = await runs.madeBefore(callOf(10), "me");
+    const { going } = await runs.findEarlierRun(callOf(10), "me");
     expect(going?.header.runId).toBe(runId);
     expect(await rested(going)).toMatchObject(all10);
     expect(sent).toHaveLength(10);
@@ -419,14 +422,14 @@ describe("a run that died while it was started", () => {
     await expect(runs.resume(runId)).rejects.toThrow(/never started.*nothing was sent/);
     await expect(runs.find(runId)).rejects.toThrow(/never started.*nothing was sent/);
     expect(await all(runs.list("me"))).toEqual([]);
-    expect(await runs.madeBefore(callOf(10), "me")).toEqual({});
+    expect(await runs.findEarlierRun(callOf(10), "me")).toEqual({});
     expect(sent).toEqual([]);
   });
 
   it("is never removed as one that nobody started, once anybody has looked", async () => {
     const { folder, runId, runs } = await leftBehind(["input"]);
     await all(runs.list("me"));
-    expect(await readdir(join(folder, runId))).toContain("started");
+    expect((await fileRunStore(folder, virtualClock()).record(runId))?.status).toBe("interrupted");
     expect(await pieces(runs.part(runId, "input"))).toContain("user-0");
   });
 
@@ -444,7 +447,7 @@ describe("a run that died while it was started", () => {
   it("says of events that were not kept whole that they cannot be sent", async () => {
     const { folder, runId, runs, sent } = await leftBehind(["input"]);
     const store = fileRunStore(folder, virtualClock());
-    const begun = runsOver({ ...store, unfinished: async () => [] }, async () => OK);
+    const begun = runsOver({ ...store, list: async () => [] }, async () => OK);
     (await begun.resume(runId))?.stop("interrupted");
     await begun.stopAll();
     const [first = ""] = (await pieces(runs.part(runId, "input"))).split("\n");

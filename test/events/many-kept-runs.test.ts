@@ -44,7 +44,7 @@ function runsIn(folder: string): Sent {
 /** A call as `track_events` makes it. */
 async function call(runs: Sent, uid: string): Promise<void> {
   const planned = { source: sourceOfEvents([{ uid, eventName: "app_open" }]), items: 1, onUnknown: "report" } as const;
-  const { going } = await runs.madeBefore(planned, "me");
+  const { going } = await runs.findEarlierRun(planned, "me");
   const run = going ?? runs.start(planned, "me");
   await run.rest;
 }

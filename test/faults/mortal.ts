@@ -43,11 +43,9 @@ export function mortalProcess(
     },
     store: {
       ...store,
-      start: (runId) => life.during(() => store.start(runId)),
+      update: (runId, record, lease) => life.during(() => store.update(runId, record, lease)),
       keep: (runId, part, pieces) => life.during(() => store.keep(runId, part, pieces)),
-      summarise: (runId, summary) => life.during(() => store.summarise(runId, summary)),
       lease: (runId) => held(() => store.lease(runId)),
-      planLease: (runId) => held(() => store.planLease(runId)),
       journal: async (runId, lease) => mortalJournal(await store.journal(runId, lease), life, random),
     },
     api: {

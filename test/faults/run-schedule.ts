@@ -6,6 +6,7 @@ import type { Plan } from "../../src/changes/plan/plan.ts";
 import { countsOf } from "../../src/runs/report.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
 import { objectResults } from "../support/object-results.ts";
+import { wasStarted } from "../support/records.ts";
 import type { Actor } from "./model/project.ts";
 import { ModelService, type Traffic } from "./model/service.ts";
 import { Killed } from "./mortal.ts";
@@ -61,7 +62,7 @@ export async function runSchedule(
   };
   const drive = async (driven: Driven, changes: Changes): Promise<void> => {
     const { runId } = driven.header;
-    const isStarted = (await store.read(runId))?.started ?? false;
+    const isStarted = await wasStarted(store, runId);
     try {
       driven.run = isStarted ? await resumed(changes, runId) : await changes.start(driven.header, driven.plan);
       await driven.run?.rest;

@@ -1,7 +1,7 @@
 import type { WriteCall } from "../../src/changes/call.ts";
 
 /** What one reported object is meant to become. */
-export type Wish =
+export type ApprovalRequest =
   | { readonly kind: "targeting"; readonly name: string }
   | {
       readonly kind: "option";
@@ -31,7 +31,7 @@ export interface PlacedWish {
   readonly index: number;
   readonly child?: number;
   readonly grandchild?: number;
-  readonly wish: Wish;
+  readonly wish: ApprovalRequest;
 }
 
 interface OptionInput {
@@ -92,13 +92,13 @@ export function wishesOf(call: WriteCall): readonly PlacedWish[] {
   }
 }
 
-function optionWishes(targeting: { id: string } | { name: string }, option: OptionInput): Wish[] {
+function optionWishes(targeting: { id: string } | { name: string }, option: OptionInput): ApprovalRequest[] {
   const { name, contexts = [], type, children, parent, parentName } = option;
   const isGroup = type === "collection" || children !== undefined;
   const place = parent === undefined ? (parentName === undefined ? undefined : { name: parentName }) : { id: parent };
   return [
     { kind: "option", targeting, name, contexts, parent: place, isGroup },
-    ...(children ?? []).map((child): Wish => {
+    ...(children ?? []).map((child): ApprovalRequest => {
       const inside = { name: child.name, contexts: child.contexts ?? [], parent: { name } };
       return { kind: "option", targeting, ...inside, isGroup: false };
     }),

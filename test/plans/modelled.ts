@@ -14,6 +14,7 @@ import { managementOverModel } from "../faults/over-model.ts";
 import { newMachine, processesFor } from "../faults/processes.ts";
 import { emptyWorld } from "../faults/schedule.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
+import { wasStarted } from "../support/records.ts";
 import type { Thing, World } from "./meaning.ts";
 import type { Random } from "./random-edits.ts";
 
@@ -94,7 +95,7 @@ export function modelled(seed: number, services: ToolContext) {
     for (const dieAt of [...trouble.kills, Number.POSITIVE_INFINITY]) {
       const { changes, mortal } = processOf(service, { dieAt });
       try {
-        const isStarted = (await store.read(runId))?.started ?? false;
+        const isStarted = await wasStarted(store, runId);
         const plan = async (): Promise<Plan> => changes.plan(call, signal, store.part(runId, "input"));
         const run = isStarted ? await changes.runs.resume(runId) : await changes.start(header, await plan());
         await run?.rest;

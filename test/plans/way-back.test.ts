@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import { doneBy } from "../../src/changes/done.ts";
-import { readPresent } from "../../src/plans/read-present.ts";
+import { readPresent } from "../../src/plans/planned-undo.ts";
 import { wayBack } from "../../src/plans/undo/undo.ts";
 import { countsOfRows } from "../../src/plans/undo/way-back.ts";
 import { startService } from "../changes/service.ts";

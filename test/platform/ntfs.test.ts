@@ -5,6 +5,7 @@ import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Ntfs } from "../support/ntfs.ts";
+import { startRun, wasStarted } from "../support/records.ts";
 
 // What is kept on the disk, on a file system that behaves like NTFS: what somebody has open cannot be moved, replaced or
 // removed. Scanners and hosts have files open for a moment, so that everything here must wait for that moment to pass.
@@ -26,10 +27,10 @@ vi.mock("node:fs/promises", async (original) => {
 
 const { exchange } = await import("../../src/commands/setup/config/file.ts");
 const { saveFile } = await import("../../src/files/save-file.ts");
-const { targetingMemory } = await import("../../src/runs/file/seen/targeting-names.ts");
+const { targetingMemory } = await import("../../src/runs/file/targeting-names.ts");
 const { fileRunStore } = await import("../../src/runs/file/run-store.ts");
 const { ulidSource } = await import("../../src/spec/ulid.ts");
-const { tryLease } = await import("../../src/runs/file/locks/lease.ts");
+const { tryLease } = await import("../../src/runs/file/lease.ts");
 const { systemClock } = await import("../../src/platform/clock.ts");
 const { dataFile, readDataFile } = await import("../../src/sandbox/data-file.ts");
 Object.defineProperty(process, "platform", { value: system.real });
@@ -165,12 +166,12 @@ describe("a scanner that opens each file once it was written", () => {
     await store.create({ runId, call, createdAt: Date.now(), ...about });
     const lease = await store.lease(runId);
     if (lease === undefined) throw new Error("the lease is not to be had");
-    expect(await store.start(runId)).toBe(true);
+    expect(await startRun(store, runId)).toBe(true);
     const journal = await store.journal(runId, lease);
     await journal.flush();
     await journal.close();
     await lease.release();
-    expect((await store.read(runId))?.started).toBe(true);
+    expect(await wasStarted(store, runId)).toBe(true);
     ntfs().scan(0);
     await expect.poll(() => ntfs().open()).toEqual([]);
   });

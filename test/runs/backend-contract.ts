@@ -1,9 +1,12 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend/backend.ts";
+import { inLines } from "../../src/runs/backend/kept.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend/shares.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";
+import { transitionContract } from "./transitions.ts";
 
 const newRunId = ulidSource(Date.now, Math.random);
 /** How often a stop is asked for just when a request is announced. */
@@ -18,7 +21,7 @@ function headerOf(more: Partial<RunHeader> = {}): RunHeader {
   };
 }
 
-function summaryOf({ caller, fingerprint }: RunHeader, status: string, open: boolean): RunSummary {
+function summaryNow({ caller, fingerprint }: RunHeader, status: string, open: boolean): RunSummary {
   return { tool: "some_tool", caller, fingerprint, status, counts: { items: 1 }, startedAt: 7, updatedAt: 8, open };
 }
 
@@ -41,17 +44,18 @@ async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
  * keeps, the other finds.
  */
 export function backendContract(name: string, make: () => Promise<readonly [Backend, Backend]>): void {
+  transitionContract(name, make);
   describe(`${name}: a run`, () => {
     test("is read as it was created, and is started by one alone", async () => {
       const [{ runs }, { runs: others }] = await make();
       const header = headerOf();
       await runs.create(header);
-      expect(await others.read(header.runId)).toMatchObject({ header, started: false });
-      const started = await Promise.all([runs.start(header.runId), others.start(header.runId)]);
+      expect(await others.read(header.runId)).toMatchObject({ header, record: { version: 0, status: "planning" } });
+      const started = await Promise.all([startRun(runs, header.runId), startRun(others, header.runId)]);
       expect(started.toSorted()).toEqual([false, true]);
-      expect((await others.read(header.runId))?.started).toBe(true);
+      expect(await wasStarted(others, header.runId)).toBe(true);
       expect(await runs.read(newRunId())).toBeUndefined();
-      expect(await runs.summary(newRunId())).toBeUndefined();
+      expect(await summaryOf(runs, newRunId())).toBeUndefined();
     });
 
     test("has the journal that its holders wrote, in order, which can be read again and again", async () => {
@@ -77,7 +81,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("shows what it would do, and keeps parts beside its journal, of which the last one counts", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      await runs.propose(runId, [['{"t":"a"}'], ['{"t":', '"b"}']]);
+      await runs.keep(runId, "proposed", inLines([['{"t":"a"}'], ['{"t":', '"b"}']]));
       expect(await all((await others.read(runId))?.proposed)).toEqual(['{"t":"a"}', '{"t":"b"}']);
       expect(await textOf(others.part(runId, "input")())).toBe("");
       await runs.keep(runId, "input", pieces("first"));
@@ -90,18 +94,18 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
     test("is counted with its content and what it would do, until it is discarded", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId, fingerprint, caller } = await created(runs);
-      const alone = await others.storedBytes([runId]);
+      const alone = await others.sizes.of([runId]);
       expect(alone).toBeGreaterThan(100);
       await runs.keep(runId, "input", pieces("x".repeat(1000)));
-      await runs.propose(runId, [["y".repeat(499)]]);
+      await runs.keep(runId, "proposed", inLines([["y".repeat(499)]]));
       await runs.keep(runId, "removed", pieces("z".repeat(1000)));
-      expect((await others.storedBytes([runId])) - alone).toBe(1500);
+      expect((await others.sizes.of([runId])) - alone).toBe(1500);
       await others.discard(runId);
-      expect(await runs.storedBytes([runId])).toBe(0);
+      expect(await runs.sizes.of([runId])).toBe(0);
       expect(await runs.read(runId)).toBeUndefined();
-      expect(await runs.list(caller)).not.toContain(runId);
-      expect(await runs.unfinished()).not.toContain(runId);
-      expect(await runs.last(fingerprint)).not.toBe(runId);
+      expect(await runs.list({ caller })).not.toContain(runId);
+      expect(await runs.list({ unfinished: "all" })).not.toContain(runId);
+      expect(await runs.list({ lastOf: fingerprint })).not.toContain(runId);
     });
 
     test("over its caller's share is refused as a whole, and those of others are not", async () => {
@@ -112,16 +116,16 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await runs.keep(mine.runId, "input", pieces("x".repeat(1000)));
       await runs.create(more);
       await expect(runs.keep(more.runId, "input", pieces("x".repeat(1000)))).rejects.toThrow(ShareFullError);
-      expect(await runs.list("me")).toContain(mine.runId);
-      expect(await runs.list("me")).not.toContain(more.runId);
+      expect(await runs.list({ caller: "me" })).toContain(mine.runId);
+      expect(await runs.list({ caller: "me" })).not.toContain(more.runId);
       await runs.create(theirs);
       await runs.keep(theirs.runId, "input", pieces("x".repeat(1000)));
       await expect(suites.put("me", "a1", "s".repeat(900))).rejects.toThrow(ShareFullError);
       expect(await suites.list("me")).toEqual([]);
       await suites.put("me", "a2", "s".repeat(500));
       await suites.put("me", "a2", "s".repeat(501));
-      await expect(runs.propose(mine.runId, [["y".repeat(800)]])).rejects.toThrow(ShareFullError);
-      expect(await runs.list("me")).not.toContain(mine.runId);
+      await expect(runs.keep(mine.runId, "proposed", inLines([["y".repeat(800)]]))).rejects.toThrow(ShareFullError);
+      expect(await runs.list({ caller: "me" })).not.toContain(mine.runId);
     });
 
     test("of a dry run replaces the oldest dry run of its caller, by number and by bytes, and nothing else", async () => {
@@ -133,17 +137,17 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const dry = Array.from({ length: 3 }, () => headerOf({ dryRun: true }));
       for (const header of dry) await runs.create(header);
       const [first, second, third] = dry.map(({ runId }) => runId);
-      expect(await runs.list("me")).toEqual(expect.arrayContaining([plan.runId, second, third]));
-      expect(await runs.list("me")).not.toContain(first);
+      expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([plan.runId, second, third]));
+      expect(await runs.list({ caller: "me" })).not.toContain(first);
       const fourth = headerOf({ dryRun: true });
       await runs.create(fourth);
       await runs.keep(fourth.runId, "input", pieces("x".repeat(2500)));
       const fifth = headerOf({ dryRun: true });
       await runs.create(fifth);
       await runs.keep(fifth.runId, "input", pieces("x".repeat(2500)));
-      expect(await runs.list("me")).toEqual(expect.arrayContaining([plan.runId, fifth.runId]));
-      expect(await runs.list("me")).not.toContain(fourth.runId);
-      expect(await runs.list("you")).toContain(theirs.runId);
+      expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([plan.runId, fifth.runId]));
+      expect(await runs.list({ caller: "me" })).not.toContain(fourth.runId);
+      expect(await runs.list({ caller: "you" })).toContain(theirs.runId);
     });
 
     test("of a dry run that is being applied is not removed", async () => {
@@ -153,7 +157,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await runs.create(applied);
       const lease = await runs.lease(applied.runId);
       await runs.create(headerOf({ dryRun: true }));
-      expect(await runs.list("me")).toContain(applied.runId);
+      expect(await runs.list({ caller: "me" })).toContain(applied.runId);
       await lease?.release();
     });
 
@@ -168,7 +172,7 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       }
       await expect(runs.keep(header.runId, "input", endless())).rejects.toThrow(ShareFullError);
       expect(taken).toBeLessThan(5);
-      expect(await runs.list("me")).not.toContain(header.runId);
+      expect(await runs.list({ caller: "me" })).not.toContain(header.runId);
     });
 
     test("has one driver at a time", async () => {
@@ -186,31 +190,29 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await next?.release();
     });
 
-    test("counts as driven while its plan is made, until it is started", async () => {
+    test("is planned and started by one lease, which says that it is driven before and after", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      const lease = await runs.planLease(runId);
-      expect(await others.planLease(runId)).toBeUndefined();
+      const lease = await runs.lease(runId);
+      expect(await others.lease(runId)).toBeUndefined();
       expect(await others.isDriven(runId)).toBe(true);
+      await startRun(runs, runId);
+      expect(await others.isDriven(runId)).toBe(true);
+      expect(await others.lease(runId)).toBeUndefined();
+      await restRun(runs, runId, summaryNow(headerOf({ runId }), "succeeded", false));
       await lease?.release();
       expect(await others.isDriven(runId)).toBe(false);
-      const again = await others.planLease(runId);
-      const starter = await runs.lease(runId);
-      await runs.start(runId);
-      await starter?.release();
-      expect(await others.isDriven(runId)).toBe(false);
-      await again?.release();
     });
 
     test("is asked to stop as often as anybody asks, until that is taken back", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId } = await created(runs);
-      await others.askToStop(runId);
-      const asked = await runs.stopAsked(runId);
+      await others.stops.ask(runId);
+      const asked = await runs.stops.asked(runId);
       expect(asked).toHaveLength(1);
-      await others.askToStop(runId);
-      await runs.forgetStop(runId, asked);
-      expect(await runs.stopAsked(runId)).toHaveLength(1);
+      await others.stops.ask(runId);
+      await runs.stops.forget(runId, asked);
+      expect(await runs.stops.asked(runId)).toHaveLength(1);
     });
 
     test("takes no intent once somebody has asked to stop it, however closely the two follow each other", async () => {
@@ -222,13 +224,13 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
         const journal = await runs.journal(runId, lease);
         const asking = async () => {
           await delay((turn % 10) / 4);
-          await others.askToStop(runId);
+          await others.stops.ask(runId);
           return all((await others.read(runId))?.entries);
         };
         const intending = async () => {
           journal.append([`{"t":"intent"}`]);
           const { stopAsked } = await journal.intend(lease);
-          return stopAsked ?? (await runs.stopAsked(runId)).length > 0;
+          return stopAsked ?? (await runs.stops.asked(runId)).length > 0;
         };
         const [there, isToStop] = await Promise.all([asking(), intending()]);
         // What may leave was announced before the one who asked was answered.
@@ -242,12 +244,12 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const [{ runs }, { runs: others }] = await make();
       const [{ runId }, other] = [await created(runs), await created(runs)];
       const told: string[] = [];
-      const off = runs.watchStops?.(runId, () => told.push(runId));
+      const off = runs.stops.watch?.(runId, () => told.push(runId));
       if (off === undefined) return;
       // The driver has its connection by then.
       await runs.lease(runId);
-      await others.askToStop(other.runId);
-      await others.askToStop(runId);
+      await others.stops.ask(other.runId);
+      await others.stops.ask(runId);
       await expect.poll(() => told).toEqual([runId]);
       off();
     });
@@ -259,31 +261,31 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const first = await created(runs);
       const theirs = await created(runs, { caller: "somebody else", fingerprint: "other" });
       const last = await created(others);
-      expect(await runs.list("me")).toEqual([last.runId, first.runId]);
-      expect(await runs.list("me", last.runId)).toEqual([first.runId]);
-      expect(await runs.list("me", first.runId)).toEqual([]);
-      expect(await others.list("somebody else")).toEqual([theirs.runId]);
-      expect(await runs.last("same")).toBe(last.runId);
-      expect(await runs.last("nothing")).toBeUndefined();
-      expect(await runs.unfinished({ fingerprint: "same" })).toEqual([last.runId, first.runId]);
-      expect(await runs.unfinished({ fingerprint: "other" })).toEqual([theirs.runId]);
+      expect(await runs.list({ caller: "me" })).toEqual([last.runId, first.runId]);
+      expect(await runs.list({ caller: "me", before: last.runId })).toEqual([first.runId]);
+      expect(await runs.list({ caller: "me", before: first.runId })).toEqual([]);
+      expect(await others.list({ caller: "somebody else" })).toEqual([theirs.runId]);
+      expect(await runs.list({ lastOf: "same" })).toEqual([last.runId]);
+      expect(await runs.list({ lastOf: "nothing" })).toEqual([]);
+      expect(await runs.list({ unfinished: { fingerprint: "same" } })).toEqual([last.runId, first.runId]);
+      expect(await runs.list({ unfinished: { fingerprint: "other" } })).toEqual([theirs.runId]);
       const mine = { caller: "me", project: "project", environment: "sandbox" };
-      expect(await runs.unfinished(mine)).toEqual([last.runId, first.runId]);
-      expect(await runs.unfinished({ ...mine, project: "another" })).toEqual([]);
+      expect(await runs.list({ unfinished: mine })).toEqual([last.runId, first.runId]);
+      expect(await runs.list({ unfinished: { ...mine, project: "another" } })).toEqual([]);
     });
 
     test("at rest have a summary, until they are taken up again", async () => {
       const [{ runs }, { runs: others }] = await make();
       const header = await created(runs);
-      await runs.start(header.runId);
-      const told = summaryOf(header, "interrupted", true);
-      await runs.summarise(header.runId, told);
-      expect(await others.summary(header.runId)).toEqual(told);
-      expect(await others.unfinished({ fingerprint: "same" })).toContain(header.runId);
-      await runs.summarise(header.runId, summaryOf(header, "succeeded", false));
-      await others.reopen(header);
-      expect(await runs.summary(header.runId)).toBeUndefined();
-      expect(await runs.unfinished({ fingerprint: "same" })).toContain(header.runId);
+      await startRun(runs, header.runId);
+      const told = summaryNow(header, "interrupted", true);
+      await restRun(runs, header.runId, told);
+      expect(await summaryOf(others, header.runId)).toEqual(told);
+      expect(await others.list({ unfinished: { fingerprint: "same" } })).toContain(header.runId);
+      await restRun(runs, header.runId, summaryNow(header, "succeeded", false));
+      await reopenRun(others, header.runId);
+      expect(await summaryOf(runs, header.runId)).toBeUndefined();
+      expect(await runs.list({ unfinished: { fingerprint: "same" } })).toContain(header.runId);
     });
 
     test("of the same call are made one after the other; what one of them throws is its own", async () => {
@@ -296,8 +298,12 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
         inside -= 1;
         return 1;
       };
-      const failing = runs.alone("same", () => Promise.reject(new RangeError("mine")));
-      const done = [runs.alone("same", work), others.alone("same", work), runs.alone("same", work)];
+      const failing = runs.withCallLock("same", () => Promise.reject(new RangeError("mine")));
+      const done = [
+        runs.withCallLock("same", work),
+        others.withCallLock("same", work),
+        runs.withCallLock("same", work),
+      ];
       await expect(failing).rejects.toThrow("mine");
       expect(await Promise.all(done)).toEqual([1, 1, 1]);
     });

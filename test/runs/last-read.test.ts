@@ -6,7 +6,7 @@ import { sourceOfEvents } from "../../src/events/run/event-source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { RunStore } from "../../src/runs/backend/store.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
-import { LastRead } from "../../src/runs/processes/last-read.ts";
+import { LastRead } from "../../src/runs/kept-runs.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { sentEvents } from "../support/sent-events.ts";
 

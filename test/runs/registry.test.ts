@@ -8,6 +8,7 @@ import { Runs } from "../../src/runs/registry.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
+import { startRun } from "../support/records.ts";
 
 // A kind of its own, as small as one can be: a run that counts up to a number, one step at a time.
 
@@ -60,7 +61,7 @@ function counting(tool: string, step: (run: Driving<Call, Entry, Counted>) => vo
     run.record({ t: "stop", cause: run.signal.aborted ? run.cause() : "finished", at });
   };
   const kind: RunKind<Call, Entry, Counted, void> = {
-    ...{ name: `${tool} kind`, tools: [tool], call, entry, mayWait: true, tidies: false },
+    ...{ name: `${tool} kind`, tools: [tool], call, entry, isPlannedFirst: true, recoversOrphans: false },
     line: (given) => [JSON.stringify(given)],
     newState: () => new Counted(),
     async readBack({ entries }) {
@@ -164,7 +165,7 @@ test("the runs of a process that ended are all taken over before the first of th
   const { kind } = counting("count");
   const left = new KindRuns(kind, { ...world, store: memory });
   const headers = [await left.keep({ tool: "count", to: 1 }, "me"), await left.keep({ tool: "count", to: 1 }, "me")];
-  for (const { runId } of headers) await memory.start(runId);
+  for (const { runId } of headers) await startRun(memory, runId);
   const stored = await Promise.all(headers.map(({ runId }) => memory.read(runId)));
   const did: string[] = [];
   async function* read(entries: AsyncIterable<string>) {
@@ -183,7 +184,7 @@ test("the runs of a process that ended are all taken over before the first of th
     },
   };
   const runs = new KindRuns(kind, { ...world, clock, store });
-  const taken = await Promise.all(stored.map((run) => run && runs.takeUpLeft({ ...run, entries: read(run.entries) })));
+  const taken = await Promise.all(stored.map((run) => run && runs.claim({ ...run, entries: read(run.entries) })));
   expect(did.slice(0, 2)).toEqual(["taken over", "taken over"]);
   for (const run of taken) {
     await run?.rest;

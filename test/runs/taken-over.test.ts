@@ -9,15 +9,15 @@ import type { JournalEntry } from "../../src/changes/rows/entries.ts";
 import { RunState } from "../../src/changes/state/change-state.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { RunJournal } from "../../src/runs/backend/store.ts";
-import { processLock } from "../../src/runs/file/locks/process-lock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
-import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { countsOf } from "../../src/runs/report.ts";
-import type { Lease } from "../../src/runs/turn.ts";
-import { LeaseLostError } from "../../src/runs/turn.ts";
+import { type Lease, LeaseLostError } from "../../src/runs/turn.ts";
 import { ROUTES } from "../../src/spec/routes.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
+import { startRun } from "../support/records.ts";
 
 let folder = "";
 beforeEach(async () => {
@@ -38,7 +38,7 @@ async function halfDriven() {
   };
   const { runId } = header;
   await store.create(header);
-  await store.start(runId);
+  await startRun(store, runId);
   const lease = await held(store.lease(runId));
   const journal = writing(await store.journal(runId, lease));
   journal.append({ t: "planned", requests: 1, at: 1 });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { LeftRuns } from "../../src/runs/backend/store.ts";
-import type { Database } from "../../src/runs/postgres/database/database.ts";
-import type { Member } from "../../src/runs/postgres/database/member.ts";
-import { leftRuns } from "../../src/runs/postgres/left-runs.ts";
-import { takeUpRuns } from "../../src/runs/processes/taking-up.ts";
+import type { OrphanedRuns } from "../../src/runs/backend/store.ts";
+import { claimOrphans } from "../../src/runs/orphaned-runs.ts";
+import { orphanedRuns } from "../../src/runs/postgres/backend.ts";
+import type { Database } from "../../src/runs/postgres/database.ts";
+import type { Member } from "../../src/runs/postgres/member.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
 /** How many runs are left by a worker that writes to as many projects as it may by default. */
@@ -34,7 +34,7 @@ test("all runs of a worker that was killed are taken up within half a second, th
   const project = (n: number): string => `project ${n}`;
   const all = Array.from({ length: LEFT }, (_, n) => ({ runId: `run ${n}`, project: project(n) }));
   const most: number[] = [];
-  const left: LeftRuns = {
+  const left: OrphanedRuns = {
     drives: () => () => {},
     isTakenUp: async () => true,
     hasRoomFor: () => true,
@@ -45,17 +45,16 @@ test("all runs of a worker that was killed are taken up within half a second, th
       most.push(count);
       return all.filter(({ runId }) => !taken.has(runId)).slice(0, count);
     },
-    decline: async () => {},
   };
-  const takeUpLeft = async (runId: string): Promise<undefined> => {
+  const claim = async (runId: string): Promise<undefined> => {
     taken.set(runId, clock.now());
     if (taken.size === LEFT) stopping.abort();
     return undefined;
   };
   const began = clock.now();
-  await takeUpRuns({
+  await claimOrphans({
     left,
-    projects: new Map(all.map((one) => [one.project, () => ({ takeUpLeft })])),
+    projects: new Map(all.map((one) => [one.project, () => ({ claim, leaveToCalls: async () => {} })])),
     clock,
     stopping: stopping.signal,
     onProblem: (problem) => {
@@ -78,14 +77,14 @@ test("a process with room for one project takes the next one as soon as it is do
   const began: number[] = [];
   const ended: number[] = [];
   let looks = 0;
-  const left: LeftRuns = {
-    ...leftRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
+  const left: OrphanedRuns = {
+    ...orphanedRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
     found: async (projects) => {
       looks += 1;
       return [...waiting].filter(({ project }) => projects.includes(project));
     },
   };
-  const takeUpLeft = async (runId: string) => {
+  const claim = async (runId: string) => {
     for (const run of runs) if (run.runId === runId) waiting.delete(run);
     began.push(clock.now());
     const rest = clock.sleep(RUN_MS).then(() => {
@@ -94,9 +93,9 @@ test("a process with room for one project takes the next one as soon as it is do
     });
     return { rest };
   };
-  await takeUpRuns({
+  await claimOrphans({
     left,
-    projects: new Map(runs.map(({ project }) => [project, () => ({ takeUpLeft })])),
+    projects: new Map(runs.map(({ project }) => [project, () => ({ claim, leaveToCalls: async () => {} })])),
     clock,
     stopping: stopping.signal,
     onProblem: (problem) => {
@@ -117,8 +116,8 @@ test("a process that is told of runs again and again looks for a third of the ti
   const stopping = new AbortController();
   let wake = (): void => {};
   let looks = 0;
-  const left: LeftRuns = {
-    ...leftRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
+  const left: OrphanedRuns = {
+    ...orphanedRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
     takesUp: async (_, given) => {
       wake = given;
     },
@@ -131,9 +130,9 @@ test("a process that is told of runs again and again looks for a third of the ti
       return [];
     },
   };
-  const projects = new Map([["one", () => ({ takeUpLeft: async () => undefined })]]);
+  const projects = new Map([["one", () => ({ claim: async () => undefined, leaveToCalls: async () => {} })]]);
   const began = clock.now();
-  await takeUpRuns({ left, projects, clock, stopping: stopping.signal, onProblem: () => {}, onRefused: () => {} });
+  await claimOrphans({ left, projects, clock, stopping: stopping.signal, onProblem: () => {}, onRefused: () => {} });
   await expect.poll(() => looks).toBe(10);
   expect(clock.now() - began).toBeGreaterThanOrEqual(9 * 180);
 });

@@ -9,7 +9,7 @@ import { observerOf } from "../../src/events/watch/observe.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/failures/messages.ts";
-import { processLock } from "../../src/runs/file/locks/process-lock.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";

@@ -1,25 +1,20 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import type { Backend } from "../../src/runs/backend/backend.ts";
-import type { ContentsStore } from "../../src/runs/backend/contents-store.ts";
+import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend/backend.ts";
 import type { Line } from "../../src/runs/backend/kept.ts";
-import type { RunHeader, RunPart, RunStore, RunSummary, Which } from "../../src/runs/backend/store.ts";
-import type { SuiteTexts } from "../../src/runs/backend/suite-texts.ts";
-import type { TargetingMemory } from "../../src/runs/backend/targeting-names.ts";
-import { processLock } from "../../src/runs/file/locks/process-lock.ts";
-import { targetingMemory } from "../../src/runs/file/seen/targeting-names.ts";
+import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/backend/store.ts";
+import { processLock } from "../../src/runs/file/project-lock.ts";
+import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
+import { CREATED, type RunRecord } from "../../src/runs/lifecycle.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 
 interface Kept {
   readonly header: RunHeader;
   readonly lines: string[];
-  proposed: readonly string[];
   readonly parts: Map<RunPart, Uint8Array[]>;
-  started: boolean;
+  record: RunRecord;
   driven: boolean;
-  planning: boolean;
   stopAsked: readonly string[];
-  summary: RunSummary | undefined;
 }
 
 /** A backend for as long as the process lives. */
@@ -107,33 +102,29 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
       // As they are read back: nobody shares them with the caller.
       runs.set(header.runId, {
         header: { ...header, call: JSON.parse(JSON.stringify(header.call)) },
-        ...{ lines: [], proposed: [], parts: new Map(), started: false, driven: false, planning: false, stopAsked: [] },
-        summary: undefined,
+        ...{ lines: [], parts: new Map(), record: CREATED, driven: false },
+        stopAsked: [],
       });
     },
-    reopen: async ({ runId }) => {
-      kept(runId).summary = undefined;
+    update: async (runId, record) => {
+      const run = kept(runId);
+      if (run.record.version !== record.version - 1) return false;
+      run.record = record;
+      return true;
     },
-    propose: async (runId, lines) => {
-      kept(runId).proposed = [...lines].map(textOf);
-    },
-    storedBytes: async (runIds) => {
-      const sizes = runIds.flatMap((runId) => {
-        const run = runs.get(runId);
-        if (run === undefined) return [];
-        const { header, proposed, parts } = run;
-        const lines = proposed.map((line) => `${line}\n`);
-        return [JSON.stringify(header), ...lines, ...(parts.get("input") ?? [])].map((one) => one.length);
-      });
-      return sizes.reduce((sum, bytes) => sum + bytes, 0);
+    record: async (runId) => runs.get(runId)?.record,
+    sizes: {
+      of: async (runIds) => {
+        const sizes = runIds.flatMap((runId) => {
+          const { header, parts } = runs.get(runId) ?? {};
+          if (header === undefined) return [];
+          const counted = [...(parts?.get("proposed") ?? []), ...(parts?.get("input") ?? [])];
+          return [JSON.stringify(header), ...counted].map((one) => one.length);
+        });
+        return sizes.reduce((sum, bytes) => sum + bytes, 0);
+      },
     },
     discard: async (runId) => void runs.delete(runId),
-    start: async (runId) => {
-      const run = kept(runId);
-      const first = !run.started;
-      run.started = true;
-      return first;
-    },
     journal: async (runId) => {
       const run = kept(runId);
       return {
@@ -154,19 +145,20 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
     read: async (runId) => {
       const run = runs.get(runId);
       if (run === undefined) return undefined;
-      const { header, started } = run;
-      return { header, started, proposed: again(run.proposed), entries: again(run.lines) };
+      const { header, record } = run;
+      const proposed = Buffer.concat(run.parts.get("proposed") ?? []).toString();
+      return { header, record, proposed: again(proposed.split("\n").slice(0, -1)), entries: again(run.lines) };
     },
     revision: async () => undefined,
-    list: async (caller, before = "~") =>
-      newestFirst(runs, ({ header }) => header.caller === caller && header.runId < before),
-    unfinished: async (which) => newestFirst(runs, ({ header }) => isAskedFor(header, which)),
-    last: async (fingerprint) => newestFirst(runs, ({ header }) => header.fingerprint === fingerprint)[0],
-    alone: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
-    summarise: async (runId, summary) => {
-      kept(runId).summary = summary;
+    list: async (query) => {
+      if ("caller" in query) {
+        const { caller, before = "~" } = query;
+        return newestFirst(runs, ({ header }) => header.caller === caller && header.runId < before);
+      }
+      if ("unfinished" in query) return newestFirst(runs, ({ header }) => isAskedFor(header, query.unfinished));
+      return newestFirst(runs, ({ header }) => header.fingerprint === query.lastOf).slice(0, 1);
     },
-    summary: async (runId) => runs.get(runId)?.summary,
+    withCallLock: (fingerprint, work) => turns.hold(fingerprint, work, new AbortController().signal),
     lease: async (runId) => {
       const run = kept(runId);
       if (run.driven) return undefined;
@@ -175,24 +167,15 @@ export function memoryRunStore(clock: Clock = systemClock): RunStore {
         run.driven = false;
       });
     },
-    planLease: async (runId) => {
-      const run = kept(runId);
-      if (run.planning) return undefined;
-      run.planning = true;
-      return leaseOf(clock, () => {
-        run.planning = false;
-      });
-    },
-    isDriven: async (runId) => {
-      const { driven = false, planning = false, started = false } = runs.get(runId) ?? {};
-      return driven || (planning && !started);
-    },
-    askToStop: async (runId) => {
-      kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];
-    },
-    stopAsked: async (runId) => runs.get(runId)?.stopAsked ?? [],
-    forgetStop: async (runId, asked) => {
-      kept(runId).stopAsked = kept(runId).stopAsked.filter((one) => !asked.includes(one));
+    isDriven: async (runId) => runs.get(runId)?.driven === true,
+    stops: {
+      ask: async (runId) => {
+        kept(runId).stopAsked = [...kept(runId).stopAsked, `asked ${kept(runId).stopAsked.length}`];
+      },
+      asked: async (runId) => runs.get(runId)?.stopAsked ?? [],
+      forget: async (runId, asked) => {
+        kept(runId).stopAsked = kept(runId).stopAsked.filter((one) => !asked.includes(one));
+      },
     },
     tidy: async () => {},
   };
@@ -220,8 +203,8 @@ function newestFirst(runs: ReadonlyMap<string, Kept>, wanted: (run: Kept) => boo
     .reverse();
 }
 
-function isAskedFor(header: RunHeader, which: Which | undefined): boolean {
-  if (which === undefined) return true;
+function isAskedFor(header: RunHeader, which: Unfinished): boolean {
+  if (which === "all") return true;
   if ("fingerprint" in which) return header.fingerprint === which.fingerprint;
   const { caller, project, environment } = which;
   return header.caller === caller && header.project === project && header.environment === environment;

@@ -72,6 +72,8 @@ export function redeem(link: string, headers: Record<string, string> = {}): Prom
   });
 }
 
+const detail = z.object({ run: z.object({ waiting: z.object({ digest: z.string() }).optional() }) });
+
 /** A person who opened a link: follows the page's stream, and decides. */
 export async function personAt(link: string) {
   const answer = await redeem(link);
@@ -114,12 +116,14 @@ export async function personWith(origin: string, answer: Response) {
       if (run === undefined) throw new Error("no run waits");
       return run;
     },
-    /** Presses a button. */
-    press(runId: string, action: string, more: Record<string, string> = {}): Promise<Response> {
+    /** Presses a button, having seen what the run would do; `digest` is that of another effect. */
+    async press(runId: string, action: string, more: Record<string, string> = {}, digest?: string): Promise<Response> {
+      const shown = await fetch(`${origin}/page/runs/${runId}`, { headers });
+      const now = detail.safeParse(await shown.json()).data?.run.waiting?.digest;
       return fetch(`${origin}/page/runs/${runId}/${action}`, {
         method: "POST",
         headers: { "content-type": "application/json", origin, ...headers, ...more },
-        body: "{}",
+        body: JSON.stringify({ digest: digest ?? now }),
       });
     },
   };

@@ -7,7 +7,7 @@ export function sentEvents(world: ConstructorParameters<typeof EventRuns>[0]) {
   const all = new Runs(world, [sending.runs]);
   return {
     start: sending.start.bind(sending),
-    madeBefore: sending.madeBefore.bind(sending),
+    findEarlierRun: sending.findEarlierRun.bind(sending),
     find: sending.runs.find.bind(sending.runs),
     resume: sending.runs.resume.bind(sending.runs),
     list: all.list.bind(all),

@@ -1,6 +1,5 @@
 import type { CreateTargetingItem, OptionChanges } from "../../spec/records.ts";
 import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
-import { entryBytes } from "./weight.ts";
 
 /** The fields that a step of any operation may have besides its item. */
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
@@ -116,4 +115,19 @@ function optionCount(option: OptionItem): number {
 function contextCount(option: OptionItem): number {
   const own = option.contexts?.length ?? 0;
   return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
+}
+
+/** Bytes of a ULID in JSON, quotes included: every bound ID is one. */
+const ID_BYTES = 28;
+
+/** Bytes that a request item adds to a body beside its JSON: the bound fields, and one comma. */
+function boundBytes(bindings: readonly Binding[]): number {
+  return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
+}
+
+/**
+ * Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma.
+ */
+export function entryBytes(json: string, bindings: readonly Binding[]): number {
+  return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }

@@ -3,13 +3,13 @@ import { type OptionNames, optionNamesOnce } from "../../reading/option-lists.ts
 import type { Reason } from "../../runs/outcome.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import type { BulkResult } from "../../spec/records.ts";
+import { contextParts } from "../plan/contexts/context-parts.ts";
 import type { Settlement, Step, StepChange, StepOf, UnexpectedCount } from "../rows/entries.ts";
+import { leftAsItIs } from "../rows/existing.ts";
 import { StepMaker, sentFields } from "../rows/step-maker.ts";
 import { itemReason } from "../state/api-reasons.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
-import { cutAnew } from "./cut-anew.ts";
-import { mayWorkLater } from "./defer.ts";
-import { existingOption } from "./lost-answers/existing-option.ts";
+import { mayWorkLater, targetOf } from "./defer.ts";
 import { type MadeStep, withInsideIds } from "./lost-answers/inside-ids.ts";
 import { existingIds, type MetItsName, reconcileCreates } from "./lost-answers/reconcile.ts";
 import { takeBack } from "./take-back.ts";
@@ -62,11 +62,11 @@ export async function settleAnswers(
       met.push({ step, reason });
       continue;
     }
-    const madeBefore =
+    const findEarlierRun =
       isCreate(step) && isSuspect(driver, step) ? await nameMeanwhile(driver, step, reason, namesIn) : "free";
-    if (madeBefore === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
-    else if (madeBefore !== "free") met.push(madeBefore);
-    if (madeBefore !== "free") continue;
+    if (findEarlierRun === "unreadable") changes.push({ step: step.id, to: "unknown", reason: inDoubt(reason) });
+    else if (findEarlierRun !== "free") met.push(findEarlierRun);
+    if (findEarlierRun !== "free") continue;
     follow(await refused(driver, step, reason, { maker, namesIn }));
   }
   for (const change of await reconcileCreates(driver, met, madeNow, namesIn)) {
@@ -214,4 +214,64 @@ function isCreate(step: Step): step is Create {
 
 function isSuspect(driver: ChangeDriver, step: Step): boolean {
   return driver.state.suspectSince(step.id) !== undefined;
+}
+
+/** The growth for parts between which the option may not grow. */
+const NO_GROWTH = { ids: 0, bytes: 0 };
+
+/**
+ * A long change of Context IDs adds before it takes away, as far as the limits are known; what other options of the
+ * project hold is not. Where a part is refused for a limit (management-api 8.1) though more is to be taken away, the
+ * rest of the change is cut anew: into parts that take away as much as they add, and where one of these is refused,
+ * into parts that only take away or only add. Undefined where that would not help.
+ */
+export function cutAnew(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+  const [object] = step.objects;
+  const id = targetOf(step);
+  const isLimit = reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED" && step.operation === "updateOptions";
+  if (!isLimit || object === undefined || id === undefined || step.undoes !== undefined || step.prepares) return;
+  const later = driver.state.openSteps(object).filter((other) => other.id !== step.id && targetOf(other) === id);
+  const own = contextsIn(step);
+  const rest = later.map(contextsIn);
+  const add = [own, ...rest].flatMap((each) => each.add);
+  const remove = [own, ...rest].flatMap((each) => each.remove);
+  const isPart = later.length > 0 || driver.state.doneSteps(object).length > 0;
+  const grows = own.add.length > own.remove.length;
+  const mayHelp = own.add.length > 0 && (grows ? remove.length > own.remove.length : own.remove.length > 0);
+  if (!isPart || !mayHelp) return;
+  const steps: Step[] = [];
+  for (const contexts of contextParts({ add, remove }, { growth: NO_GROWTH, isPure: !grows })) {
+    const after = steps.slice(-1).map((previous) => previous.id);
+    steps.push(maker.updateOption({ id }, { contexts }, { objects: step.objects, after }));
+  }
+  return { changes: [step, ...later].map((old) => ({ step: old.id, to: "replaced" })), steps };
+}
+
+function contextsIn(step: Step): { readonly add: readonly string[]; readonly remove: readonly string[] } {
+  const { add = [], remove = [] } = step.operation === "updateOptions" ? (step.item.contexts ?? {}) : {};
+  return { add, remove };
+}
+
+/**
+ * What `onExisting` makes of an option whose name the targeting already has: `skip` leaves it, `addContexts` gives the
+ * existing one the Context IDs. Undefined where the step fails.
+ */
+export function existingOption(
+  driver: ChangeDriver,
+  step: StepOf<"addOptions">,
+  reason: Reason,
+  maker: StepMaker,
+): Consequences | undefined {
+  const [object] = step.objects;
+  const [existing] = existingIds(reason);
+  if (driver.onExisting === "fail" || object === undefined || existing === undefined) return undefined;
+  const { contexts = [] } = step.item;
+  if (driver.onExisting === "addContexts" && contexts.length > 0) {
+    const add = maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] });
+    return { changes: [{ step: step.id, to: "replaced" }], steps: [add] };
+  }
+  return {
+    changes: [{ step: step.id, to: "replaced" }],
+    settlements: [leftAsItIs(object, existing, driver.onExisting)],
+  };
 }

@@ -13,6 +13,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { reasonWords } from "../../render/failures/messages.ts";
 import type { Redactor } from "../../render/redact.ts";
 import type { Backend } from "../../runs/backend/backend.ts";
+import type { MayExecute } from "../../runs/execution.ts";
 import type { RestedRun, RunsContext } from "../../runs/kind.ts";
 import { Runs } from "../../runs/registry.ts";
 import { SaveRuns } from "../../saves/save-runs.ts";
@@ -24,7 +25,8 @@ import type { Settings } from "../../settings/settings.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { ulidSource } from "../../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../../tools/context.ts";
-import { executionGuard, type GuardParts } from "../../tools/runs/execution-guard.ts";
+import { once } from "../../tools/once.ts";
+import type { GuardParts } from "../../tools/runs/execution-guard.ts";
 import { routesOf } from "../settings-input.ts";
 import { type LogParts, logOf, type Told } from "./log-of.ts";
 import { offerOf } from "./offer.ts";
@@ -176,11 +178,14 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(apis.seeded && { known: apis.seeded }),
     onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
   });
-  const mayExecute = executionGuard({
+  const guarded: GuardParts = {
     ...{ environment: environment.kind, project: id, toolsets: settings.toolsets, waitMs, management: read, rightsOf },
     ...{ readOnly, maxDeletes, maxChangePercent, allowedDirs, ...(allowedTargetings && { allowedTargetings }) },
     input: (runId) => backend.runs.part(runId, "input"),
-  });
+  };
+  // Loaded late: with the first run.
+  const guard = once(async () => (await import("../../tools/runs/execution-guard.ts")).executionGuard(guarded));
+  const mayExecute: MayExecute = async (run) => (await guard())(run);
   const world = {
     ...PLANS,
     ...{ mayExecute, onRest },

@@ -34,7 +34,7 @@ export async function isStoreReady(
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
 ): Promise<boolean> {
   if (store === undefined) return true;
-  const { prepareStore } = await import("../../runs/postgres/database/start.ts");
+  const { prepareStore } = await import("../../runs/postgres/start.ts");
   try {
     for (const weakness of await prepareStore(store, { migrates, waitMs: WAIT_MS, sealKey })) log.warn(weakness, {});
     return true;
@@ -48,7 +48,7 @@ export async function isStoreReady(
 export async function runMigrate(line: CommandLine): Promise<number> {
   const { store } = settingsFrom({ ...inputOf(line), overHttp: true });
   if (store === undefined) return withoutStore("migrate");
-  const { migrateStore } = await import("../../runs/postgres/database/start.ts");
+  const { migrateStore } = await import("../../runs/postgres/start.ts");
   try {
     const { found, wanted } = await migrateStore(store);
     return print(

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { runsIn } from "../../runs/file/run-folder.ts";
-import type { FoundStore } from "../../runs/postgres/database/start.ts";
+import type { FoundStore } from "../../runs/postgres/start.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { type Check, checkStateFolder, note, ok, problem } from "./machine.ts";
 
@@ -27,7 +27,7 @@ export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "
     const isUsable = check.state === "ok";
     return { store: { kind: "files", ok: isUsable, problems: isUsable ? [] : [check.found] }, checks: [check] };
   }
-  const { lookAtStore } = await import("../../runs/postgres/database/start.ts");
+  const { lookAtStore } = await import("../../runs/postgres/start.ts");
   const { server, tables, weaknesses, problem: wrong } = await lookAtStore(store);
   const lying = (await Promise.all(["runs", "event-runs"].map((one) => runsIn(join(stateDir, one))))).flat().length;
   const problems = [...(wrong === undefined ? [] : [wrong.message]), ...weaknesses];

@@ -1,5 +1,4 @@
 import { systemClock } from "../../platform/clock.ts";
-import { takeUpRuns } from "../../runs/processes/taking-up.ts";
 import type { Runs } from "../../runs/registry.ts";
 import { followWork } from "../../server/log.ts";
 import { sealKeys } from "../../server/seal-key.ts";
@@ -92,7 +91,9 @@ export async function driveLeftRuns(started: Started): Promise<void> {
   const { left } = all.of(undefined).services.runs;
   // What only reads goes on with nothing, and counts as nobody who does.
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
-  await takeUpRuns({
+  // Loaded late: only processes with a shared store need it.
+  const { claimOrphans } = await import("../../runs/orphaned-runs.ts");
+  await claimOrphans({
     left,
     projects: projectsById(started),
     clock: systemClock,

@@ -8,6 +8,7 @@ import { unmarked } from "../../render/fence.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
+import { type Decision, startDecided } from "../../tools/writing/decide.ts";
 import { personHere } from "../page/person.ts";
 import { stopSignal } from "../stop-signal.ts";
 import { type PlanContext, saysYes, tell } from "./project.ts";
@@ -40,11 +41,9 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   const bytes = context.runs.part(header.runId, "input");
   await changes.runs.checkExecutable(header);
   const plan = await changes.plan(header.call, context.signal, bytes);
-  if (needsConfirmation(plan)) {
-    const decided = { who: personHere(process.env), where: "terminal", at: context.clock.now() } as const;
-    plan.askedBy("agreed_in_terminal", decided);
-  } else plan.askedBy("not_needed");
-  const run = await changes.startOrFind(header, plan);
+  const person = { who: personHere(process.env), caller: header.caller };
+  const decision: Decision = { answer: "approved", channel: "terminal", person, saw: () => true };
+  const run = await startDecided(header, plan, needsConfirmation(plan) ? decision : undefined, context);
   if (run === undefined) throw new ToolError("the planned run is gone", "Plan it again.");
   await rested(run);
   return run;

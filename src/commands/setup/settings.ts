@@ -1,6 +1,5 @@
 import { delimiter } from "node:path";
-import type { Setting } from "../../settings/forms.ts";
-import { folders, path, seed } from "../../settings/forms.ts";
+import { folders, path, type Setting, seed } from "../../settings/forms.ts";
 import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
 import type { SettingsInput } from "../../settings/settings.ts";

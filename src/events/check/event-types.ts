@@ -31,7 +31,7 @@ export interface EventTypeDetail extends EventType {
 
 /** The catalogue of supported events (event-tracking-api 2.2), in the order of the document. */
 export function listEventTypes(): { readonly events: readonly EventType[] } {
-  return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => inShort(eventName, spec)) };
+  return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec)) };
 }
 
 /**
@@ -41,7 +41,11 @@ export function listEventTypes(): { readonly events: readonly EventType[] } {
 export function describeEventType(eventName: string): EventTypeDetail {
   if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
   const spec: EventSpec = EVENTS[eventName];
-  const detail = { ...inShort(eventName, spec), fields: inFull(EVENT_FIELDS), parameters: inFull(spec.parameters) };
+  const detail = {
+    ...summaryAtRest(eventName, spec),
+    fields: inFull(EVENT_FIELDS),
+    parameters: inFull(spec.parameters),
+  };
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: inFull(ITEM_FIELDS) };
 }
 
@@ -54,7 +58,7 @@ export class UnsupportedEventError extends RangeError {
   }
 }
 
-function inShort(eventName: string, { meaning, parameters }: EventSpec): EventType {
+function summaryAtRest(eventName: string, { meaning, parameters }: EventSpec): EventType {
   const namesThat = (required: boolean) =>
     Object.keys(parameters).filter((name) => parameters[name]?.required === required);
   return { eventName, meaning, required: namesThat(true), optional: namesThat(false) };

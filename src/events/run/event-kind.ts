@@ -1,9 +1,9 @@
 import { type ByteSource, unchanged } from "../../platform/bytes.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/file-error.ts";
+import { NothingKeptError } from "../../runs/backend/store.ts";
 import { damaged } from "../../runs/entries.ts";
 import type { Driving, Finishing, KeptParts, ReadBack, RunKind } from "../../runs/kind.ts";
-import { NothingKeptError } from "../../runs/nothing-kept.ts";
 import { ownReason } from "../../runs/reasons.ts";
 import { type EventWorld, sendLeft } from "./event-drive.ts";
 import { EVENT_FORM } from "./event-form.ts";
@@ -22,8 +22,8 @@ export function eventKind(world: EventWorld): EventKind {
   return {
     ...EVENT_FORM,
     newState: () => new EventRunState(),
-    mayWait: false,
-    tidies: true,
+    isPlannedFirst: false,
+    recoversOrphans: true,
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
@@ -109,10 +109,10 @@ async function readBack(
  */
 async function beginAnew({
   header: { runId, call, createdAt },
-  summary,
+  record: { rest },
   part,
 }: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
-  const { succeeded = 0, unknown = 0 } = (await summary())?.counts ?? {};
+  const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
   if (succeeded + unknown > 0) {
     throw damaged(runId);
   }

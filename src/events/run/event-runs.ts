@@ -1,7 +1,7 @@
+import { unlessNothingKept } from "../../runs/backend/store.ts";
 import type { Run, RunsContext } from "../../runs/kind.ts";
 import { KindRuns } from "../../runs/kind-runs.ts";
-import { unlessNothingKept } from "../../runs/nothing-kept.ts";
-import { type MadeBefore, oneOf } from "../../runs/processes/same-call.ts";
+import { type EarlierRuns, startOrJoin } from "../../runs/same-call.ts";
 import type { EventWorld } from "./event-drive.ts";
 import { beginOf, eventKind } from "./event-kind.ts";
 import { type EventCall, type EventEntry, type EventRunState, resends } from "./event-run-state.ts";
@@ -64,8 +64,8 @@ export class EventRuns {
    * interrupted, or cancelled a short while ago with events left. A run that has ended with events left is only named
    * in the answer: the call means new events.
    */
-  madeBefore(planned: PlannedEvents, caller: string): Promise<MadeBefore<EventRun>> {
-    return this.runs.madeBefore(callOf(planned), caller);
+  findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
+    return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
@@ -77,9 +77,9 @@ export class EventRuns {
     planned: PlannedEvents,
     caller: string,
     arrivedAt: number,
-  ): Promise<{ readonly run: EventRun; readonly before: MadeBefore<EventRun> }> {
+  ): Promise<{ readonly run: EventRun; readonly before: EarlierRuns<EventRun> }> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
-    return oneOf(
+    return startOrJoin(
       this.#context.store,
       { fingerprint, arrivedAt },
       {
@@ -89,7 +89,7 @@ export class EventRuns {
           return going && { run: going, before: { going } };
         },
         make: async () => {
-          const before = await this.madeBefore(planned, caller);
+          const before = await this.findEarlierRun(planned, caller);
           const run = before.going ?? (await this.#startWithRoom(planned, caller));
           await run.kept;
           return { run, before };
@@ -104,7 +104,7 @@ export class EventRuns {
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
-    return this.#context.store.alone(fingerprint, async () => {
+    return this.#context.store.withCallLock(fingerprint, async () => {
       const sent = await this.#sentBefore(planned, fingerprint);
       const of = sent ?? { run: await this.#startWithRoom(planned, caller) };
       await of.run.kept;
@@ -115,7 +115,7 @@ export class EventRuns {
   /** Starts a run, unless its events exceed the caller's share: then throws a ShareFullError. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store, project, environment } = this.#context;
-    await store.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
+    await store.sizes.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
     return this.start(planned, caller);
   }
 
@@ -123,7 +123,7 @@ export class EventRuns {
     const { store, clock } = this.#context;
     const isEqual = ({ header }: EventRun): boolean =>
       header.fingerprint === fingerprint && clock.now() - header.createdAt < SAME_EVENT_MS;
-    for (const runId of (await store.unfinished({ fingerprint })).slice(0, RECENT_RUNS)) {
+    for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const run = await unlessNothingKept(this.runs.find(runId));
       if (run === undefined || !isEqual(run)) continue;
       if (run.status() === "running") return { run, repeat: "attached" };

@@ -48,7 +48,7 @@ export function eventCoverageOf(arrived: readonly ArrivedEvent[]): readonly Even
       count,
       ...(wrong > 0 && { wrong }),
       parameters: Object.fromEntries(own.map((name) => [name, parameters.get(name) ?? 0])),
-      ...(isOnAny && { byPlatform: inShort(platforms, common) }),
+      ...(isOnAny && { byPlatform: summaryAtRest(platforms, common) }),
     };
   });
 }
@@ -70,7 +70,10 @@ function commonPlatforms(events: readonly Counted[]): ReadonlySet<string> {
   return new Set([NO_PLATFORM, ...first.map(([name]) => name)]);
 }
 
-function inShort(counts: ReadonlyMap<string, number>, common: ReadonlySet<string>): Readonly<Record<string, number>> {
+function summaryAtRest(
+  counts: ReadonlyMap<string, number>,
+  common: ReadonlySet<string>,
+): Readonly<Record<string, number>> {
   const short = new Map<string, number>();
   for (const [name, count] of counts) {
     increase(short, common.has(name) ? [...name].slice(0, LONGEST_PLATFORM).join("") : OTHER_PLATFORMS, count);

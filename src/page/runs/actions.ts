@@ -1,6 +1,5 @@
+import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
-import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
-import type { ChangeRun } from "../../changes/change-run.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { undoCounts } from "../../render/plans/undo-text.ts";
@@ -10,34 +9,40 @@ import { changesOf } from "../../tools/apis.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { checkApplicable } from "../../tools/plans/applicable.ts";
-import { grant, resumeFor } from "../../tools/runs/granted-approval.ts";
-import {
-  approve,
-  callerContext,
-  type Decider,
-  type DecisionOutcome,
-  decline,
-  waitingAnywhere,
-  waitsForDecision,
-} from "../../tools/writing/confirmation/deciding.ts";
-import { keepWaiting } from "../../tools/writing/confirmation/on-page.ts";
+import { callerContext, grant, resumeFor } from "../../tools/runs/granted-approval.ts";
+import { decide, type Outcome, type Person, type Refused } from "../../tools/writing/decide.ts";
+import { keepWaiting } from "../../tools/writing/on-page.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
 import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
-import { notApproved, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { OWN_REQUEST, type Shown, seenRun, unlessDamaged } from "./seen.ts";
 
 const DECIDED = "This was decided already.";
 const ELSEWHERE = "This is approved in the client of the agent, not here.";
 const UNKNOWN = "There is no such run.";
+const ONLY_READS = "This server only reads (TARGETING_MCP_READ_ONLY).";
+const CHANGED = "This page showed another effect than the run has now. Look at it again, then press the button.";
+
+/** What the page sends with a decision: the effect that it showed. */
+const decision = z.object({ digest: z.string().optional() });
+
+/** What a person asks for a run, with what the page sent beside it. */
+interface Pressed {
+  readonly runId: string;
+  readonly action: string;
+  readonly data: unknown;
+  /** Who they are, as the audit names them. */
+  readonly who: string;
+}
 
 /** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
-export async function actOn(runId: string, action: string, by: Decider, shown: Shown): Promise<Response> {
+export async function actOn({ runId, action, data, who }: Pressed, shown: Shown): Promise<Response> {
   const seen = await unlessDamaged(seenRun(runId, shown));
   if (seen === "damaged") return refusalAnswer(409, DAMAGED);
   // The runs of others are only decided on.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
   const { run } = seen;
   const { services } = seen.shown;
-  if (services.readOnly) return refusalAnswer(403, "This server only reads (TARGETING_MCP_READ_ONLY).");
+  if (services.readOnly) return refusalAnswer(403, ONLY_READS);
   if (action === "cancel") {
     await services.runs.cancel(runId);
     return dataAnswer({});
@@ -47,18 +52,16 @@ export async function actOn(runId: string, action: string, by: Decider, shown: S
   try {
     if (action === "undo") return await undo(run, services);
     if (action === "resume") {
-      await resumeFor(run, by, services);
+      await resumeFor(run, personOf(who, shown), services);
       return dataAnswer({});
     }
     if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
-    const waiting = await waitingAnywhere(runId, services);
-    if (waiting === undefined) return refusalAnswer(409, DECIDED);
-    if (action === "approve" && !waitsForDecision(waiting)) return refusalAnswer(409, ELSEWHERE);
-    const own = action === "approve" ? notApproved(run, shown) : undefined;
-    if (own !== undefined) return refusalAnswer(403, own);
-    const outcome = await decided(waiting, action, by, services);
-    if (outcome === "done") return dataAnswer({});
-    return refusalAnswer(409, outcome === "stale" ? `${STALE} Ask the agent to plan it again.` : DECIDED);
+    const answer = action === "approve" ? "approved" : "declined";
+    const { digest } = decision.safeParse(data).data ?? {};
+    const saw = (seen: string): boolean => seen === digest;
+    return answerOf(
+      await decide(runId, { answer, channel: "page", person: personOf(who, shown), saw }, services, { grant }),
+    );
   } catch (thrown) {
     if (isApiError(thrown)) return refusalAnswer(502, requestFailure(thrown).message);
     if (thrown instanceof ExecutionRefusedError) return refusalAnswer(403, `${thrown.message}. ${thrown.remedy}`);
@@ -71,15 +74,39 @@ function isDecision(action: string): action is "approve" | "decline" {
   return action === "approve" || action === "decline";
 }
 
-function decided(
-  run: ChangeRun | ApprovalRun,
-  action: "approve" | "decline",
-  by: Decider,
-  services: ToolServices,
-): Promise<DecisionOutcome> {
-  if (action === "decline") return decline(run, by, services);
-  return isApproval(run) ? grant(run, by, services) : approve(run, by, services);
+/** The person who decides on the page, and on whose runs. */
+function personOf(who: string, { caller, approves }: Shown): Person {
+  return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }
+
+function answerOf(outcome: Outcome): Response {
+  switch (outcome.is) {
+    case "done":
+      return dataAnswer({});
+    case "stale":
+      return refusalAnswer(409, `${STALE} Ask the agent to plan it again.`);
+    case "changed":
+      return refusalAnswer(409, CHANGED);
+    case "decided":
+    case "expired":
+      return refusalAnswer(409, DECIDED);
+    case "refused": {
+      const [status, message] = REFUSED[outcome.why];
+      return refusalAnswer(status, message);
+    }
+  }
+}
+
+const REFUSED: Readonly<Record<Refused, readonly [status: number, message: string]>> = {
+  NOT_THEIRS: [404, UNKNOWN],
+  READ_ONLY: [403, ONLY_READS],
+  NOT_HERE: [409, ENDED],
+  ELSEWHERE: [409, ELSEWHERE],
+  OWN_REQUEST: [403, OWN_REQUEST],
+  // The page is neither a view nor does it take tokens.
+  VIEWS_NOT_TRUSTED: [403, UNKNOWN],
+  NO_TOKENS: [403, UNKNOWN],
+};
 
 /** Plans the way back from a run, which then waits for a decision. Throws the ToolError of what cannot be undone. */
 async function undo(run: Run, services: ToolServices): Promise<Response> {

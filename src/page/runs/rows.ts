@@ -14,7 +14,7 @@ import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { approvalOfRun } from "../../tools/runs/run-reports.ts";
 import { isDryRun } from "../../tools/runs/shown-runs.ts";
-import { waitingAnywhere } from "../../tools/writing/confirmation/deciding.ts";
+import { waitingAnywhere } from "../../tools/writing/waiting.ts";
 import {
   type EffectObjects,
   type EffectPart,
@@ -196,7 +196,7 @@ async function waitingParts(
   const why = waits.stale === undefined ? mayNot : STALE;
   const { elsewhere } = waits;
   const waiting: Waiting = {
-    ...{ effect, parts: waits.parts.map(firstObjects), expiresAt: waits.until, elsewhere },
+    ...{ digest: waits.digest, effect, parts: waits.parts.map(firstObjects), expiresAt: waits.until, elsewhere },
     ...lostAndUndoable(waits.parts, shown.services.keep.days),
     stale: waits.stale === undefined ? undefined : [waits.stale],
     ended: isDriven || elsewhere !== undefined ? undefined : true,

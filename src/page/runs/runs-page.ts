@@ -70,7 +70,7 @@ export async function answerRuns(
     const body = await bodyOf(request);
     if (body instanceof Response) return body;
     if (runId === undefined || action === undefined) return nothingHere();
-    return actOn(runId, action, { who: viewer.who, where: "page" }, shown);
+    return actOn({ runId, action, data: body.data, who: viewer.who }, shown);
   }
   if (request.method !== "GET") return refusalAnswer(405, "The page is read by GET.");
   if (pathname === PATHS.stream) {

@@ -5,7 +5,7 @@ import type { Run } from "../../runs/kind.ts";
 import { ulidTime } from "../../spec/ulid.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import type { ToolServices } from "../../tools/context.ts";
-import { waitingOfAnyKind } from "../../tools/writing/confirmation/deciding.ts";
+import { waitingOfAnyKind } from "../../tools/writing/waiting.ts";
 
 /** What a person is shown: the runs of one caller, and those of others that they decide on. */
 export interface Shown {
@@ -62,10 +62,13 @@ function waitedForPerson(run: Run): boolean {
   );
 }
 
+/** What is said where another person has to approve. */
+export const OWN_REQUEST = "You asked for this yourself: another person has to approve it.";
+
 /** Why this person may not approve a run; undefined where they may. */
 export function notApproved({ header: { caller } }: Pick<Run, "header">, { approves }: Shown): string | undefined {
   if (approves?.except === undefined || callerName(caller) !== approves.except) return undefined;
-  return "You asked for this yourself: another person has to approve it.";
+  return OWN_REQUEST;
 }
 
 /** How long a run that did not wait for a decision is not looked at again, in milliseconds; a new one may be about to. */

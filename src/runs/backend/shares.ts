@@ -1,3 +1,5 @@
+import type { Pieces } from "../../platform/durable-files.ts";
+import { isUnstarted } from "../lifecycle.ts";
 import type { Backend } from "./backend.ts";
 import { type CallerScope, orUnreadable, type RunHeader, RunStoreError } from "./store.ts";
 
@@ -24,21 +26,23 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
   const { runs, suites } = backend;
   /** The caller's other dry runs that were not started, the oldest first. */
   const otherDryRuns = async ({ runId, caller, project, environment }: RunHeader): Promise<readonly string[]> => {
-    const ids = (await runs.unfinished({ caller, project, environment })).filter((id) => id !== runId);
+    const ids = (await runs.list({ unfinished: { caller, project, environment } })).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => orUnreadable(runs.read(id))));
-    return stored.flatMap((run) => (run?.header.dryRun && !run.started ? [run.header.runId] : [])).reverse();
+    return stored
+      .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
+      .reverse();
   };
   /** Removes a dry run, unless it is being applied: its lease says so. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
-    const isStarted = (await runs.read(runId))?.started ?? true;
-    if (!isStarted) await runs.discard(runId);
+    const record = await runs.record(runId);
+    if (record !== undefined && isUnstarted(record.status)) await runs.discard(runId);
     await lease.release();
   };
   const checkRoom = async ({ caller, project, environment }: CallerScope, more = 0): Promise<void> => {
-    const unfinished = await runs.unfinished({ caller, project, environment });
-    const bytes = (await runs.storedBytes(unfinished)) + (await suites.storedBytes(caller));
+    const unfinished = await runs.list({ unfinished: { caller, project, environment } });
+    const bytes = (await runs.sizes.of(unfinished)) + (await suites.storedBytes(caller));
     if (bytes + more > mostBytes) throw full(mostBytes);
   };
   /** Does what stores something of a run, and removes the run where that exceeds the share. */
@@ -68,7 +72,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     await checkRoom(header);
   };
   /** Stops at more than the whole share, so that one call never fills the disk before it is counted. */
-  async function* atMost(pieces: AsyncIterable<string | Uint8Array>): AsyncGenerator<string | Uint8Array> {
+  async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {
       bytes += piece.length;
@@ -80,7 +84,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     ...backend,
     runs: {
       ...runs,
-      checkRoom,
+      sizes: { ...runs.sizes, checkRoom },
       async create(header) {
         await within(header.runId, async () => {
           await runs.create(header);
@@ -89,29 +93,24 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
             for (const older of others.slice(0, Math.max(0, others.length + 1 - mostDryRuns)))
               await removeDryRun(older);
           }
-          if ((await runs.storedBytes([header.runId])) > SMALL_BYTES) await checkRun(header.runId);
+          if ((await runs.sizes.of([header.runId])) > SMALL_BYTES) await checkRun(header.runId);
         });
       },
       keep(runId, part, pieces) {
-        if (part !== "input" && part !== "sheet") return runs.keep(runId, part, pieces);
+        if (part !== "input" && part !== "sheet" && part !== "proposed") return runs.keep(runId, part, pieces);
         return within(runId, async () => {
-          await runs.keep(runId, part, atMost(pieces));
+          await runs.keep(runId, part, part === "proposed" ? pieces : atMost(pieces));
           await checkRun(runId);
         });
       },
-      propose: (runId, lines) =>
-        within(runId, async () => {
-          await runs.propose(runId, lines);
-          await checkRun(runId);
-        }),
     },
     suites: {
       ...suites,
       async put(caller, id, text) {
-        const mine = new Set(await runs.list(caller));
-        const unfinished = (await runs.unfinished()).filter((runId) => mine.has(runId));
+        const mine = new Set(await runs.list({ caller }));
+        const unfinished = (await runs.list({ unfinished: "all" })).filter((runId) => mine.has(runId));
         const before = (await suites.get(caller, id))?.length ?? 0;
-        const others = (await suites.storedBytes(caller)) - before + (await runs.storedBytes(unfinished));
+        const others = (await suites.storedBytes(caller)) - before + (await runs.sizes.of(unfinished));
         if (others + text.length > mostBytes) throw full(mostBytes);
         await suites.put(caller, id, text);
       },

@@ -1,6 +1,8 @@
 import type * as z from "zod";
 import type { ByteSource } from "../../platform/bytes.ts";
+import type { Pieces } from "../../platform/durable-files.ts";
 import { FileError } from "../../platform/file-error.ts";
+import type { RunRecord } from "../lifecycle.ts";
 import type { Intent, Lease, Turn } from "../turn.ts";
 import type { keptHeader, keptSummary, Line } from "./kept.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
@@ -46,7 +48,7 @@ export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof 
   readonly call: Call;
 }
 
-/** A run in short, written whenever it comes to rest. */
+/** A run in short, a part of its record at rest. */
 export interface RunSummary extends Readonly<z.infer<typeof keptSummary>> {}
 
 /** The journal of one run, open for writing by the lease of the run. */
@@ -84,100 +86,113 @@ export interface Revision {
 /** A run as it is kept. Its kind reads its call and its lines, which can be read more than once. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
-  /** Whether it was ever started. */
-  readonly started: boolean;
-  /** The entries of the plan that is carried out once a person agrees. */
+  readonly record: RunRecord;
+  /** The entries of the plan that is carried out once a person approves it. */
   readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
 
 /**
- * A file of a run beside its journal: the file of the call, the sheet that a plan was made of, the Context IDs and options
- * that the run took away, and the rows of the file that failed.
+ * A part of a run beside its journal: the file of the call, the sheet that a plan was made of, what the run would do, the
+ * Context IDs and options that it took away, and the rows of the file that failed.
  */
-export type RunPart = "input" | "sheet" | "removed" | "former" | "rejects";
+export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
-/** A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. */
+/** Which runs are listed: those of a caller from one on, those that may be unfinished, or the last one of a call. */
+export type RunQuery =
+  | { readonly caller: string; readonly before?: string }
+  | { readonly unfinished: Unfinished }
+  | { readonly lastOf: string };
+
+/** All runs that may be unfinished, those of one call, or those of one caller in one project. */
+export type Unfinished = "all" | { readonly fingerprint: string } | CallerScope;
+
+/**
+ * A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. What is small and
+ * separate lies beside it: requests to stop, turns of equal calls, sizes, the clock of the removal, and orphaned runs.
+ */
 export interface RunStore {
-  /** Keeps a run that is planned but not started. */
+  /** Stores a new run, which is `planning`. */
   create(header: RunHeader): Promise<void>;
-  /** Notes that a run which came to rest is about to be driven again: until it rests it has no summary. */
-  reopen(header: RunHeader): Promise<void>;
-  /** Keeps what a run that is not started would do, so that it can be looked at. */
-  propose(runId: string, lines: Iterable<Line>): Promise<void>;
-  /** Starts a run: true for the one caller who may drive it first, false when it was started before. */
-  start(runId: string): Promise<boolean>;
-  /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
-  journal(runId: string, lease: Lease): Promise<RunJournal>;
-  /** Keeps what belongs to a run beside its journal; what was kept under this name before is replaced. */
-  keep(runId: string, part: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
-  /** Opens what was kept beside a journal; empty where nothing was kept. */
-  part(runId: string, part: RunPart): ByteSource;
+  /**
+   * Puts a record in the place of the one before it: false where the stored version is not the one before. With a lease,
+   * throws a LeaseLostError where another process has that.
+   */
+  update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
+  /** The record of a run; undefined where there is none. It says where what is kept of the run is damaged. */
+  record(runId: string): Promise<RunRecord | undefined>;
   /** Reads a run; undefined when there is none with this ID. */
   read(runId: string): Promise<StoredRun | undefined>;
-  /** How many bytes the calls of these runs take, with their content and what they would do. */
-  storedBytes(runIds: readonly string[]): Promise<number>;
-  /**
-   * Throws a ShareFullError where so many more bytes of a caller's runs would exceed the caller's share; absent: there are
-   * no shares.
-   */
-  checkRoom?(of: CallerScope, bytes: number): Promise<void>;
-  /** Removes a run of which nothing was sent, as if it had never been kept. */
-  discard(runId: string): Promise<void>;
   /** The present revision of a run, to be compared with an earlier one; undefined where it cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
-  /** IDs of runs of a caller, the newest first: the next ones that are older than `before`; empty where there are none. */
-  list(caller: string, before?: string): Promise<readonly string[]>;
   /**
-   * IDs of the runs that may be unfinished, the newest first: all of them, those of one call, or those of one caller in
-   * one project. Not all of them are unfinished: it costs about the same, however many runs are kept.
+   * IDs of runs, the newest first; of a caller the next ones that are older than `before`, and none where there are none.
+   * Of those that may be unfinished not all are: it costs about the same, however many runs are stored.
    */
-  unfinished(which?: Which): Promise<readonly string[]>;
-  /** The run that was made last of a call; undefined where there is none. */
-  last(fingerprint: string): Promise<string | undefined>;
-  /** Does some work while no other process, nor another part of this one, does any for the same call. */
-  alone<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
-  summarise(runId: string, summary: RunSummary): Promise<void>;
-  /** A run in short, as it came to rest; it says where what is kept of the run is damaged. */
-  summary(runId: string): Promise<RunSummary | undefined>;
+  list(query: RunQuery): Promise<readonly string[]>;
   /**
-   * Becomes the one driver of a run; undefined while another one is. What a driver before it, which may still be there,
-   * appends from then on is no part of the journal.
+   * Becomes the one that plans and executes a run; undefined while another one is. What an executor before it, which may
+   * still be there, appends from then on is no part of the journal.
    */
   lease(runId: string): Promise<Lease | undefined>;
-  /** Becomes the one that makes the plan of a run which is not started; undefined while another one is. */
-  planLease(runId: string): Promise<Lease | undefined>;
-  /** Whether a process drives the run now, or makes its plan before it is started. */
+  /** Whether a process plans or executes the run now. */
   isDriven(runId: string): Promise<boolean>;
-  /** Asks the driver of a run, in whatever process, to stop it; it is on the disk once this has resolved. */
-  askToStop(runId: string): Promise<void>;
-  /** The requests to stop that were not taken back, each by a name of its own. */
-  stopAsked(runId: string): Promise<readonly string[]>;
-  /**
-   * Calls the listener when the driver of a run is asked to stop it, which is a hint alone, until the given function is
-   * called; absent: no process tells.
-   */
-  watchStops?(runId: string, listener: () => void): () => void;
-  /** Takes back requests to stop. */
-  forgetStop(runId: string, asked: readonly string[]): Promise<void>;
+  /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
+  journal(runId: string, lease: Lease): Promise<RunJournal>;
+  /** Stores what belongs to a run beside its journal; what was stored under this name before is replaced. */
+  keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
+  /** Opens what was stored beside a journal; empty where nothing was. */
+  part(runId: string, part: RunPart): ByteSource;
+  /** Removes a run of which nothing was sent, as if it had never been stored. */
+  discard(runId: string): Promise<void>;
   /** Removes runs that need not be kept any longer. */
   tidy(): Promise<void>;
-  /** The clock by which runs are removed; absent: none are removed by a clock. */
-  readonly retention?: RetentionWatch;
   /**
    * Calls the listener when another process may have changed the run, which is a hint alone, until the given function is
    * called; absent: no process tells.
    */
   watch?(runId: string, listener: () => void): () => void;
+  readonly stops: StopStore;
+  readonly sizes: SizeStore;
+  /** Does some work while no other process, nor another part of this one, does any for the same call. */
+  withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
+  /** The clock by which runs are removed; absent: none are removed by a clock. */
+  readonly retention?: RetentionWatch;
   /** Runs that processes leave to each other; absent: a run whose process ended waits until it is resumed by a call. */
-  readonly left?: LeftRuns;
+  readonly left?: OrphanedRuns;
+}
+
+/** Requests to stop runs, from whatever process. */
+export interface StopStore {
+  /** Asks the executor of a run to stop it; the request is durable once this has resolved. */
+  ask(runId: string): Promise<void>;
+  /** The requests that were not taken back, each by a name of its own. */
+  asked(runId: string): Promise<readonly string[]>;
+  /** Takes back requests. */
+  forget(runId: string, asked: readonly string[]): Promise<void>;
+  /**
+   * Calls the listener when the executor of a run is asked to stop it, which is a hint alone, until the given function is
+   * called; absent: no process tells.
+   */
+  watch?(runId: string, listener: () => void): () => void;
+}
+
+/** How much is stored. */
+export interface SizeStore {
+  /** How many bytes the calls of these runs take, with their content and what they would do. */
+  of(runIds: readonly string[]): Promise<number>;
+  /**
+   * Throws a ShareFullError where so many more bytes of a caller's runs would exceed the caller's share; absent: there are
+   * no shares.
+   */
+  checkRoom?(of: CallerScope, bytes: number): Promise<void>;
 }
 
 /**
  * Runs that were started, and that no process drives: the process that drove them has ended. A process that takes up
  * runs of their project goes on with them, and as long as there is one, they count as driven.
  */
-export interface LeftRuns {
+export interface OrphanedRuns {
   /**
    * Notes that this process drives a run of a project, until the given function is called. Undefined where it is to
    * leave the run once its plan is kept: it drives none, or writes to as many projects as it may.
@@ -195,18 +210,13 @@ export interface LeftRuns {
    * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are
    * driven, then the oldest; none of `except`.
    */
-  found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly LeftRun[]>;
+  found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
   /** Tells the others which runs this process may not execute: for its sake alone they do not count as driven. */
   refuses(runIds: readonly string[]): Promise<void>;
-  /** Notes that a run cannot be taken up; it then waits until it is resumed by a call. */
-  decline(runId: string): Promise<void>;
 }
 
 /** A run that nobody drives. */
-export type LeftRun = Pick<RunHeader, "runId" | "project">;
-
-/** Runs of one call, or of one caller in one project. */
-export type Which = { readonly fingerprint: string } | CallerScope;
+export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
 /** The runs of one caller in one project. */
 export interface CallerScope {
@@ -222,6 +232,19 @@ export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefine
   } catch (thrown) {
     if (thrown instanceof StoreUnavailableError) throw thrown;
     if (thrown instanceof RunStoreError || thrown instanceof FileError) return undefined;
+    throw thrown;
+  }
+}
+
+/** Of a run only its call was kept: its process died before more was written, and nothing was sent. */
+export class NothingKeptError extends RunStoreError {}
+
+/** The run that `taking` gives; undefined where nothing of it was kept. */
+export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
+  try {
+    return await taking;
+  } catch (thrown) {
+    if (thrown instanceof NothingKeptError) return undefined;
     throw thrown;
   }
 }

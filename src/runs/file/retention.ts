@@ -4,12 +4,12 @@ import type { Clock } from "../../platform/clock.ts";
 import { makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
-import { isUnfinished } from "../backend/kept.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
+import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
 import type { KeptMark } from "./caller-runs.ts";
-import { readText, unlessMissing } from "./files.ts";
-import { isLeased } from "./locks/lease.ts";
-import { FILES, isStarted, readHeader, readSummary, runsIn } from "./run-folder.ts";
+import { namesIn, readText, unlessMissing } from "./files.ts";
+import { isLeased } from "./lease.ts";
+import { FILES, readHeader, readRecord, runsIn } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type IndexedRun, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
@@ -168,7 +168,7 @@ async function beyondBytes(
 }
 
 async function bytesOfRun(folder: string, runId: string): Promise<number> {
-  const files = Object.values(FILES).map((file) => unlessMissing(stat(join(folder, runId, file))));
+  const files = (await namesIn(join(folder, runId))).map((name) => unlessMissing(stat(join(folder, runId, name))));
   return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
@@ -178,14 +178,14 @@ export async function isLargeRun(folder: string, runId: string): Promise<boolean
 }
 
 async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
-  const told = await readSummary(folder, runId);
-  const wasStarted = await isStarted(folder, runId);
-  const isUseless = wasStarted ? told !== undefined && !isUnfinished(told) : isLong(runId, now(), KEEP_PLANNED_MS);
+  const record = await readRecord(folder, runId);
+  const wasStarted = record !== undefined && !isUnstarted(record.status);
+  const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
   // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
-  const fingerprint = told?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
+  const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   // First, so that nobody finds a run that is half removed. After a crash here it gets its marks again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
@@ -215,8 +215,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
 /** Whether a process has resumed a run that was at rest. Where that cannot be found out, the run is kept. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
-    const held = ["driver", "planner"].map((name) => isLeased(join(folder, runId), name, now));
-    return (await Promise.all(held)).includes(true);
+    return await isLeased(join(folder, runId), "driver", now);
   } catch {
     return true;
   }
@@ -236,16 +235,17 @@ export async function adoptRuns(folder: string, index: RunIndex): Promise<void> 
   }
 }
 
-/** Tells the index how a run came to rest, as its summary says. */
+/** Tells the index how a run came to rest, as its record says. */
 export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
-  const told = await readSummary(folder, runId);
-  if (told === undefined) return;
+  const record = await readRecord(folder, runId);
+  if (record?.rest === undefined) return;
   const holdsRemoved = await unlessMissing(stat(join(folder, runId, FILES.removed)));
-  if (holdsRemoved !== undefined) await index.markHoldsRemoved(runId, told.caller);
-  if (!isUnfinished(told)) await index.markAtRest(runId);
+  if (holdsRemoved !== undefined) await index.markHoldsRemoved(runId, record.rest.caller);
+  if (!mayBeUnfinished(record)) await index.markAtRest(runId);
 }
 
-async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {
+/** What the index needs to know of a run; undefined where its header cannot be read. */
+export async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {
   const { caller, project, environment, fingerprint } = (await readHeader(folder, runId)) ?? {};
   if (caller === undefined || project === undefined || environment === undefined) return undefined;
   return { runId, caller, project, environment, fingerprint: fingerprint ?? "" };

@@ -2,14 +2,14 @@ import { open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
-import { isRunId, keptHeader, keptSummary } from "../backend/kept.ts";
+import { isRunId, keptHeader } from "../backend/kept.ts";
 import type { RunSummary } from "../backend/store.ts";
+import { CREATED, isUnstarted, type RunRecord, runRecord } from "../lifecycle.ts";
 import { namesIn, readText, unlessMissing } from "./files.ts";
 
-/** The files in the folder of a run. */
+/** The files in the folder of a run, beside those of its record. */
 export const FILES = {
   header: "run.json",
-  started: "started",
   proposed: "proposed.ndjson",
   journal: "journal.ndjson",
   input: "input",
@@ -17,8 +17,18 @@ export const FILES = {
   removed: "removed.ndjson",
   former: "former.ndjson",
   rejects: "rejects",
-  summary: "summary.json",
 } as const;
+
+/** The name of the file that holds a version of a run's record. The highest version counts, and the others stay. */
+export function recordFile(version: number): string {
+  return `record.${version}.json`;
+}
+
+/** The versions of the record in a folder with files of these names, the newest first. */
+function versionsIn(names: readonly string[]): number[] {
+  const versions = names.flatMap((name) => /^record\.([1-9]\d*)\.json$/.exec(name)?.[1] ?? []).map(Number);
+  return versions.sort((one, other) => other - one);
+}
 
 const partOfHeader = keptHeader
   .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
@@ -28,23 +38,28 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter(isRunId).sort().reverse();
 }
 
-/** Whether a run was ever started: its journal says so, too, where a power failure has taken the mark away. */
-export async function isStarted(folder: string, runId: string): Promise<boolean> {
-  const sizes = [FILES.started, FILES.journal].map((file) => unlessMissing(stat(join(folder, runId, file))));
-  const [mark, journal] = await Promise.all(sizes);
-  return mark !== undefined || (journal?.size ?? 0) > 0;
+/**
+ * The record of a run; undefined where there is no such run. A journal with entries overrules a record that a power
+ * failure has taken back to a time before the run was started; and a run whose newest record cannot be read counts as
+ * one that was started, so that its journal says how it stands. It says where the other files of the run are damaged.
+ */
+export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
+  const place = join(folder, runId);
+  const names = await namesIn(place);
+  if (names.length === 0) return undefined;
+  const [version = 0] = versionsIn(names);
+  const text = version === 0 ? undefined : await readText(join(place, recordFile(version)));
+  const read = runRecord.safeParse(parseJson(text ?? "")).data ?? (version === 0 ? CREATED : undefined);
+  const record: RunRecord = read ?? { version, status: "running" };
+  if (isUnstarted(record.status) && (await hasEntries(place))) return { version, status: "running" };
+  const { rest } = record;
+  if (rest === undefined) return record;
+  const { journalBytes: _, ...summary } = rest;
+  return { ...record, rest: (await isDamaged(folder, runId, rest)) ? { ...summary, isDamaged: true } : summary };
 }
 
-/**
- * The summary of a run; undefined where it never came to rest, or the summary cannot be read. It says where the other
- * files of the run do not fit it.
- */
-export async function readSummary(folder: string, runId: string): Promise<RunSummary | undefined> {
-  const text = await readText(join(folder, runId, FILES.summary));
-  const kept = text === undefined ? undefined : keptSummary.safeParse(parseJson(text)).data;
-  if (kept === undefined) return undefined;
-  const { journalBytes: _, ...summary } = kept;
-  return (await isDamaged(folder, runId, kept)) ? { ...summary, isDamaged: true } : summary;
+async function hasEntries(place: string): Promise<boolean> {
+  return ((await unlessMissing(stat(join(place, FILES.journal))))?.size ?? 0) > 0;
 }
 
 /**

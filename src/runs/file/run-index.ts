@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { syncFolder } from "../../platform/durable-files.ts";
 import { moveOver } from "../../platform/move-over.ts";
 import { isRunId } from "../backend/kept.ts";
-import type { Which } from "../backend/store.ts";
+import type { Unfinished } from "../backend/store.ts";
 import { callerRuns, type KeptMark } from "./caller-runs.ts";
 import { inFolder, mark, namesIn, readText, unmark } from "./files.ts";
 
@@ -73,8 +73,9 @@ export function runIndex(folder: string) {
     /** Notes that a run holds what it took away. */
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
     /** The runs that may be unfinished, the newest first. */
-    async open(which?: Which): Promise<readonly string[]> {
-      const wanted = which && ("fingerprint" in which ? digest(which.fingerprint) : scopeOf(which));
+    async open(which: Unfinished = "all"): Promise<readonly string[]> {
+      const isAll = which === "all";
+      const wanted = isAll ? undefined : "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
       const found = (await namesIn(open)).flatMap((name) => {
         const [runId = "", ...marks] = name.split(".");
         return isRunId(runId) && (wanted === undefined || marks.includes(wanted)) ? runId : [];

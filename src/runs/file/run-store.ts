@@ -3,22 +3,29 @@ import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import { createFile, makeFolder, replaceFile, syncFolder } from "../../platform/durable-files.ts";
+import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import { groupOf, headerIn, inLines, isRunId, isUnfinished, VERSION } from "../backend/kept.ts";
-import { type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "../backend/store.ts";
+import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
+import {
+  type Revision,
+  type RunHeader,
+  type RunQuery,
+  type RunStore,
+  RunStoreError,
+  type StoredRun,
+} from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import { onceDone } from "../processes/same-call.ts";
-import { by, type Lease } from "../turn.ts";
-import { namesIn, readText, unlessMissing, usable } from "./files.ts";
+import { mayBeUnfinished } from "../lifecycle.ts";
+import { onceDone } from "../same-call.ts";
+import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
+import { keepPart, namesIn, partIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
-import { isLeased, tryLease } from "./locks/lease.ts";
-import { machineLock } from "./locks/project-lock.ts";
-import { adoptRuns, clockOf, DEFAULT_RETENTION, isLargeRun, noteRest, sweeper } from "./retention.ts";
-import { FILES, isDamaged, isStarted, readHeader, readSummary } from "./run-folder.ts";
+import { isLeased, tryLease } from "./lease.ts";
+import { machineLock } from "./project-lock.ts";
+import { adoptRuns, clockOf, DEFAULT_RETENTION, indexedRun, isLargeRun, noteRest, sweeper } from "./retention.ts";
+import { FILES, isDamaged, readHeader, readRecord, recordFile } from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
-import { keepPart, partIn } from "./run-parts.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -29,7 +36,7 @@ const versioned = z.looseObject({ version: z.number() });
 
 /**
  * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
- * of JSON lines, what was taken away, a summary. Folders are made when the first run is.
+ * of JSON lines, what was taken away, the versions of its record. Folders are made when the first run is.
  */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
@@ -49,19 +56,24 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         await replaceFile(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
       });
     },
-    reopen: (header) =>
+    update: (runId, record, lease) =>
       usable(folder, async () => {
-        await index.reopen(header);
-        await removeFile(at(header.runId, FILES.summary));
-        // A summary that came back after a power failure would hide what the run does from here on.
-        await syncFolder(join(folder, header.runId));
+        await lease?.check(RECENT_MS);
+        const { rest } = record;
+        const before = record.version === 1 ? undefined : await readRecord(folder, runId);
+        const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
+        const run = isReopened ? await indexedRun(folder, runId) : undefined;
+        // The same call, made again after a power failure, must find the run.
+        if (run !== undefined) await index.reopen(run);
+        const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
+        const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
+        if (!(await createFile(at(runId, recordFile(record.version)), JSON.stringify(stored)))) return false;
+        if (rest === undefined) return true;
+        await noteRest(folder, index, runId);
+        if (!mayBeUnfinished(record)) old.sweepCaller(rest.caller, await isLargeRun(folder, runId));
+        return true;
       }),
-    propose: (runId, lines) => usable(folder, () => keepPart(at(runId, FILES.proposed), inLines(lines))),
-    start: (runId) =>
-      usable(folder, async () => {
-        const wasStarted = await isStarted(folder, runId);
-        return (await createFile(at(runId, FILES.started), "")) && !wasStarted;
-      }),
+    record: (runId) => (isRunId(runId) ? readRecord(folder, runId) : Promise.resolve(undefined)),
     journal: (runId, lease) =>
       usable(folder, () =>
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
@@ -69,41 +81,29 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
     keep: (runId, part, pieces) => usable(folder, () => keepPart(at(runId, FILES[part]), pieces)),
     part: (runId, part) => partIn(at(runId, FILES[part])),
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
-    async storedBytes(runIds) {
-      const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
-      return (await usable(folder, () => Promise.all(files))).reduce((sum, file) => sum + (file?.size ?? 0), 0);
-    },
     discard: (runId) => usable(folder, () => removeRun(folder, index, runId)),
     revision: (runId) => (isRunId(runId) ? revisionOf(join(folder, runId)) : Promise.resolve(undefined)),
-    list: (caller, before) =>
-      withIndex(async () => {
-        const ids = (await index.of(caller)).map(({ runId }) => runId);
-        return before === undefined ? ids : ids.filter((runId) => runId < before);
-      }),
-    unfinished: (which) => withIndex(() => index.open(which)),
-    last: (fingerprint) => withIndex(() => index.last(fingerprint)),
-    async alone(fingerprint, work) {
+    list: (query) => withIndex(() => listed(index, query)),
+    async withCallLock(fingerprint, work) {
       const hold = () => turns.hold(groupOf(fingerprint), () => Promise.allSettled([work()]), NEVER);
       const [done] = await usable(folder, hold);
       if (done.status === "rejected") throw done.reason;
       return done.value;
     },
-    async summarise(runId, given) {
-      await usable(folder, async () => {
-        const journalBytes = await wholeBytes(at(runId, FILES.journal));
-        await replaceFile(at(runId, FILES.summary), JSON.stringify({ ...given, journalBytes }));
-      });
-      await usable(folder, () => noteRest(folder, index, runId));
-      if (isUnfinished(given)) return;
-      const isLarge = await usable(folder, () => isLargeRun(folder, runId));
-      old.sweepCaller(given.caller, isLarge);
+    lease: (runId) => usable(folder, () => driverLease(join(folder, runId), clock)),
+    isDriven: (runId) => isLeased(join(folder, runId), "driver", () => clock.now()),
+    stops: {
+      ask: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
+      asked: (runId) => stopsAsked(folder, runId),
+      async forget(runId, asked) {
+        await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
+      },
     },
-    summary: (runId) => readSummary(folder, runId),
-    ...driversIn(folder, clock),
-    askToStop: (runId) => usable(folder, () => replaceFile(at(runId, `${STOP_ASKED}${randomUUID()}`), "")),
-    stopAsked: (runId) => stopsAsked(folder, runId),
-    async forgetStop(runId, asked) {
-      await usable(folder, () => Promise.all(asked.map((name) => removeFile(at(runId, name)))));
+    sizes: {
+      async of(runIds) {
+        const files = runIds.flatMap((runId) => COUNTED.map((file) => unlessMissing(stat(at(runId, file)))));
+        return (await usable(folder, () => Promise.all(files))).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+      },
     },
     tidy: () => withIndex(() => old.sweepAll()),
     retention,
@@ -120,21 +120,13 @@ async function stopsAsked(folder: string, runId: string): Promise<readonly strin
   return (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
 }
 
-/** Who drives a run, and who makes its plan. */
-function driversIn(folder: string, clock: Clock): Pick<RunStore, "lease" | "planLease" | "isDriven"> {
-  const of = (runId: string): string => join(folder, runId);
-  return {
-    lease: (runId) => usable(folder, () => driverLease(of(runId), clock)),
-    planLease: (runId) => usable(folder, () => tryLease(of(runId), "planner", clock)),
-    async isDriven(runId) {
-      const names = await namesIn(of(runId));
-      const isHeld = (name: string) => isLeased(of(runId), name, () => clock.now());
-      // The planner first: another process that starts the run has it before the planner gives it up.
-      const mayBePlanned = !names.includes(FILES.started) && names.some((name) => name.startsWith("planner."));
-      if (mayBePlanned && (await isHeld("planner"))) return true;
-      return names.length > 0 && (await isHeld("driver"));
-    },
-  };
+/** The runs that a query asks for, the newest first. */
+async function listed(index: RunIndex, query: RunQuery): Promise<readonly string[]> {
+  if ("lastOf" in query) return [(await index.last(query.lastOf)) ?? []].flat();
+  if ("unfinished" in query) return index.open(query.unfinished);
+  const { caller, before } = query;
+  const ids = (await index.of(caller)).map(({ runId }) => runId);
+  return before === undefined ? ids : ids.filter((runId) => runId < before);
 }
 
 /** The prefix of the files that ask the driver of a run to stop. */
@@ -144,25 +136,25 @@ const STOP_ASKED = "stop-asked.";
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
-  return by(lease, async () => {
+  return releaseOnError(lease, async () => {
     await partJournal(join(place, FILES.journal));
     return lease;
   });
 }
 
 async function readRun(folder: string, runId: string): Promise<StoredRun | undefined> {
-  const summary = await readSummary(folder, runId);
+  const record = await readRecord(folder, runId);
   const text = await readText(join(folder, runId, FILES.header));
-  if (summary === undefined ? await isDamaged(folder, runId) : summary.isDamaged) {
+  const { rest } = record ?? {};
+  if (rest === undefined ? await isDamaged(folder, runId) : rest.isDamaged) {
     throw damaged(runId, { header: headerIn(parseJson(text ?? "")) });
   }
-  if (text === undefined) return undefined;
+  if (record === undefined || text === undefined) return undefined;
   const header = parseHeader(runId, text);
-  const started = await isStarted(folder, runId);
   const from = (file: string): AsyncIterable<string> => ({
     [Symbol.asyncIterator]: () => journalLines(join(folder, runId, file)),
   });
-  return { header, started, proposed: from(FILES.proposed), entries: from(FILES.journal) };
+  return { header, record, proposed: from(FILES.proposed), entries: from(FILES.journal) };
 }
 
 function parseHeader(runId: string, text: string): RunHeader {
@@ -176,10 +168,12 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/** Replaced files have another inode or time, and a journal that grew has another size. */
+/** Replaced files have another inode or time, a record has a version, and a journal that grew has another size. */
 async function revisionOf(place: string): Promise<Revision> {
-  const files = [FILES.header, FILES.started, FILES.proposed, FILES.journal];
+  const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
+  const files = [FILES.header, FILES.proposed, FILES.journal];
   const stats = await Promise.all(files.map((file) => unlessMissing(stat(join(place, file), { bigint: true }))));
   const text = stats.map((stats) => (stats ? [stats.ino, stats.size, stats.mtimeNs].join(":") : "")).join(" ");
-  return { text, bytes: stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0) };
+  const bytes = stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0);
+  return { text: `${text} ${records.length}`, bytes };
 }

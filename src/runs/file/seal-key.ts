@@ -6,7 +6,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { RunStoreError } from "../backend/store.ts";
 import { unlessMissing } from "./files.ts";
-import { machineLock } from "./locks/project-lock.ts";
+import { machineLock } from "./project-lock.ts";
 
 /** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";

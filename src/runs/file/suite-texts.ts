@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { removeFile } from "../../platform/remove-file.ts";
-import type { SuiteTexts } from "../backend/suite-texts.ts";
+import type { SuiteTexts } from "../backend/backend.ts";
 import { namesIn, readText, unlessMissing, usable } from "./files.ts";
 
 /** How many suites of one caller, and how many confirmations, are kept. */

@@ -1,20 +1,17 @@
 import { beyondCall } from "../../platform/call-time.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Backend } from "../backend/backend.ts";
-import { type SharedLeases, sharedLock } from "../file/locks/project-lock.ts";
+import type { OrphanedRuns } from "../backend/store.ts";
+import { type SharedLeases, sharedLock } from "../file/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
-import { targetingMemory } from "../file/seen/targeting-names.ts";
-import { storedContents } from "./contents.ts";
-import { type DatabaseOptions, ONCE, openDatabase } from "./database/database.ts";
-import { memberOf } from "./database/member.ts";
-import { checkTables, tablesOf } from "./database/migrate.ts";
-import { keptSealKey } from "./database/seal-key.ts";
+import { targetingMemory } from "../file/targeting-names.ts";
+import { type DatabaseOptions, ONCE, openDatabase } from "./database.ts";
 import { type LeasesOf, type StoredLease, takeLease } from "./lease.ts";
-import { type DrivingOptions, leftRuns } from "./left-runs.ts";
-import { storedNames } from "./names.ts";
+import { memberOf } from "./member.ts";
+import { checkTables, tablesOf } from "./migrate.ts";
 import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
-import { storedSuites } from "./suites.ts";
+import { keptSealKey, storedContents, storedNames, storedSuites } from "./side-stores.ts";
 
 /** How often a process that waits for the turn to write looks again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
@@ -35,7 +32,7 @@ export function postgresBackend(options: PostgresOptions): Backend {
   const swept = sweeper(database, keep, clock);
   const lock = sharedLock(leasesIn(of), clock, LOOK_AGAIN_MS);
   return {
-    runs: storedRuns(of, lock, { left: leftRuns(of, { drives, parallelProjects }), sweeper: swept }),
+    runs: storedRuns(of, lock, { left: orphanedRuns(of, { drives, parallelProjects }), sweeper: swept }),
     lock,
     suites: storedSuites(database),
     names: (project, { lasting, ...options }) => {
@@ -91,5 +88,95 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     },
     // The taking and each append tell of it, so that it costs no statement of its own.
     asked: async (_, lease) => Number(lease.asked),
+  };
+}
+
+/** The processes that show life by their advisory locks. */
+const ALIVE = `
+  alive as (
+    select objid::bigint as number from pg_locks
+    where locktype = 'advisory' and classid = 1953325936 and objsubid = 2 and mode = 'ExclusiveLock' and granted
+      and database = (select oid from pg_database where datname = current_database())
+  )`;
+
+/** Processes that take up the runs of a project; one without an advisory lock shows life by the time that it was seen. */
+const TAKING_UP = `
+  with ${ALIVE}
+  select number from targeting_mcp.worker
+  where $1 = any(projects)
+    and (number in (select number from alive) or number < 0 and seen_at > clock_timestamp() - interval '10 seconds')
+  limit 1`;
+
+/**
+ * Runs that nobody drives, whose projects this process has room for. A caller counts with the projects of which runs are
+ * driven, and each further project of the caller with those before it. A lease is as good as free where its holder shows
+ * no sign of life; taking it decides.
+ */
+const FOUND = `
+  with ${ALIVE}, unfinished as (
+    select r.id, r.project, r.caller, l.name is not null and not l.released
+      and l.until between clock_timestamp() and clock_timestamp() + interval '66 seconds'
+      and (
+        l.worker < 0 or l.worker in (select number from alive)
+        or pg_postmaster_start_time() between clock_timestamp() - interval '5 seconds' and clock_timestamp()
+      ) as driven
+    from targeting_mcp.run r left join targeting_mcp.lease l on l.name = 'run:' || r.id
+    where r.status = 'running'
+  ), busy as (
+    select caller, count(distinct project) as projects from unfinished where driven group by caller
+  ), next as (
+    select caller, project, rank() over (partition by caller order by min(id)) as place
+    from unfinished where not driven and project = any($1) and id <> all($3) group by caller, project
+  )
+  select u.id, u.project
+  from unfinished u join next n using (caller, project) left join busy b using (caller)
+  where not u.driven and u.id <> all($3)
+  order by coalesce(b.projects, 0) + n.place, u.id limit $2`;
+
+/** What this process does with runs. */
+export interface DrivingOptions {
+  /** Whether it drives any. */
+  readonly drives: boolean;
+  /** To how many projects it writes at a time. */
+  readonly parallelProjects: number;
+}
+
+/** Runs that the processes of a database leave to each other. */
+export function orphanedRuns(
+  { database, member }: Pick<LeasesOf, "database" | "member">,
+  { drives, parallelProjects }: DrivingOptions,
+): OrphanedRuns {
+  /** How many runs of each project this process drives. */
+  const driven = new Map<string, number>();
+  /** The projects whose runs others may drive, too. */
+  let shared: ReadonlySet<string> = new Set();
+  let wakeUp = (): void => {};
+  const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;
+  return {
+    drives(project) {
+      if (!drives || (shared.has(project) && !hasRoomFor(project))) return undefined;
+      driven.set(project, (driven.get(project) ?? 0) + 1);
+      return () => {
+        const others = (driven.get(project) ?? 1) - 1;
+        const wasFull = driven.size >= parallelProjects;
+        if (others > 0) driven.set(project, others);
+        else driven.delete(project);
+        // Runs of other projects may have been passed over for want of room.
+        if (others <= 0 && wasFull) wakeUp();
+      };
+    },
+    isTakenUp: async (project) => drives || (await database.rows(TAKING_UP, [project])).length > 0,
+    hasRoomFor,
+    leave: () => member.tellOfLeft(),
+    async takesUp(projects, wake) {
+      shared = new Set(projects);
+      wakeUp = wake;
+      await member.drives(projects, wake);
+    },
+    async found(projects, most, except = []) {
+      const rows = await database.rows<{ id: string; project: string }>(FOUND, [projects, most, except]);
+      return rows.map(({ id, project }) => ({ runId: id, project }));
+    },
+    refuses: (runIds) => member.refuses(runIds),
   };
 }

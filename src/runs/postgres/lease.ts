@@ -11,8 +11,8 @@ import {
   readClocks,
   TAKE_OVER_WAIT_MS,
 } from "../turn.ts";
-import type { Database } from "./database/database.ts";
-import type { Member } from "./database/member.ts";
+import type { Database } from "./database.ts";
+import type { Member } from "./member.ts";
 
 /** How often a holder renews a lease that nothing else renews, and how long after that others may take it over. */
 const BEAT_MS = 2000;
@@ -25,14 +25,9 @@ export interface LeasesOf {
   readonly clock: Clock;
 }
 
-/** The name under which the lease of a run's driver is kept. */
+/** The name under which the lease of a run is kept. */
 export function driverOf(runId: string): string {
   return `run:${runId}`;
-}
-
-/** The name under which the lease of the process is kept that makes the plan of a run. */
-export function plannerOf(runId: string): string {
-  return `plan:${runId}`;
 }
 
 /** Tries to take a lease; undefined while another holding has it. */
@@ -140,4 +135,10 @@ export class StoredLease implements Lease {
     const query = "update targeting_mcp.lease set released = true, unsettled = $3 where name = $1 and token = $2";
     await database.rows(query, [this.name, this.token, clock.monotonic() < this.#settledAt]);
   }
+}
+
+/** A lease as this store has given it. Throws a TypeError for one of another store. */
+export function storedLease(lease: Lease): StoredLease {
+  if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
+  return lease;
 }

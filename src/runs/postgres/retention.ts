@@ -3,7 +3,7 @@ import { parseJson } from "../../platform/json.ts";
 import { ulidAt } from "../../spec/ulid.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
 import type { Retention } from "../file/retention.ts";
-import type { Database } from "./database/database.ts";
+import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;
 /** So few at a time that nothing has to wait for it; rows that another process removes now are passed over. */
@@ -48,15 +48,15 @@ const BEYOND_BYTES = removing(
 );
 /** Plans that nobody has confirmed. */
 const PLANNED = removing(
-  `r.open and not r.started and r.id < $1 and not exists (
-     select from targeting_mcp.lease l where l.name in ('run:' || r.id, 'plan:' || r.id) and not l.released and l.until > clock_timestamp()
+  `r.open and r.status in ('planning', 'planned', 'waiting') and r.id < $1 and not exists (
+     select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released and l.until > clock_timestamp()
    )`,
 );
 /** Leases of runs that are gone. */
 const LEASES = `
   delete from targeting_mcp.lease where name in (
     select l.name from targeting_mcp.lease l
-    where l.released and not l.unsettled and l.until < clock_timestamp() - interval '1 day' and l.name ~ '^(run|plan):'
+    where l.released and not l.unsettled and l.until < clock_timestamp() - interval '1 day' and l.name ~ '^run:'
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;

@@ -1,22 +1,25 @@
 import { randomUUID } from "node:crypto";
+import type { ByteSource } from "../../platform/bytes.ts";
 import { callUntil } from "../../platform/call-time.ts";
 import { parseJson } from "../../platform/json.ts";
-import { groupOf, headerIn, inLines, isRunId, isUnfinished, keptSummary, VERSION } from "../backend/kept.ts";
-import type { ProjectLock } from "../backend/project-lock.ts";
+import type { ProjectLock } from "../backend/backend.ts";
+import { groupOf, headerIn, isRunId, lineBytes, VERSION } from "../backend/kept.ts";
 import {
-  type LeftRuns,
+  LostEntriesError,
+  type OrphanedRuns,
+  type RunJournal,
+  type RunQuery,
   type RunStore,
-  type RunSummary,
+  type StopStore,
   type StoredRun,
   StoreUnavailableError,
-  type Which,
 } from "../backend/store.ts";
 import { damaged } from "../entries.ts";
-import type { Database } from "./database/database.ts";
-import { refusedRun, STOPS } from "./database/member.ts";
-import { openStoredJournal } from "./journal.ts";
-import { driverOf, type LeasesOf, plannerOf, takeLease } from "./lease.ts";
-import { keepPart, partOf } from "./parts.ts";
+import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
+import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
+import type { Database } from "./database.ts";
+import { driverOf, type LeasesOf, StoredLease, storedLease, TTL, takeLease } from "./lease.ts";
+import { refusedRun, STOPS } from "./member.ts";
 import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
@@ -33,7 +36,7 @@ const SEEN_WITHIN = "30 seconds";
 export function storedRuns(
   of: LeasesOf,
   turns: ProjectLock,
-  { left, sweeper }: { readonly left: LeftRuns; readonly sweeper: Sweeper },
+  { left, sweeper }: { readonly left: OrphanedRuns; readonly sweeper: Sweeper },
 ): RunStore {
   const { database } = of;
   return {
@@ -45,22 +48,24 @@ export function storedRuns(
         [runId, project, caller, environment, fingerprint, JSON.stringify({ version: VERSION, ...given })],
       );
     },
-    async reopen({ runId }) {
-      await database.rows(
-        "update targeting_mcp.run set summary = null, open = true, declined = false, changes = changes + 1 where id = $1",
-        [runId],
-      );
+    async update(runId, record, lease) {
+      const held = lease === undefined ? undefined : storedLease(lease);
+      const { version, status } = record;
+      const changed = await database.rows(UPDATE, [
+        ...[runId, version, randomUUID(), status, JSON.stringify(record), mayBeUnfinished(record)],
+        ...[held?.name ?? null, held?.token ?? null],
+      ]);
+      if (changed.length === 0) await held?.check();
+      if (changed.length === 0) return false;
+      of.member.changed(runId);
+      if (record.rest !== undefined) sweeper.rested(record.rest.caller);
+      return true;
     },
-    propose: (runId, lines) => keepPart(database, runId, "proposed", inLines(lines)),
-    start: (runId) => startOnce(database, runId),
+    record: (runId) => recordOf(database, runId),
     journal: (runId, lease) => openStoredJournal(of, runId, lease),
     keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
     part: (runId, part) => partOf(database, runId, part),
     read: (runId) => (isRunId(runId) ? readRun(database, runId) : Promise.resolve(undefined)),
-    async storedBytes(runIds) {
-      const [sum] = await database.rows<{ bytes: string }>(STORED_BYTES, [runIds]);
-      return Number(sum?.bytes ?? 0);
-    },
     async discard(runId) {
       await database.rows("delete from targeting_mcp.run where id = $1", [runId]);
     },
@@ -71,35 +76,21 @@ export function storedRuns(
       );
       return found && { text: found.changes, bytes: Number(found.bytes) };
     },
-    list: (caller, before = AFTER_ALL) => {
-      const query = "select id from targeting_mcp.run where caller = $1 and id < $2 order by id desc limit $3";
-      return idsOf(database, query, [caller, before, LISTED_AT_ONCE]);
-    },
-    unfinished: (which) => idsOf(database, ...unfinishedQuery(which)),
-    async last(fingerprint) {
-      const query = "select id from targeting_mcp.run where fingerprint = $1 order by id desc limit 1";
-      return (await idsOf(database, query, [fingerprint]))[0];
-    },
-    alone: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
-    async summarise(runId, given) {
-      await database.rows("update targeting_mcp.run set summary = $2, open = $3, changes = changes + 1 where id = $1", [
-        runId,
-        JSON.stringify(given),
-        isUnfinished(given),
-      ]);
-      of.member.changed(runId);
-      sweeper.rested(given.caller);
-    },
-    summary: (runId) => summaryOf(database, runId),
+    list: (query) => idsOf(database, ...queryOf(query)),
+    withCallLock: (fingerprint, work) => turns.hold(`turn:${groupOf(fingerprint)}`, work, callEnds(of.clock)),
     lease: (runId) => takeLease(of, driverOf(runId)),
-    planLease: (runId) => takeLease(of, plannerOf(runId)),
     async isDriven(runId) {
-      const values = [runId, driverOf(runId), SEEN_WITHIN, plannerOf(runId), refusedRun(runId)];
+      const values = [runId, driverOf(runId), SEEN_WITHIN, refusedRun(runId)];
       const [told] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return told?.driven === true;
     },
-    ...stopWishes(database),
-    watchStops: (runId, listener) => of.member.watchStops(runId, listener),
+    stops: { ...stopWishes(database), watch: (runId, listener) => of.member.watchStops(runId, listener) },
+    sizes: {
+      async of(runIds) {
+        const [sum] = await database.rows<{ bytes: string }>(STORED_BYTES, [runIds]);
+        return Number(sum?.bytes ?? 0);
+      },
+    },
     tidy: () => sweeper.all(),
     retention: sweeper.retention,
     left,
@@ -128,26 +119,20 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   return controller.signal;
 }
 
-/**
- * A run is driven where its lease is held, where a process is there that takes it up by itself and may execute it, and where one makes its
- * plan: that counts no more once it was started, such as to cancel it.
- */
+/** A run is driven where its lease is held, and where a process is there that claims it by itself and may execute it. */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
   ) or exists (
     select from targeting_mcp.run r join targeting_mcp.worker w on r.project = any(w.projects)
-    where r.id = $1 and r.started and r.summary is null and not r.declined and $5 <> all(w.projects)
+    where r.id = $1 and r.status = 'running' and $4 <> all(w.projects)
       and w.seen_at > clock_timestamp() - $3::interval
-  ) or exists (
-    select from targeting_mcp.run r join targeting_mcp.lease l on l.name = $4
-    where r.id = $1 and not r.started and not l.released and l.until > clock_timestamp()
   ) as driven`;
 
 /** Requests to stop a run, from whatever process. */
-function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked" | "forgetStop"> {
+function stopWishes(database: Database): StopStore {
   return {
-    async askToStop(runId) {
+    async ask(runId) {
       // An append to the run either sees the request, or was committed before this has resolved.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
@@ -156,31 +141,35 @@ function stopWishes(database: Database): Pick<RunStore, "askToStop" | "stopAsked
         [runId, randomUUID()],
       );
     },
-    stopAsked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
-    async forgetStop(runId, asked) {
+    asked: (runId) => idsOf(database, "select id from targeting_mcp.stop_wish where run = $1", [runId]),
+    async forget(runId, asked) {
       if (asked.length === 0) return;
       await database.rows("delete from targeting_mcp.stop_wish where run = $1 and id = any($2)", [runId, asked]);
     },
   };
 }
 
-/** One that is made again after its answer was lost is recognised. */
-async function startOnce(database: Database, runId: string): Promise<boolean> {
-  const changed = await database.rows<{ id: string }>(
-    `update targeting_mcp.run set started = true, started_by = $2, changes = changes + 1
-     where id = $1 and (not started or started_by = $2) returning id`,
-    [runId, randomUUID()],
-  );
-  return changed.length > 0;
-}
+/** By a lease only where that is held. One that is made again after its answer was lost is recognised. */
+const UPDATE = `
+  update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
+  where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (
+    select from targeting_mcp.lease where name = $7 and token = $8 and not released
+  )) returning id`;
 
-function unfinishedQuery(which: Which | undefined): [string, readonly unknown[]] {
-  const runs = "select id from targeting_mcp.run where open";
+function queryOf(query: RunQuery): [string, readonly unknown[]] {
+  const runs = "select id from targeting_mcp.run where";
+  if ("lastOf" in query) return [`${runs} fingerprint = $1 order by id desc limit 1`, [query.lastOf]];
+  if ("caller" in query) {
+    const { caller, before = AFTER_ALL } = query;
+    return [`${runs} caller = $1 and id < $2 order by id desc limit $3`, [caller, before, LISTED_AT_ONCE]];
+  }
   const newest = `order by id desc limit ${MOST_UNFINISHED}`;
-  if (which === undefined) return [`${runs} ${newest}`, []];
-  if ("fingerprint" in which) return [`${runs} and fingerprint = $1 ${newest}`, [which.fingerprint]];
-  const { caller, project, environment } = which;
-  return [`${runs} and caller = $1 and project = $2 and environment = $3 ${newest}`, [caller, project, environment]];
+  const { unfinished } = query;
+  if (unfinished === "all") return [`${runs} open ${newest}`, []];
+  if ("fingerprint" in unfinished) return [`${runs} open and fingerprint = $1 ${newest}`, [unfinished.fingerprint]];
+  const { caller, project, environment } = unfinished;
+  const scope = "open and caller = $1 and project = $2 and environment = $3";
+  return [`${runs} ${scope} ${newest}`, [caller, project, environment]];
 }
 
 async function idsOf(database: Database, query: string, values: readonly unknown[]): Promise<readonly string[]> {
@@ -194,8 +183,8 @@ const IS_WHOLE = `(
 )`;
 
 async function readRun(database: Database, runId: string): Promise<StoredRun | undefined> {
-  const [found] = await database.rows<{ header: string; started: boolean; whole: boolean }>(
-    `select header, started, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
+  const [found] = await database.rows<StoredRecord & { header: string; whole: boolean }>(
+    `select header, record, version, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
     [runId],
   );
   if (found === undefined) return undefined;
@@ -203,20 +192,33 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   if (header === undefined || !found.whole) throw damaged(runId, { header });
   return {
     header,
-    started: found.started,
+    record: recordIn(found),
     proposed: again(() => linesOf(partOf(database, runId, "proposed")())),
     entries: again(() => linesOf(entryBodies(database, runId))),
   };
 }
 
-/** The summary of a run, which says where the journal of the run does not fit it. */
-async function summaryOf(database: Database, runId: string): Promise<RunSummary | undefined> {
-  const [found] = await database.rows<{ summary: string; whole: boolean }>(
-    `select summary, ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1 and summary is not null`,
+/** The record of a run, which says where the journal of the run does not fit it. */
+async function recordOf(database: Database, runId: string): Promise<RunRecord | undefined> {
+  const [found] = await database.rows<StoredRecord & { whole: boolean }>(
+    `select record, version, status not in ${AT_REST} or ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
     [runId],
   );
-  const summary = found && keptSummary.safeParse(parseJson(found.summary)).data;
-  return summary && found?.whole === false ? { ...summary, isDamaged: true } : summary;
+  if (found === undefined) return undefined;
+  const record = recordIn(found);
+  const { rest } = record;
+  return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
+}
+
+/** Statuses of which the summary is looked at. */
+const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
+
+type StoredRecord = { readonly record: string | null; readonly version: string };
+
+/** A record that cannot be read is that of a run which was started: its journal says how it stands. */
+function recordIn({ record, version }: StoredRecord): RunRecord {
+  if (record === null) return CREATED;
+  return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
 /** What was appended, in order; what a former driver added late stands where it was added. */
@@ -253,4 +255,157 @@ const LINE_END = 0x0a;
 
 function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
   return { [Symbol.asyncIterator]: open };
+}
+
+/** How large a piece is kept, in bytes. */
+const PIECE_BYTES = 256 * 1024;
+const PIECES_AT_ONCE = 4;
+
+/** Keeps a part of a run in place of the one before, which is there until the last piece of the new one is kept. */
+export async function keepPart(
+  database: Database,
+  runId: string,
+  name: string,
+  pieces: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+): Promise<void> {
+  const version = randomUUID();
+  let count = 0;
+  let waiting: Uint8Array[] = [];
+  let bytes = 0;
+  const write = async (): Promise<void> => {
+    if (bytes === 0) return;
+    await database.rows("insert into targeting_mcp.piece values ($1, $2, $3, $4) on conflict do nothing", [
+      ...[runId, version, count, Buffer.concat(waiting)],
+    ]);
+    count += 1;
+    waiting = [];
+    bytes = 0;
+  };
+  for await (const piece of pieces) {
+    const taken = typeof piece === "string" ? Buffer.from(piece) : piece;
+    waiting.push(taken);
+    bytes += taken.length;
+    if (bytes >= PIECE_BYTES) await write();
+  }
+  await write();
+  await database.rows(
+    `with now as (
+       insert into targeting_mcp.part values ($1, $2, $3) on conflict (run, name) do update set version = excluded.version
+     ), changed as (update targeting_mcp.run set changes = changes + 1 where id = $1)
+     delete from targeting_mcp.piece p using targeting_mcp.part before
+       where before.run = $1 and before.name = $2 and before.version <> $3 and p.run = $1 and p.version = before.version`,
+    [runId, name, version],
+  );
+}
+
+/** Opens a part of a run; empty where none was kept. */
+export function partOf(database: Database, runId: string, name: string): ByteSource {
+  return async function* () {
+    const [now] = await database.rows<{ version: string }>(
+      "select version from targeting_mcp.part where run = $1 and name = $2",
+      [runId, name],
+    );
+    if (now === undefined) return;
+    for (let from = 0; ; from += PIECES_AT_ONCE) {
+      const rows = await database.rows<{ bytes: Buffer }>(
+        "select bytes from targeting_mcp.piece where run = $1 and version = $2 and n >= $3 order by n limit $4",
+        [runId, now.version, from, PIECES_AT_ONCE],
+      );
+      for (const { bytes } of rows) yield bytes;
+      if (rows.length < PIECES_AT_ONCE) return;
+    }
+  };
+}
+
+const APPEND = "select * from targeting_mcp.append($1, $2, $3, $4, $5, $6, $7, $8)";
+interface Appended {
+  readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
+  readonly turn_asked: string;
+  readonly seq_now: string;
+  /** Not known where nothing was appended. */
+  readonly stop_asked: boolean | null;
+}
+
+/**
+ * Opens a journal for appending by a lease of this store. While the database is away an append waits for it, for as
+ * long as the lease is not known to be lost: an answer of the API that came meanwhile is kept, and never asked for again.
+ */
+export async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
+  const lease = storedLease(given);
+  const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
+  let seq = BigInt(found?.seq ?? "0");
+  let waiting: Buffer[] = [];
+  let turns: Promise<unknown> = Promise.resolve();
+
+  /** One commit: what waits is appended, and the leases are renewed. Gives whether the run was asked to stop before. */
+  const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
+    lease.lost.throwIfAborted();
+    const taken = waiting.length;
+    if (taken === 0 && turn === undefined) {
+      await lease.check();
+      return undefined;
+    }
+    const body = taken === 0 ? null : Buffer.concat(waiting);
+    const values = [runId, driverOf(runId), lease.token, seq, body, turn?.name ?? null, turn?.token ?? null, TTL];
+    const [told] = await of.database.rows<Appended & { [column: string]: unknown }>(APPEND, values, lease.lost);
+    if (told?.result === "run lost") throw lease.lose();
+    if (told?.result === "turn lost" && turn !== undefined) throw turn.lose();
+    if (told?.result !== "ok") {
+      // What still follows, such as why the run stops, comes after what is there.
+      waiting = [];
+      seq = BigInt(told?.seq_now ?? seq);
+      throw behind(runId);
+    }
+    lease.wasRenewed();
+    turn?.wasRenewed(BigInt(told.turn_asked));
+    if (body !== null) seq = BigInt(told.seq_now);
+    waiting = waiting.slice(taken);
+    of.member.changed(runId);
+    return told.stop_asked ?? undefined;
+  };
+  /** Appends follow each other. */
+  const inTurn = (turn?: StoredLease): Promise<boolean | undefined> => {
+    const done = turns.then(() => append(turn));
+    turns = done.catch(() => undefined);
+    return done;
+  };
+  return {
+    append: (line) => void waiting.push(Buffer.concat(lineBytes(line))),
+    // The next flush throws what goes wrong here.
+    write: () => void inTurn().catch(() => undefined),
+    flush: async () => void (await inTurn()),
+    async intend(turn: Turn): Promise<Intent> {
+      await lease.settled();
+      const other = turn instanceof StoredLease && turn !== lease ? turn : undefined;
+      await other?.settled();
+      let stopAsked: boolean | undefined;
+      for (;;) {
+        const intent = readClocks(of.clock);
+        stopAsked = (await inTurn(other)) ?? stopAsked;
+        if (other === undefined && turn !== lease) await turn.renew();
+        // Where the database was away meanwhile, the readings are too old by now.
+        if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
+      }
+    },
+    async appendLate(line) {
+      await of.database.rows(
+        `with at as (update targeting_mcp.run set late = late + 1, changes = changes + 1 where id = $1 returning seq, late)
+         insert into targeting_mcp.entry (run, seq, late, epoch, body) select $1, seq, late, $2, $3 from at`,
+        [runId, lease.epoch, Buffer.concat(lineBytes(line))],
+      );
+    },
+    async close() {
+      if (waiting.length > 0) await inTurn();
+      await turns;
+    },
+  };
+}
+
+/** After a failover that lost entries, the journal no longer holds what was acknowledged. */
+function behind(runId: string): LostEntriesError {
+  const remedy = "look at what was applied before it is resumed";
+  return new LostEntriesError(
+    `the store has lost entries of run ${runId} that it had acknowledged, as in a failover to a standby that was behind: ${remedy}`,
+    `Use list_options: ${remedy}.`,
+  );
 }

@@ -1,5 +1,4 @@
-import type { IncomingMessage } from "node:http";
-import { STATUS_CODES } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { type BusinessError, errorFields } from "../management/outcome.ts";
 

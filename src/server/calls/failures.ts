@@ -6,7 +6,7 @@ import { requestFailure } from "../../render/failures/request-failures.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/backend/store.ts";
 import { ExecutionRefusedError } from "../../runs/execution.ts";
 import { ToolError } from "../../tools/definition.ts";
-import { PlanningError } from "../../tools/writing/planning.ts";
+import { PlanningError } from "../../tools/writing/planned.ts";
 import type { Log } from "../log.ts";
 import type { ToldFailure } from "./failure-answer.ts";
 

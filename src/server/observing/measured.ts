@@ -1,6 +1,5 @@
 import { AmbiguousError, NotSentError } from "../../api/errors.ts";
-import type { Backend } from "../../runs/backend/backend.ts";
-import type { ProjectLock } from "../../runs/backend/project-lock.ts";
+import type { Backend, ProjectLock } from "../../runs/backend/backend.ts";
 import type { RunStore } from "../../runs/backend/store.ts";
 import { OUTCOMES } from "../../runs/outcome.ts";
 import { type Figures, newFigures } from "./figures.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { confirmationArgument } from "../writing/confirmation/confirmed.ts";
+import { confirmationArgument } from "../writing/confirmed.ts";
 
 /** What `run_event_tests` takes. */
 export const runTestsInput = () =>

@@ -23,12 +23,11 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { readableDirs } from "../readable-dirs.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { decided } from "../writing/confirmation/agreement.ts";
-import { askFor, checkCounts, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { agreedNow } from "../writing/confirmation/deciding.ts";
-import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
-import { readQuestion } from "../writing/confirmation/question-token.ts";
+import { decided, readQuestion } from "../writing/agreement.ts";
+import { askFor, checkCounts, confirmationIn } from "../writing/confirmation-token.ts";
+import { personOf } from "../writing/decide.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
+import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
 import type { RunTestsInput } from "./run-tests-input.ts";
 
 /** Runs a suite as it was asked for, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */
@@ -129,7 +128,7 @@ async function runLive(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
+      ...{ needsApproval: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
       closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"
@@ -272,7 +271,7 @@ function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
 }
 
 function approvalIn(asked: Asked, context: ToolContext): Approval | undefined {
-  return approvalOf(asked === "not_needed" ? { asked } : agreedNow(asked, context));
+  return approvalOf(asked === "not_needed" ? { asked } : { asked, decided: personOf(context) });
 }
 
 function about({ suiteId }: KeptSuite, { environment }: ToolContext) {

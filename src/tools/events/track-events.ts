@@ -10,7 +10,7 @@ import {
   sourceOfFile,
 } from "../../events/run/event-source.ts";
 import { thousands } from "../../platform/thousands.ts";
-import type { MadeBefore } from "../../runs/processes/same-call.ts";
+import type { EarlierRuns } from "../../runs/same-call.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
@@ -76,7 +76,7 @@ export const trackEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /** Says what a call that was made before led to this time. */
-function beforeWords({ going, ended }: MadeBefore<EventRun>): readonly string[] {
+function beforeWords({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {
     return [
       "this call was made before and had not finished: this is that run, taken up again; only what was left is sent",

@@ -1,5 +1,5 @@
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
-import type { Changes } from "../../changes/changes.ts";
+import type { Changes, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
@@ -14,13 +14,12 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
-import { decided, isDecidedElsewhere } from "../writing/confirmation/agreement.ts";
-import { startAgreed } from "../writing/confirmation/deciding.ts";
-import { effectOf } from "../writing/confirmation/effect-of.ts";
-import { askLater, decidePlanOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
-import { undecided } from "../writing/confirmation/undecided.ts";
-import { needsYes, notDone, toldUnstarted, tookTooLong } from "../writing/planned.ts";
-import { planInTime } from "../writing/planning.ts";
+import { decided, isDecidedElsewhere } from "../writing/agreement.ts";
+import { beginPlanned, inClient, startDecided } from "../writing/decide.ts";
+import { askLater, decidePlanOnPage, tokenInstead } from "../writing/on-page.ts";
+import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong } from "../writing/planned.ts";
+import { undecided } from "../writing/undecided.ts";
+import { effectOf } from "../writing/waiting.ts";
 import { checkApplicable } from "./applicable.ts";
 import { documentOf } from "./kept-plan.ts";
 
@@ -67,18 +66,19 @@ async function carryOut(
 ): Promise<ToolOutcome> {
   const { runId } = header;
   const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
-    plan.askedBy(asked);
-    const started =
-      asked === "agreed_in_client"
-        ? await startAgreed(header, plan, asked, context)
-        : await changes.startOrFind(header, plan);
+    const started = await startDecided(
+      header,
+      plan,
+      asked === "agreed_in_client" ? inClient(context) : undefined,
+      context,
+    );
     return reportRun(started, context, [], { tellsAsked: true, notes: hints });
   };
   const given = { call: header.call, bytes: context.runs.part(runId, "input") };
   const effect = await effectOf(header, plan, context);
   return decided<ToolAnswer>(
     {
-      needsYes: needsConfirmation(plan),
+      needsApproval: needsConfirmation(plan),
       digest: `${runId} ${lossDigest(plan.losses)}`,
       message: questionText(effect),
       effect: effect.sentence,
@@ -92,11 +92,11 @@ async function carryOut(
       },
       onPage: () =>
         decidePlanOnPage(header, plan, { changes, context }, async () =>
-          tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [hint])),
+          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
         ),
       start,
       declined: () => notDone(header.call, plan, context, effect),
-      token: () => needsYes(header, plan, context),
+      token: () => answerWithToken(header, plan, context),
       told: () => effectText(effect),
     },
     context,
@@ -113,15 +113,13 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
     planning.stop();
     throw tookTooLong();
   }
-  const mayStart = (plan: Plan): boolean => {
-    plan.askedBy("not_needed");
-    return context.confirm === "off" || !needsConfirmation(plan);
-  };
+  const begin = (plan: Plan, start: StartPlanned) =>
+    beginPlanned(run.header, plan, { decision: undefined, start }, context);
   const changes = changesOf(context);
   const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
   // Where it is strict a yes counts only where it is asked for, and no token stands for one.
   const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
-  const going = await changes.prepare(run.header, planning, mayStart, { meanwhile: run.state, ask, waitsAs });
+  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask, waitsAs });
   return reportRun(going, context);
 }
 

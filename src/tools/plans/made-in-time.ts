@@ -6,7 +6,7 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolAnswer } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { planInTime } from "../writing/planning.ts";
+import { planInTime } from "../writing/planned.ts";
 
 /** A plan that is to be made, and what becomes of it. */
 interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {

@@ -1,8 +1,8 @@
-import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { approve, decline, waitingRun } from "../writing/confirmation/deciding.ts";
-import { isSecretFor, mayDecideInView } from "../writing/confirmation/in-view.ts";
+import { decide, personOf } from "../writing/decide.ts";
+import { isSecretFor } from "../writing/in-view.ts";
+import { waitingRun } from "../writing/waiting.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 
 /** A person's decision in a view. */
@@ -20,21 +20,19 @@ export async function decidedInView(
   { runId, decision, secret }: InViewDecision,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const waiting = await waitingRun(runId, context);
-  const { digest = "" } = waiting?.state.facts.waits ?? {};
-  const isMeant = await isSecretFor({ runId, digest }, secret, context);
-  if (waiting === undefined || !(isMeant && isOwn(waiting, context) && mayDecideInView(context)))
-    throw nothingToDecide();
-  const by = { who: context.person ?? context.caller, where: "view" } as const;
-  const outcome = await (decision === "approve" ? approve : decline)(waiting, by, context);
-  if (outcome === "decided") throw nothingToDecide();
+  const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
+  if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
+  const outcome = await decide(
+    runId,
+    {
+      ...{ answer: decision === "approve" ? "approved" : "declined", channel: "view" },
+      ...{ person: personOf(context), saw: (seen) => seen === digest },
+    },
+    context,
+  );
+  if (outcome.is !== "done" && outcome.is !== "stale") throw nothingToDecide();
   const answer = await reportedRun(await ownRun(runId, context), context);
-  return outcome === "stale" ? { ...answer, isError: true } : answer;
-}
-
-/** Whether a run is the caller's, and one that this process has the key for. */
-function isOwn({ header }: ChangeRun, { caller, project, environment }: ToolContext): boolean {
-  return header.caller === caller && header.project === project.id && header.environment === environment;
+  return outcome.is === "stale" ? { ...answer, isError: true } : answer;
 }
 
 function nothingToDecide(): ToolError {

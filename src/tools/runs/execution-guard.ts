@@ -11,8 +11,7 @@ import type { ExecutableRun, MayExecute, Refusal } from "../../runs/execution.ts
 import { isOfSaves } from "../../saves/save-runs.ts";
 import type { ToolServices } from "../context.ts";
 import type { Toolset } from "../definition.ts";
-import { notAllowed } from "../writing/allowed-targetings.ts";
-import { tooManyDeletes } from "../writing/delete-limit.ts";
+import { notAllowed, tooManyDeletes } from "../writing/guards.ts";
 
 /** What a caller may do now; `refused` says why they may do nothing any more. */
 export type CallerRights =

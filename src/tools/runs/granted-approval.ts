@@ -3,45 +3,43 @@ import { isChangeRun } from "../../changes/change-run.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changesOf, eventsOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
-import { askedAt, callerContext, type Decider, type DecisionOutcome, note } from "../writing/confirmation/deciding.ts";
+import { type Approved, type Decision, decide, type Person } from "../writing/decide.ts";
 import { checkStarted, yesToGoOn } from "./resumed-change.ts";
 import { ownRun } from "./run-reports.ts";
 
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Does what a person was asked for beside changes, once in all processes, after the yes stands in its journal. Throws
- * ToolErrors where it cannot be done any more.
+ * Starts what a person approved beside changes, once in all processes; "stale" where it would be something else by now.
+ * The approval stands in its journal before anything is done. Throws ToolErrors where it cannot be done any more.
  */
-export async function grant(approval: ApprovalRun, by: Decider, services: ToolServices): Promise<DecisionOutcome> {
+export async function grant(
+  approval: ApprovalRun,
+  approved: Approved,
+  services: ToolServices,
+): Promise<Run | "stale" | undefined> {
   const { approvals } = services;
   const { header, state } = approval;
   const { waits } = state.facts;
-  if (approvals === undefined || waits === undefined) return "decided";
-  if (waits.stale !== undefined) return "stale";
-  const agreed = agreedBy(by, services);
-  const work = await workOf(approval, agreed, callerContext(approval, services));
-  if (work === undefined) {
-    const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
-    const { name = "" } = state.objects[0] ?? {};
-    await approvals.runs.propose(header.runId, [{ t: "approval", facts, name, at: services.clock.now() }]);
-    return "stale";
-  }
-  if ((await approvals.runs.start(header, { ...agreed, work }, state)) === undefined) return "decided";
-  note(approval, "approved", agreed.decided, services);
-  return "done";
+  if (approvals === undefined || waits === undefined) return undefined;
+  const work = await workOf(approval, approved, callerContext(approval, services));
+  if (work !== undefined) return approvals.runs.start(header, { ...approved, work }, { meanwhile: state });
+  const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
+  const { name = "" } = state.objects[0] ?? {};
+  const entries = [{ t: "approval", facts, name, at: services.clock.now() }] as const;
+  return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-type Agreed = Omit<Granted, "work">;
-
-function agreedBy(by: Decider, { clock }: Pick<ToolServices, "clock">): Agreed {
-  return { asked: askedAt(by), decided: { ...by, at: clock.now() } };
+/** What is needed to carry out a call for the one who made it. */
+export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
+  const { clock, stopping } = services;
+  return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
 }
 
 /** What a yes leads to; undefined where it would be something else by now. */
 async function workOf(
   approval: ApprovalRun,
-  agreed: Agreed,
+  approved: Approved,
   context: ToolContext,
 ): Promise<Granted["work"] | undefined> {
   const { runId, call } = approval.header;
@@ -57,12 +55,15 @@ async function workOf(
   if ((await yesToGoOn(run, context))?.sentence !== approval.state.facts.effect) return undefined;
   await context.runs.checkExecutable(run);
   return async () => {
-    await changesOf(context).runs.resume(about, agreed);
+    await changesOf(context).runs.resume(about, approved);
   };
 }
 
-/** Takes up a run for a person who presses that button: theirs is the yes that it may need. Throws ToolErrors. */
-export async function resumeFor(run: Run, by: Decider, services: ToolServices): Promise<void> {
+/**
+ * Resumes a run for a person who presses that button: theirs is the approval that it may need. Throws ToolErrors, and an
+ * ExecutionRefusedError.
+ */
+export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
   if (!isChangeRun(run)) {
     await services.runs.resume(runId);
@@ -71,8 +72,12 @@ export async function resumeFor(run: Run, by: Decider, services: ToolServices): 
   const context = callerContext(run, services);
   await checkStarted(run, context);
   await services.runs.checkExecutable(run);
-  const needsYes = (await yesToGoOn(run, context)) !== undefined;
-  const agreed = agreedBy(by, services);
-  const resumed = await changesOf(context).runs.resume(runId, needsYes ? agreed : undefined);
-  if (needsYes && resumed !== undefined) note(run, "approved", agreed.decided, services);
+  const { runs } = changesOf(services);
+  if ((await yesToGoOn(run, context)) === undefined) {
+    await runs.resume(runId);
+    return;
+  }
+  const decision: Decision = { answer: "approved", channel: "page", person, saw: () => true };
+  const start = (approved: Approved) => runs.resume(runId, approved);
+  await decide(runId, decision, services, { looked: { run, digest: "", start } });
 }

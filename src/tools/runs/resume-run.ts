@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
 import type { ToolDefinition } from "../definition.ts";
-import { confirmationArgument } from "../writing/confirmation/confirmed.ts";
+import { confirmationArgument } from "../writing/confirmed.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { runOutput } from "../writing/write.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";

@@ -10,17 +10,17 @@ import { type Effect, effectPart, effectText, questionText, shortName } from "..
 import { confirmationStep, renderReport } from "../../render/changes/report.ts";
 import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
 import type { Run } from "../../runs/kind.ts";
-import type { Asked, Standing } from "../../runs/outcome.ts";
+import type { Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
-import { decided } from "../writing/confirmation/agreement.ts";
-import { askFor, checkCounts, confirmationIn } from "../writing/confirmation/confirmation-token.ts";
-import { agreedNow } from "../writing/confirmation/deciding.ts";
-import { effectOf } from "../writing/confirmation/effect-of.ts";
-import { decideApprovalOnPage, tokenInstead } from "../writing/confirmation/on-page.ts";
+import { decided } from "../writing/agreement.ts";
+import { askFor, checkCounts, confirmationIn } from "../writing/confirmation-token.ts";
+import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "../writing/decide.ts";
 import { checkNoDryRun } from "../writing/dry-run-steps.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
+import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
+import { effectOf } from "../writing/waiting.ts";
 import { reported, reportRun } from "./run-reports.ts";
 
 /**
@@ -32,7 +32,6 @@ export async function resumeChange(
   confirmation: string | undefined,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const { runId } = run.header;
   if (await isUnmadePlan(run, context)) {
     const { makeAgain } = await import("../plans/made-again.ts");
     return makeAgain(run.header, context);
@@ -43,33 +42,55 @@ export async function resumeChange(
   // One that died after its last answer has nothing left to send, but no end yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
-  const goOn = async (asked: Asked): Promise<ToolAnswer> => {
-    // What is approved again stays with the run, so that later looks at it report it.
-    const agreed = asked === "not_needed" ? undefined : agreedNow(asked, context);
-    const resumed = await changesOf(context).runs.resume(runId, agreed);
+  const goOn: GoOn = async (decision) => {
+    const { approved, resumed } = await resumedBy(run, decision, context);
     // Where nobody had to be asked now, the approval from before counts.
-    const approval = approvalOf(agreed ?? { asked, ...run.state.facts });
+    const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
     return reportRun(resumed, context, [], { approval, tellsAsked: true });
   };
-  if (run.status() === "running") return goOn("not_needed");
+  if (run.status() === "running") return goOn(undefined);
   await context.runs.checkExecutable(run);
   return askedAgain(run, { confirmation, effect: await yesToGoOn(run, context) }, context, goOn);
+}
+
+/** Goes on with a run: by a decision, or without one where none is needed. */
+type GoOn = (decision: Decision | undefined) => Promise<ToolAnswer>;
+
+/** Resumes a run. What is approved again stays with it, so that later looks at it report it. */
+async function resumedBy(
+  run: ChangeRun,
+  decision: Decision | undefined,
+  context: ToolContext,
+): Promise<{ readonly approved?: Approved; readonly resumed: ChangeRun | undefined }> {
+  const { runId } = run.header;
+  const { runs } = changesOf(context);
+  if (decision === undefined) return { resumed: await runs.resume(runId) };
+  let found: { readonly approved: Approved; readonly resumed: ChangeRun | undefined } | undefined;
+  const start = async (approved: Approved) => {
+    found = { approved, resumed: await runs.resume(runId, approved) };
+    return found.resumed;
+  };
+  const outcome = await decide(runId, decision, context, { looked: { run, digest: resumeDigest(runId), start } });
+  if (outcome.is === "refused") throw refusedError();
+  if (outcome.is === "changed") {
+    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+  }
+  return found ?? { resumed: await runs.find(runId) };
+}
+
+/** What a person approves exactly who lets a run go on. */
+function resumeDigest(runId: string): string {
+  return `resume ${runId}`;
 }
 
 /** Whether a run is a plan whose process ended before it was made, or kept whole. */
 async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
-  return (await changesOf(context).runs.stored(header.runId))?.started === false;
+  return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
 /** Throws a ToolError where a run was never started. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
-  if (run.status() === "needs_confirmation" && run.state.objects.length === 0) {
-    throw new ToolError(
-      "this run was never started: its server ended before, and nothing was sent",
-      "Make the call again.",
-    );
-  }
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
       "this run was never started: it waits for a person's yes",
@@ -92,11 +113,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   checkNoDryRun(run);
   // A plan that waits was made after its call had answered.
   if (run.status() === "planned") return;
-  if (run.header.unplanned && (await changesOf(context).runs.stored(run.header.runId))?.started === false) {
-    throw new ToolError(
-      "this run was never planned: its server ended before; nothing was sent",
-      "Make the call again.",
-    );
+  if ((await context.runs.isUnstarted(run.header.runId)) === true) {
+    const what = run.header.unplanned ? "planned: its server ended before;" : "started: its server ended before, and";
+    throw new ToolError(`this run was never ${what} nothing was sent`, "Make the call again.");
   }
 }
 
@@ -157,18 +176,17 @@ async function askedAgain(
   run: ChangeRun,
   { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
   context: ToolContext,
-  goOn: (asked: Asked) => Promise<ToolAnswer>,
+  goOn: GoOn,
 ): Promise<ToolOutcome> {
   const { runId } = run.header;
   const asks = effect !== undefined;
   const { sentence, parts } = effect ?? { sentence: "", parts: [] };
   const text = effectText({ sentence, parts });
-  const digest = `resume ${runId}`;
+  const digest = resumeDigest(runId);
   if (asks && context.confirm !== "off" && confirmation !== undefined) {
     const given = await confirmationIn(confirmation, context);
     checkCounts(given, context);
-    if (given.standsFor(digest)) return goOn("agreed_by_token");
-    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+    return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.standsFor });
   }
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
     const confirmation = await askFor({ run: runId, digest }, text, context);
@@ -192,7 +210,8 @@ async function askedAgain(
     );
   return decided<ToolAnswer>(
     {
-      ...{ needsYes: asks, digest, message: questionText({ sentence, parts }), effect: sentence, start: goOn, onPage },
+      ...{ needsApproval: asks, digest, message: questionText({ sentence, parts }), effect: sentence, onPage },
+      start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
       closed: context.page?.isOffered() ? onPage : undefined,
       undecided: (why) => undecided(run, why, context),
       declined: () =>
@@ -232,7 +251,7 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   });
   if (why === "closed") return { answer };
   const later = async (accepted: boolean): Promise<void> => {
-    if (accepted) await changesOf(context).runs.resume(runId, agreedNow("agreed_in_client", context));
+    if (accepted) await resumedBy(run, inClient(context), context);
   };
   return { answer, later };
 }

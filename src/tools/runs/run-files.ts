@@ -1,6 +1,10 @@
+import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
-import { takenBy } from "../../changes/removed-rows.ts";
+import { readFormer } from "../../changes/done.ts";
+import type { Step } from "../../changes/rows/entries.ts";
+import type { RunState } from "../../changes/state/change-state.ts";
 import { planJson } from "../../plans/plan-document.ts";
+import { parseJson } from "../../platform/json.ts";
 import { messageFor } from "../../render/failures/messages.ts";
 import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
@@ -47,4 +51,59 @@ export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">)
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
   return JSON.stringify(planJson(document, requestsFor(document, run.state)));
+}
+
+/** Whether what a run was to take away was taken away, was not, or that is not known. */
+export type Taken = "removed" | "notRemoved" | "unknown";
+
+const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
+
+/**
+ * Gives a function that says of a line of the part `removed` of a run whether it was taken away: the part holds what the
+ * run was to take away, as it was kept before anything was sent. `former` is the part of that name.
+ */
+export async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
+  const byId = takenById(state);
+  const byName = new Map<string, Set<Taken>>();
+  for (const before of (await readFormer(former)).values()) {
+    const taken = byId.get(before._id) ?? (before.kind === "option" ? byId.get(before.targeting ?? "") : undefined);
+    if (taken === undefined || before.name === undefined) continue;
+    byName.set(before.name, (byName.get(before.name) ?? new Set()).add(taken));
+  }
+  const only = (all: ReadonlySet<Taken>): Taken => {
+    const [one = "unknown", ...others] = all;
+    return others.length === 0 ? one : "unknown";
+  };
+  // Of what was noted without its name, only what holds for all of it is known.
+  const ofAll = only(new Set(byId.values()));
+  return (line) => {
+    const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
+    if (_id !== undefined) return byId.get(_id) ?? "unknown";
+    const named = byName.get(name ?? "");
+    return named === undefined ? ofAll : only(named);
+  };
+}
+
+/** By the ID of what loses something: whether it was taken away. */
+function takenById(state: RunState): ReadonlyMap<string, Taken> {
+  const inDoubt = state.inDoubt();
+  const byId = new Map<string, Taken>();
+  for (let id = 0; id < state.steps.length; id += 1) {
+    const operation = state.steps.partAt(id)?.operation;
+    if (operation !== "deleteOptions" && operation !== "deleteTargetings" && operation !== "updateOptions") continue;
+    const step = state.steps.at(id);
+    const binding = step?.bindings.find(({ field }) => field === "_id");
+    const target = binding === undefined ? undefined : state.boundId(binding);
+    if (step === undefined || target === undefined || step.undoes !== undefined) continue;
+    const taken = inDoubt.has(id) ? "unknown" : takenByStep(step, state);
+    const before = byId.get(target);
+    byId.set(target, before === undefined || before === taken ? taken : "unknown");
+  }
+  return byId;
+}
+
+function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Taken {
+  const standing = state.standing(object);
+  if (standing === "unknown") return "unknown";
+  return standing !== "failed" && (state.isDone(id) || standing === "alreadyDone") ? "removed" : "notRemoved";
 }

@@ -24,13 +24,12 @@ import { isSaveRun } from "../../saves/save-runs.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
-import { askFor } from "../writing/confirmation/confirmation-token.ts";
-import { endedWhereTooLate } from "../writing/confirmation/deciding.ts";
-import { effectOf } from "../writing/confirmation/effect-of.ts";
+import { askFor } from "../writing/confirmation-token.ts";
 import { dryRunSteps } from "../writing/dry-run-steps.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { totalsAfter } from "../writing/totals.ts";
+import { effectOf, endedWhereTooLate } from "../writing/waiting.ts";
 import { wayBackSteps } from "./way-back-note.ts";
 
 /** How many results a report looks at: those that fit are shown. */

@@ -12,8 +12,8 @@ import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../..
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { givenOf } from "../given.ts";
-import { waitsForDecision } from "../writing/confirmation/deciding.ts";
 import { restOrTime } from "../writing/follow-run.ts";
+import { waitsForDecision } from "../writing/waiting.ts";
 import { ownRun, reportOf, savedAnswer } from "./run-reports.ts";
 import { wayBackOf } from "./way-back-note.ts";
 
@@ -111,7 +111,7 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   if (run.status() === "running") await restOf(run);
   let found = run;
   if (waitsForDecision(run)) {
-    const { untilDecided } = await import("../writing/confirmation/on-page.ts");
+    const { untilDecided } = await import("../writing/on-page.ts");
     await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
     found = await goneOn(await ownRun(run.header.runId, context), context);
   }

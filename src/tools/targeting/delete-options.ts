@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type ToolDefinition, ToolError } from "../definition.ts";
-import { confirmationArgument, confirmed } from "../writing/confirmation/confirmed.ts";
+import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
 import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
 

@@ -3,7 +3,7 @@ import type { ToolContext } from "../context.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { fileWithinWait } from "../within-wait.ts";
-import { confirmationArgument, confirmed } from "../writing/confirmation/confirmed.ts";
+import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
 import { aboutTargeting, referenceOf } from "./file-targeting.ts";
 import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";

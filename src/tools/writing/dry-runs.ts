@@ -1,11 +1,13 @@
+import { createHash } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { Changes } from "../../changes/changes.ts";
+import { lossDigest } from "../../changes/confirmation.ts";
 import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { planDigest } from "../../changes/plan/plan-digest.ts";
 import { isGoing, type Planning } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
+import { journalLine } from "../../changes/state/entry-schema.ts";
 import { FileError } from "../../platform/file-error.ts";
 import { changedEffect, effectOfCall, effectText } from "../../render/changes/effect.ts";
 import { renderReport } from "../../render/changes/report.ts";
@@ -17,8 +19,7 @@ import { type ToolAnswer, ToolError } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { TookTooLong, withinWait } from "../within-wait.ts";
 import { applyStep } from "./dry-run-steps.ts";
-import { type Given, toldUnstarted } from "./planned.ts";
-import { planInTime } from "./planning.ts";
+import { type Given, planInTime, toldUnstarted } from "./planned.ts";
 import { previewOf } from "./preview.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
@@ -114,7 +115,7 @@ async function goOn(
   context: ToolContext,
 ): Promise<ChangeRun> {
   const header = await changes.keep(call, context.caller, bytes, { dryRun: true, unplanned: true });
-  return changes.prepare(header, planning, () => false, {
+  return changes.prepare(header, planning, async () => undefined, {
     waitsAs: "planned",
     isForKeeping: true,
     async ask(_, plan) {
@@ -211,4 +212,18 @@ function changesSince(before: RunState, plan: Plan): string {
       : []),
   ];
   return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
+}
+
+/**
+ * A digest of all that a plan would do: its objects, its steps, what would fail, and what it would take away. Two plans
+ * with the same digest make the same changes.
+ */
+export function planDigest(plan: Plan): string {
+  const hash = createHash("sha256").update(lossDigest(plan.losses));
+  for (const entry of plan.entries()) {
+    if (entry.t === "facts") continue;
+    for (const piece of journalLine(entry)) hash.update(piece);
+    hash.update("\n");
+  }
+  return hash.digest("base64url");
 }

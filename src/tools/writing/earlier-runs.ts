@@ -1,5 +1,5 @@
 import { interruptedHint } from "../../render/changes/earlier-runs.ts";
-import { unlessNothingKept } from "../../runs/nothing-kept.ts";
+import { unlessNothingKept } from "../../runs/backend/store.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import type { ToolContext } from "../context.ts";
 

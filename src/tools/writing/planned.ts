@@ -1,8 +1,10 @@
+import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
+import type { Planning } from "../../changes/planning.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/bytes.ts";
 import { declinedIn } from "../../render/approval.ts";
@@ -13,10 +15,10 @@ import { ownReason } from "../../runs/reasons.ts";
 import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { askFor } from "./confirmation/confirmation-token.ts";
-import { effectOf } from "./confirmation/effect-of.ts";
-import { keepElsewhere } from "./confirmation/elsewhere.ts";
+import { askFor } from "./confirmation-token.ts";
 import { interruptedHints } from "./earlier-runs.ts";
+import { atMostOneWait } from "./follow-run.ts";
+import { effectOf, keepElsewhere } from "./waiting.ts";
 
 /** A call, and the content of its file. */
 export interface Given {
@@ -53,7 +55,7 @@ export function tookTooLong(): ToolError {
 }
 
 /** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
-export async function needsYes(
+export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
   context: ToolContext,
@@ -86,4 +88,40 @@ export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effec
       ...(effect === undefined ? [] : [`the question was: ${effectText(effect)}`]),
     ],
   });
+}
+
+/** A read that a plan needs failed: nothing was sent. */
+export class PlanningError extends Error {
+  readonly failed: ApiError;
+  constructor(failed: ApiError) {
+    super(`a change could not be planned: ${failed.message}`, { cause: failed });
+    this.failed = failed;
+  }
+}
+
+/**
+ * Makes a plan, but takes no longer for it than the call may take: then gives what goes on being made. A caller who
+ * gives up before that stops it. Throws a PlanningError when a read of the API failed.
+ */
+export async function planInTime<Made>(
+  make: (signal: AbortSignal) => Promise<Made>,
+  context: ToolContext,
+): Promise<Made | Planning<Made>> {
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort(new DOMException("the call was given up", "AbortError"));
+  context.signal.addEventListener("abort", stop, { once: true });
+  if (context.signal.aborted) stop();
+  const plan = make(stopping.signal);
+  let made: Made | undefined;
+  const noted = plan.then((ready) => {
+    made = ready;
+  });
+  try {
+    await atMostOneWait(noted, context);
+  } catch (thrown) {
+    throw isApiError(thrown) ? new PlanningError(thrown) : thrown;
+  } finally {
+    context.signal.removeEventListener("abort", stop);
+  }
+  return made ?? { plan, stop };
 }

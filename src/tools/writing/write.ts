@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { Plan } from "../../changes/plan/plan.ts";
 import { isGoing, type Planning } from "../../changes/planning.ts";
@@ -13,16 +13,13 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { checkAllowed } from "./allowed-targetings.ts";
-import { decided, decisionOn, isDecidedElsewhere } from "./confirmation/agreement.ts";
-import { agreedNow, startAgreed } from "./confirmation/deciding.ts";
-import { tokenLater } from "./confirmation/elsewhere.ts";
-import { askLater, decideOnPage, tokenInstead } from "./confirmation/on-page.ts";
-import { readQuestion } from "./confirmation/question-token.ts";
-import { undecided } from "./confirmation/undecided.ts";
-import { tooManyDeletes } from "./delete-limit.ts";
-import { type Given, needsYes, notDone, tookTooLong } from "./planned.ts";
-import { planInTime } from "./planning.ts";
+import { chooseChannel, decided, isDecidedElsewhere, readQuestion } from "./agreement.ts";
+import { beginPlanned, inClient, startDecided } from "./decide.ts";
+import { checkAllowed, tooManyDeletes } from "./guards.ts";
+import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
+import { answerWithToken, type Given, notDone, planInTime, tookTooLong } from "./planned.ts";
+import { undecided } from "./undecided.ts";
+import { tokenLater } from "./waiting.ts";
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
 export const runOutput = () =>
@@ -74,7 +71,7 @@ type RunOrOutcome =
 
 async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
-  const { going, ended } = await changes.runs.madeBefore(call, context.caller);
+  const { going, ended } = await changes.runs.findEarlierRun(call, context.caller);
   if (going !== undefined) return { run: going, hints: [goesOnHint()] };
   const hints = ended?.open ? [endedHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
@@ -85,7 +82,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   const effect = effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
   const outcome = await decided<RunOrOutcome>(
     {
-      needsYes: needsConfirmation(plan),
+      needsApproval: needsConfirmation(plan),
       digest: lossDigest(plan.losses),
       message: questionText(effect),
       effect: effect.sentence,
@@ -99,16 +96,15 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       onPage: () =>
         decideOnPage(given, plan, { changes, context }, async (header) =>
-          tokenInstead(effectText(effect), context, (hint) => needsYes(header, plan, context, [...hints, hint])),
+          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [...hints, hint])),
         ),
       start: async (asked, more) => {
-        plan.askedBy(asked);
         const start = (header: ChangeHeader) =>
-          asked === "agreed_in_client" ? startAgreed(header, plan, asked, context) : changes.startOrFind(header, plan);
+          startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
       declined: () => ({ outcome: notDone(call, plan, context, effect) }),
-      token: () => once(async (keep) => ({ outcome: await needsYes(await keep(), plan, context, hints) })),
+      token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
       told: () => effectText(effect),
     },
     context,
@@ -128,7 +124,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     planning.stop();
     return { outcome: notDone(call, new Plan(), context) };
   }
-  if (decisionOn(changeOf(call).mayTakeAway, context) === "start") {
+  if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
     const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
       run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
       isOurs: true,
@@ -143,14 +139,11 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     throw tookTooLong();
   }
   const header = await changes.keep(call, caller, bytes, { unplanned: true });
-  const mayStart = (plan: Plan): boolean => {
-    const isAgreed = reply !== undefined && lossDigest(plan.losses) === readQuestion(reply.token)?.digest;
-    if (isAgreed) plan.facts = { ...plan.facts, ...agreedNow("agreed_in_client", context) };
-    else plan.askedBy("not_needed");
-    return isAgreed || !needsConfirmation(plan);
-  };
+  const asked = reply && readQuestion(reply.token);
+  const decision = asked && inClient(context, (digest) => digest === asked.digest);
   const ask = isPage ? askLater(changes, context) : tokenLater(context);
-  return { run: await changes.prepare(header, planning, mayStart, { ask }) };
+  const begin = (plan: Plan, start: StartPlanned) => beginPlanned(header, plan, { decision, start }, context);
+  return { run: await changes.prepare(header, planning, begin, { ask }) };
 }
 
 function unasked(plan: Plan): Plan {

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
-import { rowsIn } from "../../../src/changes/call-rows.ts";
-import { CHANGE_FORM } from "../../../src/changes/change-run.ts";
+import { rowsIn } from "../../../src/changes/change-kinds.ts";
+import { CHANGE_FORM, requestItems } from "../../../src/changes/change-run.ts";
 import { planAddOptions } from "../../../src/changes/plan/creating/add-options.ts";
 import type { Plan } from "../../../src/changes/plan/plan.ts";
 import type { AddOptionInput } from "../../../src/changes/rows/inputs.ts";
 import { optionRows } from "../../../src/changes/rows/option-rows.ts";
-import { requestItems } from "../../../src/changes/send/request-items.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { InputFile } from "../../../src/files/input-file.ts";
 import { contentOf } from "../../files/content.ts";

@@ -4,7 +4,7 @@ import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import type { OnExisting } from "../../../src/changes/rows/inputs.ts";
 import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
 import { mayWorkLater } from "../../../src/changes/settle/defer.ts";
-import { existingOption } from "../../../src/changes/settle/lost-answers/existing-option.ts";
+import { existingOption } from "../../../src/changes/settle/settle-items.ts";
 import { strandedNames } from "../../../src/changes/settle/stranded-names.ts";
 import { takeBack } from "../../../src/changes/settle/take-back.ts";
 import { fakeDriver, idAt } from "../fake-driver.ts";

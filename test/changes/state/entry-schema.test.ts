@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { CHANGE_FORM } from "../../../src/changes/change-run.ts";
-import { requestItems } from "../../../src/changes/send/request-items.ts";
+import { CHANGE_FORM, requestItems } from "../../../src/changes/change-run.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import { objectResults } from "../../support/object-results.ts";
 

@@ -4,10 +4,11 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import type { Backend } from "../../../src/runs/backend/backend.ts";
 import { DamagedRunError } from "../../../src/runs/backend/store.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
-import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
-import { migrate } from "../../../src/runs/postgres/database/migrate.ts";
+import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { StoredLease } from "../../../src/runs/postgres/lease.ts";
+import { migrate } from "../../../src/runs/postgres/migrate.ts";
 import { backendContract } from "../../runs/backend-contract.ts";
+import { restRun, startRun, summaryOf } from "../../support/records.ts";
 import { type TestPostgres, testPostgres } from "../postgres.ts";
 
 let server: TestPostgres;
@@ -58,7 +59,7 @@ test("a run is damaged where its journal does not hold all that was appended to 
     const runId = `01JABCDEFGHJKMNPQRSTVWXY${at}0`;
     const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
     await runs.create({ runId, kind: "contract", call: {}, ...of });
-    await runs.start(runId);
+    await startRun(runs, runId);
     const lease = await runs.lease(runId);
     if (lease === undefined) throw new Error("nobody holds it");
     const journal = await runs.journal(runId, lease);
@@ -69,16 +70,16 @@ test("a run is damaged where its journal does not hold all that was appended to 
     await journal.appendLate([JSON.stringify({ t: "late" })]);
     await journal.close();
     const about = { tool: "some_tool", caller: "me", fingerprint: "same", status: "succeeded", counts: { items: 1 } };
-    await runs.summarise(runId, { ...about, startedAt: 7, updatedAt: 8, open: false });
+    await restRun(runs, runId, { ...about, startedAt: 7, updatedAt: 8, open: false });
     await lease.release();
     if (damage === undefined) {
-      expect(await runs.read(runId)).toMatchObject({ started: true });
-      expect(await runs.summary(runId)).not.toHaveProperty("isDamaged");
+      expect(await runs.read(runId)).toMatchObject({ record: { status: "finished" } });
+      expect(await summaryOf(runs, runId)).not.toHaveProperty("isDamaged");
       continue;
     }
     await client.query(damage, [runId]);
     await expect(runs.read(runId)).rejects.toThrow(DamagedRunError);
-    expect(await runs.summary(runId)).toMatchObject({ isDamaged: true });
+    expect(await summaryOf(runs, runId)).toMatchObject({ isDamaged: true });
   }
   await client.end();
 });
@@ -89,7 +90,7 @@ test("who asks to stop a run is answered after an append that did not see it is 
   const runId = "01JABCDEFGHJKMNPQRSTVWXYZ0";
   const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
   await runs.create({ runId, kind: "contract", call: {}, ...of });
-  await runs.start(runId);
+  await startRun(runs, runId);
   const lease = await runs.lease(runId);
   if (!(lease instanceof StoredLease)) throw new Error("nobody holds it");
   const client = new pg.Client({ connectionString: url });
@@ -99,7 +100,7 @@ test("who asks to stop a run is answered after an append that did not see it is 
   const { rows } = await client.query(append, [runId, lease.name, lease.token]);
   expect(rows).toEqual([{ stop_asked: false }]);
   const events: string[] = [];
-  const asking = runs.askToStop(runId).then(() => events.push("asked"));
+  const asking = runs.stops.ask(runId).then(() => events.push("asked"));
   const waiting = async () => {
     const { rows } = await client.query("select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'");
     return rows;

@@ -4,9 +4,10 @@ import type { Backend } from "../../../src/runs/backend/backend.ts";
 import type { RunHeader } from "../../../src/runs/backend/store.ts";
 import type { Retention } from "../../../src/runs/file/retention.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
-import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
-import { migrate } from "../../../src/runs/postgres/database/migrate.ts";
+import { openDatabase } from "../../../src/runs/postgres/database.ts";
+import { migrate } from "../../../src/runs/postgres/migrate.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
+import { restRun, startRun } from "../../support/records.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";
 
 const DAY_MS = 86_400_000;
@@ -53,7 +54,7 @@ function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
       };
       const { runId, caller, fingerprint } = header;
       await runs.create(header);
-      await runs.start(runId);
+      await startRun(runs, runId);
       const lease = await runs.lease(runId);
       if (lease === undefined) throw new Error("no other process has it");
       const journal = await runs.journal(runId, lease);
@@ -64,7 +65,7 @@ function keeper({ runs, url }: Awaited<ReturnType<typeof storeKeeping>>) {
       if (removed) await runs.keep(runId, "removed", pieces("what was taken away"));
       const counts = { items: 1, pending: open ? 1 : 0 };
       const status = open ? "interrupted" : "succeeded";
-      await runs.summarise(runId, {
+      await restRun(runs, runId, {
         tool: "some_tool",
         caller,
         fingerprint,
@@ -166,7 +167,7 @@ describe("retention", () => {
     for (const header of [old, held, young]) await store.runs.create(header);
     const lease = await store.runs.lease(held.runId);
     await store.runs.tidy();
-    expect(await store.runs.list("me")).toEqual([young.runId, held.runId]);
+    expect(await store.runs.list({ caller: "me" })).toEqual([young.runId, held.runId]);
     await lease?.release();
   });
 
@@ -175,8 +176,8 @@ describe("retention", () => {
     const kept = keeper(store);
     await statement(
       store.url,
-      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, started, summary, open)
-       select '0' || lpad(n::text, 25, '0'), 'shop', 'caller ' || n % 7, 'live', n::text, '{}', true, '{}', false
+      `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header, status, version, open)
+       select '0' || lpad(n::text, 25, '0'), 'shop', 'caller ' || n % 7, 'live', n::text, '{}', 'finished', 1, false
        from generate_series(1, 5000) n;
        insert into targeting_mcp.entry select id, n, 0, 1, now(), repeat('x', 2000)::bytea
        from targeting_mcp.run, generate_series(1, 5) n`,
@@ -218,12 +219,12 @@ describe("claims", () => {
         ...{ environment: "live", createdAt: 1, fingerprint: `${age}` },
       };
       await store.runs.create(header);
-      await store.runs.start(header.runId);
+      await startRun(store.runs, header.runId);
       return `${caller} ${project}`;
     };
     // The first caller has two running projects by now, and many waiting ones that are older than all others.
     const running = [await waiting("a", "p1"), await waiting("a", "p2")];
-    for (const runId of await store.runs.list("a")) expect(await store.runs.lease(runId)).toBeDefined();
+    for (const runId of await store.runs.list({ caller: "a" })) expect(await store.runs.lease(runId)).toBeDefined();
     expect(running).toHaveLength(2);
     for (const project of ["p3", "p4"]) await waiting("a", project);
     for (const project of ["p5", "p6", "p6"]) await waiting("b", project);
@@ -231,7 +232,7 @@ describe("claims", () => {
     const all = Array.from({ length: 9 }, (_, n) => `p${n}`);
     const found = await left.found(all, 8);
     const callers = new Map<string, string>();
-    for (const caller of ["a", "b", "c"]) for (const id of await store.runs.list(caller)) callers.set(id, caller);
+    for (const caller of ["a", "b", "c"]) for (const id of await store.runs.list({ caller })) callers.set(id, caller);
     expect(found.map(({ runId, project }) => `${callers.get(runId)} ${project}`)).toEqual([
       ...["b p5", "c p7"],
       ...["b p6", "b p6"],

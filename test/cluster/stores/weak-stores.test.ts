@@ -4,7 +4,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { openDatabase } from "../../../src/runs/postgres/database/database.ts";
+import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { startCommand } from "../../support/server-process.ts";
 import { closedPort } from "../../support/stub-server.ts";
 import { killAll, startMember, startReplica } from "../cluster.ts";

@@ -1,8 +1,8 @@
 import type { Judged } from "../oracle.ts";
-import type { Wish } from "../wishes.ts";
+import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
-type ContextsWish = Extract<Wish, { readonly kind: "contexts" }>;
+type ContextsWish = Extract<ApprovalRequest, { readonly kind: "contexts" }>;
 
 /** Holds the outcome of changed Context IDs against what the option held and holds. */
 export function checkContexts(evidence: Evidence, wish: ContextsWish, { result }: Judged): readonly string[] {

@@ -1,8 +1,8 @@
 import type { ObjectResult } from "../../../src/runs/report.ts";
-import type { Wish } from "../wishes.ts";
+import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
-type CreateWish = Extract<Wish, { readonly kind: "targeting" | "option" }>;
+type CreateWish = Extract<ApprovalRequest, { readonly kind: "targeting" | "option" }>;
 
 /** Holds the outcome of something that was to be made against what the run made. */
 export function checkCreate(evidence: Evidence, wish: CreateWish, result: ObjectResult): readonly string[] {
@@ -65,7 +65,10 @@ function isMadeForAnother(evidence: Evidence, wish: CreateWish): boolean {
   );
 }
 
-function sameTargeting(a: Extract<Wish, { kind: "option" }>, b: Extract<Wish, { kind: "option" }>): boolean {
+function sameTargeting(
+  a: Extract<ApprovalRequest, { kind: "option" }>,
+  b: Extract<ApprovalRequest, { kind: "option" }>,
+): boolean {
   return JSON.stringify(a.targeting) === JSON.stringify(b.targeting);
 }
 
@@ -99,7 +102,11 @@ function checkMade(evidence: Evidence, wish: CreateWish, result: ObjectResult, l
   return wrong;
 }
 
-function isInParent(evidence: Evidence, wish: Extract<Wish, { kind: "option" }>, parent: string | undefined): boolean {
+function isInParent(
+  evidence: Evidence,
+  wish: Extract<ApprovalRequest, { kind: "option" }>,
+  parent: string | undefined,
+): boolean {
   if (wish.parent === undefined) return parent === undefined;
   if (parent === undefined) return false;
   if ("id" in wish.parent) return parent === wish.parent.id;

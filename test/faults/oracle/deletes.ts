@@ -1,5 +1,5 @@
 import type { ObjectResult } from "../../../src/runs/report.ts";
-import type { Wish } from "../wishes.ts";
+import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
 /** Whether an earlier attempt, whose answer was lost, may have deleted it. */
@@ -8,7 +8,7 @@ function mayBeSent(evidence: Evidence, id: string): boolean {
   return service.inDoubt.has(id) || schedule.kills.length > 0 || schedule.diskFullAfter !== undefined;
 }
 
-type GoneWish = Extract<Wish, { readonly kind: "targetingGone" | "optionGone" }>;
+type GoneWish = Extract<ApprovalRequest, { readonly kind: "targetingGone" | "optionGone" }>;
 
 /** Holds the outcome of something that was to be deleted against whether it is, and by whom. */
 export function checkGone(evidence: Evidence, wish: GoneWish, result: ObjectResult): readonly string[] {

@@ -1,6 +1,6 @@
 import type { Change, Option, Project, Targeting } from "../model/project.ts";
 import type { Case, Judged } from "../oracle.ts";
-import type { Wish } from "../wishes.ts";
+import type { ApprovalRequest } from "../wishes.ts";
 
 /** What was there before a run. */
 export interface Snapshot {
@@ -71,7 +71,7 @@ export class Evidence {
   }
 
   /** Whether an answer about this was lost, or others wrote meanwhile. */
-  mayBeUnknown(wish: Wish): boolean {
+  mayBeUnknown(wish: ApprovalRequest): boolean {
     const { schedule, service } = this.of;
     const { others, rival, kills, diskFullAfter } = schedule;
     if (others.length > 0 || rival !== undefined || kills.length > 0 || diskFullAfter !== undefined) return true;
@@ -83,7 +83,7 @@ export class Evidence {
   }
 
   /** Names and IDs that a wish is about. */
-  keysOf(wish: Wish): readonly string[] {
+  keysOf(wish: ApprovalRequest): readonly string[] {
     switch (wish.kind) {
       case "targeting":
         return [wish.name, ...this.madeByRun(wish.name)];

@@ -3,7 +3,7 @@ import { isContextId, isName } from "../model/facts.ts";
 import type { BulkRequest } from "../model/requests.ts";
 import { isError } from "../model/rules.ts";
 import type { Judged } from "../oracle.ts";
-import type { Wish } from "../wishes.ts";
+import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 import { fieldsOf } from "./updates.ts";
 
@@ -66,7 +66,7 @@ function isFailedRing(evidence: Evidence): boolean {
   return works;
 }
 
-function isRename(wish: Wish): boolean {
+function isRename(wish: ApprovalRequest): boolean {
   return wish.kind === "targetingName" || (wish.kind === "update" && wish.name !== undefined);
 }
 
@@ -74,7 +74,7 @@ function isRename(wish: Wish): boolean {
 const WRONG_BY_THEMSELVES = new Set(["DUPLICATE_IN_INPUT", "INVALID_ITEM"]);
 
 /** Several items about one option travel as one (management-api 4.1) and fail as one. */
-function isOneOfSeveral(evidence: Evidence, wish: Wish): boolean {
+function isOneOfSeveral(evidence: Evidence, wish: ApprovalRequest): boolean {
   if (wish.kind !== "update" && wish.kind !== "contexts") return false;
   const [key] = evidence.keysOf(wish);
   return evidence.judged.filter((each) => evidence.keysOf(each.wish)[0] === key).length > 1;
@@ -92,7 +92,7 @@ function wouldWork(evidence: Evidence, request: BulkRequest): boolean {
 }
 
 /** The request that would do by itself what a wish asks for; undefined where its input is invalid. */
-function requestFor(evidence: Evidence, wish: Wish, { index }: Judged): BulkRequest | undefined {
+function requestFor(evidence: Evidence, wish: ApprovalRequest, { index }: Judged): BulkRequest | undefined {
   switch (wish.kind) {
     case "targeting":
       return isName(wish.name) ? { operation: "createTargetings", items: [{ name: wish.name }] } : undefined;
@@ -118,7 +118,7 @@ function requestFor(evidence: Evidence, wish: Wish, { index }: Judged): BulkRequ
   }
 }
 
-function addRequest(evidence: Evidence, wish: Extract<Wish, { kind: "option" }>): BulkRequest | undefined {
+function addRequest(evidence: Evidence, wish: Extract<ApprovalRequest, { kind: "option" }>): BulkRequest | undefined {
   const [targeting] = evidence.targetingsOf(wish.targeting);
   const isValid = isName(wish.name) && wish.contexts.every(isContextId);
   // A group that failed together with its sub-options may be empty by itself.
@@ -135,7 +135,7 @@ function addRequest(evidence: Evidence, wish: Extract<Wish, { kind: "option" }>)
 
 function contextsRequest(
   evidence: Evidence,
-  wish: Extract<Wish, { kind: "contexts" }>,
+  wish: Extract<ApprovalRequest, { kind: "contexts" }>,
   index: number,
 ): BulkRequest | undefined {
   const { call } = evidence.of.schedule;

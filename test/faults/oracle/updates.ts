@@ -1,8 +1,8 @@
 import type { ObjectResult } from "../../../src/runs/report.ts";
-import type { Wish } from "../wishes.ts";
+import type { ApprovalRequest } from "../wishes.ts";
 import type { Evidence } from "./evidence.ts";
 
-type UpdateWish = Extract<Wish, { readonly kind: "targetingName" | "update" }>;
+type UpdateWish = Extract<ApprovalRequest, { readonly kind: "targetingName" | "update" }>;
 type Field = "name" | "parent" | "exposeChildren";
 type Value = string | boolean | null;
 

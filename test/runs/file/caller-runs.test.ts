@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { callerRuns } from "../../../src/runs/file/caller-runs.ts";
+import { keepPart, partIn } from "../../../src/runs/file/files.ts";
 import { runIndex } from "../../../src/runs/file/run-index.ts";
-import { keepPart, partIn } from "../../../src/runs/file/run-parts.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 
 const newRunId = ulidSource(

@@ -54,11 +54,11 @@ test("runs of events that a version before kept in their own folder are found, l
   const [doneId, cutId, freshId] = [done, cut, fresh].map(({ header }) => header.runId);
   expect(await listed(after)).toEqual([freshId, cutId, doneId]);
   expect((await after.find(String(doneId)))?.status()).toBe("succeeded");
-  const { going } = await after.madeBefore(planned("cut"), "me");
+  const { going } = await after.findEarlierRun(planned("cut"), "me");
   expect(going?.header.runId).toBe(cutId);
   await going?.rest;
   expect(going?.status()).toBe("succeeded");
   expect(await runsIn(join(stateDir, "event-runs"))).toEqual([cutId, doneId]);
   expect(await runsIn(join(stateDir, "runs"))).toEqual([freshId]);
-  expect(await readdir(join(stateDir, "event-runs", String(cutId)))).toContain("summary.json");
+  expect(await readdir(join(stateDir, "event-runs", String(cutId)))).toContain("record.4.json");
 });

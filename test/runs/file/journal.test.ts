@@ -41,7 +41,12 @@ async function opened(file: string, held: Lease = lease(new AbortController().si
 
 async function entriesOf(file: string): Promise<readonly number[]> {
   const found: number[] = [];
-  const run = understood(FORM, { header: HEADER, started: true, proposed: none(), entries: journalLines(file) });
+  const run = understood(FORM, {
+    header: HEADER,
+    record: { version: 1, status: "running" },
+    proposed: none(),
+    entries: journalLines(file),
+  });
   for await (const { n } of run?.entries ?? []) found.push(n);
   return found;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { ownMark } from "../../../src/platform/process-mark.ts";
-import { isLeased, tryLease } from "../../../src/runs/file/locks/lease.ts";
+import { isLeased, tryLease } from "../../../src/runs/file/lease.ts";
 import { LeaseLostError } from "../../../src/runs/turn.ts";
 
 let folder = "";

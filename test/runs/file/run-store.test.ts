@@ -7,6 +7,7 @@ import type { Retention } from "../../../src/runs/file/retention.ts";
 import { runsIn } from "../../../src/runs/file/run-folder.ts";
 import { fileRunStore } from "../../../src/runs/file/run-store.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
+import { reopenRun, restRun, startRun, wasStarted } from "../../support/records.ts";
 
 const NOW = 1_800_000_000_000;
 const DAY_MS = 86_400_000;
@@ -44,10 +45,10 @@ async function keptRun(
   const store = storeIn(folder);
   const runId = newRunId();
   await store.create({ ...headerOf(runId, fingerprint), createdAt });
-  await store.start(runId);
+  await startRun(store, runId);
   if (status !== undefined) {
     const about = { tool: "delete_targeting", caller: "local", fingerprint, status, counts: {} };
-    await store.summarise(runId, { ...about, startedAt: NOW, updatedAt: NOW, open: status === "cancelled" });
+    await restRun(store, runId, { ...about, startedAt: NOW, updatedAt: NOW, open: status === "cancelled" });
   }
   return runId;
 }
@@ -60,20 +61,25 @@ describe("runs that may be unfinished are found", () => {
     const cancelled = await keptRun(folder, { status: "cancelled" });
     await keptRun(folder, { status: "succeeded" });
     const other = await keptRun(folder, { fingerprint: "other" });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([cancelled, interrupted, driven]);
-    expect(await storeIn(folder).unfinished()).toEqual([other, cancelled, interrupted, driven]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([
+      cancelled,
+      interrupted,
+      driven,
+    ]);
+    expect(await storeIn(folder).list({ unfinished: "all" })).toEqual([other, cancelled, interrupted, driven]);
   });
 
   test("a run that is taken up again after it came to rest", async () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "failed" });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
-    await storeIn(folder).reopen(headerOf(runId));
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([]);
+    await reopenRun(storeIn(folder), runId);
     const again = { tool: "t", caller: "local", fingerprint: "same", counts: {}, startedAt: NOW, updatedAt: NOW };
-    await storeIn(folder).summarise(runId, { ...again, status: "interrupted", open: true });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
-    await storeIn(folder).summarise(runId, { ...again, status: "succeeded", open: false });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([]);
+    await restRun(storeIn(folder), runId, { ...again, status: "interrupted", open: true });
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([runId]);
+    await reopenRun(storeIn(folder), runId);
+    await restRun(storeIn(folder), runId, { ...again, status: "succeeded", open: false });
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([]);
   });
 
   test("where an earlier version kept them, without marks, once the server starts anew", async () => {
@@ -81,10 +87,10 @@ describe("runs that may be unfinished are found", () => {
     await keptRun(folder, { status: "succeeded" });
     const crashed = await keptRun(folder, {});
     await rm(join(folder, "calls"), { recursive: true });
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([crashed]);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([crashed]);
     const next = await keptRun(folder, {});
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([next, crashed]);
-    expect(await storeIn(folder).list("local")).toHaveLength(3);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([next, crashed]);
+    expect(await storeIn(folder).list({ caller: "local" })).toHaveLength(3);
   });
 
   test("where marks were left of runs that are gone, and of nothing at all", async () => {
@@ -93,8 +99,8 @@ describe("runs that may be unfinished are found", () => {
     const [mark = ""] = await readdir(join(folder, "calls", "open"));
     await writeFile(join(folder, "calls", "open", mark.replace(crashed, "01ARZ3NDEKTSV4RRFFQ69G5FAV")), "");
     await writeFile(join(folder, "calls", "open", "nonsense"), "");
-    expect((await storeIn(folder).unfinished({ fingerprint: "same" }))[0]).toBe(crashed);
-    expect(await storeIn(folder).list("local")).toEqual([crashed]);
+    expect((await storeIn(folder).list({ unfinished: { fingerprint: "same" } }))[0]).toBe(crashed);
+    expect(await storeIn(folder).list({ caller: "local" })).toEqual([crashed]);
   });
 
   test("where the index cannot be kept that is said, since a run without a mark would not be found", async () => {
@@ -106,8 +112,8 @@ describe("runs that may be unfinished are found", () => {
   test("where the process died between the summary and the mark, it is looked at, and no more", async () => {
     const folder = await newFolder();
     const runId = await keptRun(folder, { status: "succeeded" });
-    await storeIn(folder).reopen(headerOf(runId));
-    expect(await storeIn(folder).unfinished({ fingerprint: "same" })).toEqual([runId]);
+    await reopenRun(storeIn(folder), runId);
+    expect(await storeIn(folder).list({ unfinished: { fingerprint: "same" } })).toEqual([runId]);
   });
 });
 
@@ -123,9 +129,9 @@ describe("old runs", () => {
       () => Math.random(),
     )();
     await store.create({ ...headerOf(runId, "same", caller), createdAt: at });
-    await store.start(runId);
+    await startRun(store, runId);
     if (removed) await store.keep(runId, "removed", lines("{}\n"));
-    await store.summarise(runId, {
+    await restRun(store, runId, {
       ...{ tool: "delete_targeting", caller, fingerprint: "same", status: "succeeded", counts: {} },
       ...{ startedAt: at, updatedAt: at, open: false },
     });
@@ -144,7 +150,7 @@ describe("old runs", () => {
     expect(left).toHaveLength(7);
     expect(left).toContain(unfinished);
     expect(left).toContain(others);
-    await expect.poll(async () => (await storeIn(folder).list("local")).length).toBe(6);
+    await expect.poll(async () => (await storeIn(folder).list({ caller: "local" })).length).toBe(6);
   });
 
   test("that hold what was taken away go by their age alone", async () => {
@@ -187,7 +193,7 @@ describe("old runs", () => {
       )();
     const [theirs, abandoned, half] = [idAt(NOW - 5), idAt(NOW - 40 * DAY_MS), idAt(NOW - 41 * DAY_MS)];
     for (const runId of [theirs, abandoned, half]) await mkdir(join(folder, runId), { recursive: true });
-    await writeFile(join(folder, half, "started"), "");
+    await writeFile(join(folder, half, "record.1.json"), "{}");
     await storeIn(folder).tidy();
     expect(await runsIn(folder)).toEqual([theirs]);
   });
@@ -209,26 +215,26 @@ test("a run whose mark was lost is started all the same, as its journal says, an
   const store = storeIn(folder);
   const runId = newRunId();
   await store.create(headerOf(runId));
-  expect(await store.start(runId)).toBe(true);
+  expect(await startRun(store, runId)).toBe(true);
   const lease = await store.lease(runId);
   if (lease === undefined) throw new Error("the lease is free");
   const journal = await store.journal(runId, lease);
   journal.append(['{"t":"objects","objects":[]}']);
   await journal.close();
   await lease.release();
-  await rm(join(folder, runId, "started"));
-  expect((await storeIn(folder).read(runId))?.started).toBe(true);
-  expect(await storeIn(folder).start(runId)).toBe(false);
+  await rm(join(folder, runId, "record.1.json"));
+  expect(await wasStarted(storeIn(folder), runId)).toBe(true);
+  expect(await startRun(storeIn(folder), runId)).toBe(false);
 });
 
 async function madeAt(folder: string, at: number, keep: Retention, removed = true): Promise<string> {
   const store = storeIn(folder, at, keep);
   const runId = ulidSource(() => at, Math.random)();
   await store.create({ ...headerOf(runId), createdAt: at });
-  await store.start(runId);
+  await startRun(store, runId);
   if (removed) await store.keep(runId, "removed", lines("{}\n"));
   const about = { tool: "delete_targeting", caller: "local", fingerprint: "same", status: "succeeded", counts: {} };
-  await store.summarise(runId, { ...about, startedAt: at, updatedAt: at, open: false });
+  await restRun(store, runId, { ...about, startedAt: at, updatedAt: at, open: false });
   await store.tidy();
   return runId;
 }
@@ -239,8 +245,8 @@ test("a run that cannot be read keeps no other from being removed, whatever byte
   const runs: string[] = [];
   for (let made = 0; made < 3; made += 1) runs.push(await madeAt(folder, NOW + made, room, false));
   const [unreadable = "", , newest] = runs;
-  await rm(join(folder, unreadable, "summary.json"));
-  await symlink("summary.json", join(folder, unreadable, "summary.json"));
+  await rm(join(folder, unreadable, "record.2.json"));
+  await symlink("record.2.json", join(folder, unreadable, "record.2.json"));
   await storeIn(folder, NOW + 3, { ...room, bytes: 0 }).tidy();
   expect(await runsIn(folder)).not.toContain(newest);
 });

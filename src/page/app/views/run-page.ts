@@ -53,7 +53,8 @@ const DONE = {
 const MOST_LETTERS = 80;
 
 /** Does what a run's button says, and says of which run. */
-export const actOnRun: Act = ({ runId, tool, targeting }, action) => {
+export const actOnRun: Act = ({ runId, tool, targeting, waiting }, action) => {
   const about = targeting?.name === undefined ? tool : `${tool}, ${visible(targeting.name.slice(0, MOST_LETTERS))}`;
-  void act(`${PATHS.runs}/${encodeURIComponent(runId)}/${action}`, {}, `${DONE[action]} (${about})`);
+  const saw = waiting === undefined ? {} : { digest: waiting.digest };
+  void act(`${PATHS.runs}/${encodeURIComponent(runId)}/${action}`, saw, `${DONE[action]} (${about})`);
 };

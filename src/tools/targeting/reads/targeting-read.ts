@@ -1,7 +1,7 @@
 import { RejectedError } from "../../../api/errors.ts";
 import { rowsThatFit } from "../../../render/page.ts";
 import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../../render/reading.ts";
-import type { SeenTargeting } from "../../../runs/backend/targeting-names.ts";
+import type { SeenTargeting } from "../../../runs/backend/backend.ts";
 import { folded } from "../../../spec/name-match.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";

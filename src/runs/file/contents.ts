@@ -1,0 +1,177 @@
+import { appendFile, mkdir, open, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import * as z from "zod";
+import { hasCode } from "../../platform/file-error.ts";
+import { parseJson } from "../../platform/json.ts";
+import { moveOver } from "../../platform/move-over.ts";
+import type { ContentsStore, SeenOption } from "../backend/backend.ts";
+
+/** Where contents are kept. */
+interface ContentsFile {
+  readonly file: string;
+  /** Told when the file cannot be read or written; nothing is kept then. */
+  readonly onProblem: (problem: unknown) => void;
+  /** The most that is kept, in bytes, over both files; what was kept first goes first. */
+  readonly mostBytes?: number;
+}
+
+/** A project holds 200,000 Context IDs of at most 256 bytes (management-api 8.1): all of most projects fit. */
+const MOST_BYTES = 64 * 1_048_576;
+const PIECE = 1_048_576;
+/** Lines are read with their neighbours, since lists are read in the order in which they were kept. */
+const NEIGHBOURS = 65_536;
+const NEIGHBOURS_BEFORE = 8192;
+/** What can stand in the key of a line without being escaped. */
+const PLAIN = /^[\w.:+-]+$/;
+
+/** Where a line lies, by the option it is about; `key` is the record that it was read with. */
+interface Line {
+  readonly key: string;
+  readonly at: number;
+  readonly length: number;
+}
+
+/** The lines of one file, as far as it was looked through. */
+interface Lines {
+  readonly path: string;
+  inode: number;
+  upTo: number;
+  readonly of: Map<string, Line>;
+  /** The piece of the file that was read last. */
+  piece?: { readonly from: number; readonly to: number; readonly bytes: Promise<Buffer> } | undefined;
+}
+
+const line = z.object({ k: z.string(), c: z.array(z.string()) });
+
+/**
+ * Keeps contents as lines of a file, to which all processes append. Once it holds half of what may be kept, it is set
+ * aside in place of the one set aside before. A line that is damaged counts as not kept.
+ */
+export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: ContentsFile): ContentsStore {
+  const files = [linesOf(file), linesOf(`${file}.before`)] as const;
+  let turn: Promise<unknown> = Promise.resolve();
+  /** Lines that are not kept yet. */
+  let waiting = "";
+  const inTurn = async (work: () => Promise<unknown>): Promise<void> => {
+    turn = turn.then(work).catch(onProblem);
+    await turn;
+  };
+  const keep = async (text: string): Promise<void> => {
+    const append = () => appendFile(file, text, { mode: 0o600 });
+    try {
+      await append();
+    } catch (thrown) {
+      if (!hasCode(thrown, "ENOENT")) throw thrown;
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+      await append();
+    }
+    if (files[0].upTo > mostBytes / 2 && (await stat(file)).size > mostBytes / 2) await moveOver(file, files[1].path);
+  };
+  return {
+    refresh: () => inTurn(() => Promise.all(files.map(lookThrough))),
+    async get(option) {
+      const key = keyOf(option);
+      for (const lines of files) {
+        const found = lines.of.get(option.optionId);
+        if (found === undefined || found.key !== key) continue;
+        const read = line.safeParse(parseJson((await textAt(lines, found).catch(onProblem)) ?? ""));
+        if (read.success && read.data.k === key && read.data.c.length === option.contextCount) return read.data.c;
+        lines.of.delete(option.optionId);
+      }
+      return undefined;
+    },
+    async put(option, contexts) {
+      const key = keyOf(option);
+      if (!key.split(" ").every((part) => PLAIN.test(part))) return;
+      // The line feed in front ends a line that a process could not finish.
+      waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
+      // What came meanwhile is kept in one go.
+      await inTurn(async () => {
+        const text = waiting;
+        waiting = "";
+        if (text !== "") await keep(text);
+      });
+    },
+  };
+}
+
+function linesOf(path: string): Lines {
+  return { path, inode: 0, upTo: 0, of: new Map() };
+}
+
+function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): string {
+  return `${optionId} ${targetingId} ${updatedAt} ${contextCount}`;
+}
+
+/** Looks through what came to a file since it was looked through last, or all of it where it is another file now. */
+async function lookThrough(lines: Lines): Promise<void> {
+  const handle = await open(lines.path).catch((thrown: unknown) => {
+    if (hasCode(thrown, "ENOENT")) return undefined;
+    throw thrown;
+  });
+  if (handle === undefined) return forget(lines, 0);
+  try {
+    const { ino, size } = await handle.stat();
+    if (ino !== lines.inode || size < lines.upTo) forget(lines, ino);
+    let rest = Buffer.alloc(0);
+    for (let at = lines.upTo; at < size; ) {
+      const piece = Buffer.alloc(Math.min(PIECE, size - at));
+      const { bytesRead } = await handle.read(piece, 0, piece.length, at);
+      if (bytesRead === 0) return;
+      at += bytesRead;
+      rest = note(lines, Buffer.concat([rest, piece.subarray(0, bytesRead)]));
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function forget(lines: Lines, inode: number): void {
+  lines.inode = inode;
+  lines.upTo = 0;
+  lines.piece = undefined;
+  lines.of.clear();
+}
+
+/** Notes the lines that end in a piece, and gives what is left of it. */
+function note(lines: Lines, piece: Buffer): Buffer<ArrayBuffer> {
+  let from = 0;
+  for (let end = piece.indexOf(0x0a); end >= 0; end = piece.indexOf(0x0a, from)) {
+    const [, key = "", optionId] = /^\{"k":"((\w+) [^"]+)",/.exec(piece.toString("utf8", from, from + 160)) ?? [];
+    if (optionId !== undefined) lines.of.set(optionId, { key, at: lines.upTo, length: end - from });
+    lines.upTo += end + 1 - from;
+    from = end + 1;
+  }
+  return Buffer.from(piece.subarray(from));
+}
+
+async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
+  const { piece } = lines;
+  const isIn = piece !== undefined && at >= piece.from && at + length <= piece.to;
+  const { from, bytes } = isIn ? piece : readAround(lines, at, length);
+  return (await bytes).toString("utf8", at - from, at - from + length);
+}
+
+/** Reads a line with its neighbours; where that fails, the next line is read anew. */
+function readAround(lines: Lines, at: number, length: number) {
+  const from = Math.max(0, at - NEIGHBOURS_BEFORE);
+  const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
+  const bytes = bytesBetween(lines.path, from, to).catch((thrown: unknown) => {
+    lines.piece = undefined;
+    throw thrown;
+  });
+  const piece = { from, to, bytes };
+  lines.piece = piece;
+  return piece;
+}
+
+async function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
+  const handle = await open(path);
+  try {
+    const bytes = Buffer.alloc(to - from);
+    await handle.read(bytes, 0, bytes.length, from);
+    return bytes;
+  } finally {
+    await handle.close();
+  }
+}

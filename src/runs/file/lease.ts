@@ -1,0 +1,228 @@
+import { randomUUID } from "node:crypto";
+import { link, readFile, stat, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import * as z from "zod";
+import type { Clock } from "../../platform/clock.ts";
+import { isCreated, makeFolder } from "../../platform/durable-files.ts";
+import { HeldBackError } from "../../platform/fence.ts";
+import { moveOver } from "../../platform/move-over.ts";
+import { ownMark, presenceOf } from "../../platform/process-mark.ts";
+import { removeFile } from "../../platform/remove-file.ts";
+import { agoOf, checkFresh, type Lease, LeaseLostError, readClocks, TAKE_OVER_WAIT_MS } from "../turn.ts";
+import { namesIn, readText, unlessMissing } from "./files.ts";
+
+/**
+ * How often a holder renews its lease, and how long after the last renewal another process may take over, in
+ * milliseconds.
+ */
+const BEAT_MS = 2000;
+const TTL_MS = 10_000;
+
+const content = z.object({
+  pid: z.number(),
+  host: z.string(),
+  boot: z.string().optional(),
+  namespace: z.string().optional(),
+  startedAt: z.string().optional(),
+  /** Identifies this one holding of the lease. */
+  token: z.string(),
+  released: z.boolean(),
+  /** A request of the holder before might still have left when this was written. */
+  unsettled: z.boolean().optional(),
+});
+type LeaseContent = z.infer<typeof content>;
+
+interface Generation {
+  readonly number: number;
+  /** Undefined while its holder is still writing it, or when it is damaged. */
+  readonly content: LeaseContent | undefined;
+  readonly beatAt: number;
+}
+
+/**
+ * Tries to take a lease that is kept in a folder; undefined while another process holds it. A lease is a file whose
+ * name ends in a growing number: the process that creates the next number holds it, and creating is atomic, so that a
+ * dead holder is followed by exactly one. The newest file stays when the lease is given back, so that numbers never
+ * start again. A lease ends when it is given back, when its process is known to be gone, or when it has shown no life
+ * for ten seconds. Only in the last case may its holder still be there, and send what it has announced: then the new
+ * one waits before it sends anything. The file need not outlive a power failure, which ends all holders on the machine
+ * with it.
+ */
+export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
+  const newest = await newestGeneration(folder, name);
+  if (newest === undefined) await makeFolder(folder);
+  const end = newest === undefined ? "over" : await endOf(newest, clock.now());
+  if (end === "held") return undefined;
+  const isTakenOver = end === "silent";
+  const number = (newest?.number ?? 0) + 1;
+  const file = fileOf(folder, name, number);
+  const token = randomUUID();
+  const unsettled = isTakenOver || newest?.content?.unsettled === true;
+  const mine: LeaseContent = { ...(await ownMark()), token, released: false, ...(unsettled && { unsettled }) };
+  if (!(await createFile(file, mine))) return undefined;
+  const files = await filesOf(folder, name);
+  if (newestIn(files, name) !== number) {
+    // Another process was faster by more than one number: this file was made too late to count.
+    await removeFile(file);
+    return undefined;
+  }
+  // Those that were killed may have left files that never became a lease, too.
+  const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
+  await Promise.all(older.map((other) => removeFile(join(folder, other))));
+  return heldLease({ folder, name, number, file, mine, isTakenOver }, clock);
+}
+
+/** The files and the content of a lease that was just taken. */
+interface Taken {
+  readonly folder: string;
+  readonly name: string;
+  readonly number: number;
+  readonly file: string;
+  readonly mine: LeaseContent;
+  readonly isTakenOver: boolean;
+}
+
+function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clock: Clock): Lease {
+  const losing = new AbortController();
+  const settledAt = mine.unsettled ? clock.monotonic() + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
+  const lost = new LeaseLostError(`another process has taken over the lease "${name}"`);
+  let checked = readClocks(clock);
+  const check = async (recentMs = -1): Promise<void> => {
+    losing.signal.throwIfAborted();
+    // Nobody takes a lease over that was held so short a time ago.
+    if (agoOf(checked, clock) <= Math.min(recentMs, BEAT_MS)) return;
+    const now = readClocks(clock);
+    if (await isHeldBy(mine.token, { folder, name, number, file })) {
+      checked = now;
+      return;
+    }
+    clearInterval(beat);
+    losing.abort(lost);
+    throw lost;
+  };
+  const settled = async (signal?: AbortSignal): Promise<void> => {
+    for (let left = settledAt - clock.monotonic(); left > 0; left = settledAt - clock.monotonic()) {
+      await clock.sleep(Math.ceil(left), signal);
+    }
+  };
+  // Where the lease cannot be checked now, it is checked again before a request leaves by it.
+  const beat = setInterval(
+    () =>
+      void showLife(file)
+        .then(() => check())
+        .catch(() => undefined),
+    BEAT_MS,
+  ).unref();
+  return {
+    epoch: BigInt(number),
+    isTakenOver,
+    lost: losing.signal,
+    settled,
+    check,
+    stillHeld: () => isHeldBy(mine.token, { folder, name, number, file }),
+    async renew() {
+      await settled();
+      const intent = readClocks(clock);
+      await Promise.all([showLife(file), check()]);
+      return intent;
+    },
+    mayLeave(intent) {
+      if (losing.signal.aborted) throw new HeldBackError("another process writes now");
+      checkFresh(intent, clock);
+    },
+    async release() {
+      clearInterval(beat);
+      if (losing.signal.aborted) return;
+      // There is nothing to give back of a run that was removed.
+      await unlessMissing(replaceFile(file, { ...mine, released: true, unsettled: clock.monotonic() < settledAt }));
+    },
+  };
+}
+
+/** Whether this holding is still the newest: no later number exists, and the file has the token of this holding. */
+async function isHeldBy(token: string, { folder, name, number, file }: Omit<Taken, "mine" | "isTakenOver">) {
+  const [files, text] = await Promise.all([filesOf(folder, name), readText(file)]);
+  return newestIn(files, name) === number && text !== undefined && parseContent(text)?.token === token;
+}
+
+/** Whether a process holds a lease now. */
+export async function isLeased(folder: string, name: string, now: () => number): Promise<boolean> {
+  const newest = await newestGeneration(folder, name);
+  return newest !== undefined && (await endOf(newest, now())) === "held";
+}
+
+/** Whether a lease has ended: it is surely `over`, or its holder is `silent`, and may still be there. */
+async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
+  if (held?.released) return "over";
+  const presence = held === undefined ? "perhaps" : await presenceOf(held);
+  if (presence === "gone") return "over";
+  return presence === "unlikely" || now - beatAt > TTL_MS ? "silent" : "held";
+}
+
+async function newestGeneration(folder: string, name: string): Promise<Generation | undefined> {
+  const number = newestIn(await filesOf(folder, name), name);
+  if (number === 0) return undefined;
+  const file = fileOf(folder, name, number);
+  const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
+  // Removed meanwhile by the holder of a newer number: look again.
+  if (found === undefined) return newestGeneration(folder, name);
+  const [text, { mtimeMs }] = found;
+  return { number, content: parseContent(text), beatAt: mtimeMs };
+}
+
+/** The greatest number among the files of a lease, which count from 1 on; 0 where there is none. */
+function newestIn(files: readonly string[], name: string): number {
+  const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
+  return Math.max(0, ...numbers.filter(Number.isSafeInteger));
+}
+
+/** The files of a lease; none where there is no folder. */
+async function filesOf(folder: string, name: string): Promise<readonly string[]> {
+  return (await namesIn(folder)).filter((file) => file.startsWith(prefixOf(name)));
+}
+
+function prefixOf(name: string): string {
+  return `${name}.lease.`;
+}
+
+function fileOf(folder: string, name: string, number: number): string {
+  return join(folder, `${prefixOf(name)}${number}`);
+}
+
+function parseContent(text: string): LeaseContent | undefined {
+  try {
+    return content.parse(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Creates a file; false when another process has created it. It appears with its content, so that a holder
+ * that is killed at any moment is known to be dead. Where the file system has no links, it is empty for a moment: a
+ * process that dies in it counts as alive until its lease expires.
+ */
+async function createFile(file: string, value: LeaseContent): Promise<boolean> {
+  const fresh = `${file}-${value.token}`;
+  const text = JSON.stringify(value);
+  await writeFile(fresh, text, { mode: 0o600 });
+  try {
+    return await isCreated(link(fresh, file)).catch(() =>
+      isCreated(writeFile(file, text, { flag: "wx", mode: 0o600 })),
+    );
+  } finally {
+    await removeFile(fresh);
+  }
+}
+
+async function replaceFile(file: string, value: LeaseContent): Promise<void> {
+  const fresh = `${file}-${value.token}`;
+  await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
+  await moveOver(fresh, file);
+}
+
+/** Where the renewal cannot be written, other processes take the lease over; the next check notices that. */
+async function showLife(file: string): Promise<void> {
+  const at = new Date();
+  await utimes(file, at, at).catch(() => undefined);
+}

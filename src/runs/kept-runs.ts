@@ -1,0 +1,372 @@
+import { orUnreadable, type Revision, type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
+import { filesOf, summaryAtRest } from "./driving.ts";
+import { understood } from "./entries.ts";
+import { followedRun } from "./followed-run.ts";
+import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import {
+  type HeldRecord,
+  isAtRest,
+  isOver,
+  isUnstarted,
+  moveRun,
+  type RunRecord,
+  type Status,
+  transition,
+} from "./lifecycle.ts";
+import { ownReason } from "./reasons.ts";
+import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
+import { cancelKept } from "./stop-requests.ts";
+import { type Lease, releaseOnError } from "./turn.ts";
+
+/** How a run ends that is cancelled before it was started. */
+const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
+const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
+
+/** How often a process looks again whether another one has started a run, in milliseconds. */
+const LOOK_AGAIN_MS = 20;
+
+/** A run of a kind as it was read. */
+export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
+  readonly header: RunHeader<Call>;
+  readonly record: RunRecord;
+}
+
+/** A run that another process drives; `look` reads it, and gives whether a process drives it now. */
+interface Followed<Call extends ToolCall, State extends RunView<never>> {
+  readonly run: Run<Call, State>;
+  readonly look: () => Promise<boolean>;
+}
+
+/** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
+export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
+  readonly #kind: RunKind<Call, Entry, State, never>;
+  readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
+  readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
+  /** The runs that other processes drive, and that a call here waits for. */
+  readonly #followed = new Map<string, Followed<Call, State>>();
+  readonly #ending = new AbortController();
+
+  constructor(kind: RunKind<Call, Entry, State, never>, of: Pick<RunsContext, "store" | "clock" | "onRest">) {
+    this.#kind = kind;
+    this.#of = of;
+  }
+
+  /**
+   * A run as it is kept, followed where another process drives it; undefined when there is none of this kind. It is at
+   * least as new as the store at this moment.
+   */
+  async find(runId: string): Promise<Run<Call, State> | undefined> {
+    const followed = this.#followed.get(runId);
+    if (followed !== undefined && (await followed.look())) return followed.run;
+    const found = await this.#lastReadOf(runId);
+    if (found === undefined) return undefined;
+    // Who makes a plan again, or the plan of a run that was cancelled meanwhile, has the lease, too.
+    const { status } = found.record;
+    const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
+    const isDriven = () => this.#of.store.isDriven(runId);
+    if (mayBeDriven && (await isDriven())) return this.#follow(found, isDriven);
+    // The run may have come to rest between the two checks.
+    return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
+  }
+
+  /** A run as it is stored, without its state; undefined when there is none of this kind. */
+  async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
+    const stored = await this.#of.store.read(runId);
+    return stored && understood(this.#kind, stored);
+  }
+
+  /**
+   * Reads a run; undefined where there is none of this kind, or another process is just starting it. `isDrivenHere`
+   * says that it is this process which holds its lease.
+   */
+  async read(runId: string, isDrivenHere = false): Promise<KeptRun<Call, Entry, State> | undefined> {
+    const stored = await this.stored(runId);
+    return stored && this.#readFrom(stored, isDrivenHere);
+  }
+
+  /** Reads the rest of a run that another process left, by its lease. Throws a RunStoreError where it waits for a call. */
+  async readLeft(stored: StoredRun<Call, Entry>): Promise<KeptRun<Call, Entry, State> | undefined> {
+    const found = await this.#readFrom(stored, true);
+    if (found === undefined || (this.#kind.mayBeTakenUp?.(found, this.#of.clock.now()) ?? true)) return found;
+    throw new RunStoreError(`run ${stored.header.runId} waits until a call resumes it`, "Call resume_run.");
+  }
+
+  async #readFrom(
+    stored: StoredRun<Call, Entry>,
+    isDrivenHere: boolean,
+  ): Promise<KeptRun<Call, Entry, State> | undefined> {
+    const { store } = this.#of;
+    const { header, record } = stored;
+    const { runId } = header;
+    const read = await this.#kind.readBack({
+      ...stored,
+      part: (name) => store.part(runId, name),
+      isDriven: async () => !isDrivenHere && (await store.isDriven(runId)),
+    });
+    const { ending } = record;
+    if (ending !== undefined) read?.state.apply(this.#kind.stop(ending, ending.at));
+    return read && { header, record, ...read };
+  }
+
+  /**
+   * Starts a run for the one caller who may execute it first; undefined where another one has started or ended it. The
+   * lease comes first, unless it is `held`: so a run that is `running` and has no lease was cut short.
+   */
+  async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
+    const { store, clock } = this.#of;
+    const startBy = (lease: Lease) =>
+      moveRun(store, runId, ({ status }) => (isUnstarted(status) ? { status: "running" } : undefined), { lease });
+    if (held !== undefined) {
+      const record = await startBy(held);
+      return record && { lease: held, record };
+    }
+    for (;;) {
+      const lease = await store.lease(runId);
+      if (lease !== undefined) {
+        const record = await releaseOnError(lease, () => startBy(lease));
+        if (record !== undefined) return { lease, record };
+        await lease.release();
+        return undefined;
+      }
+      const record = await store.record(runId);
+      if (record === undefined || !isUnstarted(record.status)) return undefined;
+      await clock.sleep(LOOK_AGAIN_MS);
+    }
+  }
+
+  /**
+   * Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this
+   * kind never wait. No lease is needed: who starts it finds another version of its record.
+   */
+  async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
+    const { store, clock } = this.#of;
+    for (;;) {
+      const found = this.#kind.isPlannedFirst ? await this.read(runId) : undefined;
+      if (found === undefined || !isUnstarted(found.record.status)) return false;
+      const at = clock.now();
+      const ending = reason === undefined ? { cause, at } : { cause, reason, at };
+      found.state.apply(this.#kind.stop(ending, at));
+      const status = endedAs(ending);
+      const isFinal = cause === "cancelled" ? { isFinal: true as const } : {};
+      const rest = summaryAtRest(this.#kind, found.header, found.state);
+      const after = transition(found.record, { status, ending, rest, ...isFinal });
+      if (after === undefined) return false;
+      if (!(await store.update(runId, after))) continue;
+      this.#noteRest(found);
+      return true;
+    }
+  }
+
+  /**
+   * Cancels a run that another process drives, or none, or of which another one makes the plan. A run that waits to be
+   * started is left as it is.
+   */
+  async cancel(runId: string): Promise<void> {
+    const stored = await this.stored(runId);
+    if (stored === undefined) return;
+    if (isUnstarted(stored.record.status) && this.#kind.isPlannedFirst) {
+      if (!(await this.#of.store.isDriven(runId)) || (await this.withdraw(runId))) return;
+    }
+    await cancelKept(this.#of.store, runId, async (lease) => {
+      const found = await this.read(runId, true);
+      if (found === undefined) return;
+      const lost = this.#asLeft(found.state);
+      if (restingStatus(found.state) !== "interrupted") return;
+      await this.#end(found, CANCELLED, lease, lost);
+      await this.#bringToRest(found, lease);
+      this.#noteRest(found);
+    });
+  }
+
+  /**
+   * Ends a run that was started and that no process drives, whatever it came to: the ending says why it is not resumed.
+   * False where a process drives it, or there is none.
+   */
+  async endForGood(runId: string, ending: Ending): Promise<boolean> {
+    const lease = await this.#of.store.lease(runId);
+    if (lease === undefined) return false;
+    try {
+      const found = await this.read(runId, true);
+      if (found === undefined || isUnstarted(found.record.status)) return false;
+      await this.#end(found, ending, lease, this.#asLeft(found.state));
+      await this.#putToRest(found, lease, { status: "cancelled", isFinal: true });
+      this.#noteRest(found);
+      return true;
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /** Brings to rest what other processes left behind at a crash, so that nothing is kept longer than it is needed. */
+  async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
+    for (const runId of await this.#of.store.list({ unfinished: "all" })) {
+      if (!isDrivenHere(runId)) await orUnreadable(this.#tidy(runId));
+    }
+  }
+
+  /** Waits for no other process any more. */
+  stopFollowing(): void {
+    this.#ending.abort();
+  }
+
+  async #tidy(runId: string): Promise<void> {
+    const { store } = this.#of;
+    const record = await store.record(runId);
+    if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
+    // Another process is about to go on with it.
+    if (await store.isDriven(runId)) return;
+    const lease = await store.lease(runId);
+    if (lease === undefined) return;
+    try {
+      const found = await this.read(runId, true);
+      if (found === undefined) return;
+      this.#asLeft(found.state);
+      await this.#bringToRest(found, lease);
+    } finally {
+      await lease.release();
+    }
+  }
+
+  /**
+   * Ends a run in its journal and its state. Its plan, which was only proposed so far, is written to the journal, too.
+   */
+  async #end(
+    { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
+    ending: Ending,
+    lease: Lease,
+    lost: readonly Entry[] = [],
+  ): Promise<void> {
+    const journal = await this.#of.store.journal(header.runId, lease);
+    const append = (entry: Entry): void => journal.append(this.#kind.line(entry));
+    try {
+      for (const entry of first) append(entry);
+      for await (const entry of unwritten?.() ?? []) append(entry);
+      const stop = this.#kind.stop(ending, this.#of.clock.now());
+      for (const entry of [...lost, stop]) append(entry);
+      state.apply(stop);
+    } finally {
+      await journal.close();
+    }
+  }
+
+  async #bringToRest(run: KeptRun<Call, Entry, State>, lease: Lease): Promise<void> {
+    await this.#kind.finish(filesOf(this.#of.store, run.header, run.state));
+    await this.#putToRest(run, lease, { status: statusAtRest(run.state) });
+  }
+
+  #noteRest({ header, state }: KeptRun<Call, Entry, State>): void {
+    const status = restingStatus(state);
+    this.#of.onRest?.({ kind: this.#kind.name, header, status, counts: countsOf(state) });
+  }
+
+  async #putToRest(
+    { header, state, record }: KeptRun<Call, Entry, State>,
+    lease: Lease,
+    to: Pick<RunRecord, "status" | "isFinal">,
+  ): Promise<void> {
+    const rest = summaryAtRest(this.#kind, header, state);
+    await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
+  }
+
+  /** Applies the entries that say what a crash left in doubt; gives them. */
+  #asLeft(state: State): readonly Entry[] {
+    const lost = this.#kind.lost?.(state) ?? [];
+    for (const entry of lost) state.apply(entry);
+    return lost;
+  }
+
+  async #lastReadOf(runId: string): Promise<KeptRun<Call, Entry, State> | undefined> {
+    return this.#lastRead.get(runId, await this.#of.store.revision(runId), () => this.read(runId));
+  }
+
+  #atRest(found: KeptRun<Call, Entry, State>): Run<Call, State> {
+    const { header, state } = found;
+    this.#asLeft(state);
+    const status = reportedStatus(found.record, state);
+    return {
+      ...{ kind: this.#kind.name, header, state, kept: Promise.resolve(), rest: Promise.resolve() },
+      status: () => status,
+      watch: () => () => {},
+      stop: () => false,
+    };
+  }
+
+  /** A run that another process drives; followed once for all calls that wait for it. */
+  #follow(found: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
+    const { header } = found;
+    const { runId } = header;
+    let last = found;
+    const driven = followedRun(found.state, {
+      clock: this.#of.clock,
+      signal: this.#ending.signal,
+      isDriven,
+      read: async () => {
+        last = (await this.#lastReadOf(runId)) ?? last;
+        return last.state;
+      },
+      changes: this.#of.store.watch && ((listener) => this.#of.store.watch?.(runId, listener)),
+      whileFollowed: async (rest) => {
+        const followed = { run, look: driven.look };
+        this.#followed.set(runId, followed);
+        await rest;
+        if (this.#followed.get(runId) === followed) this.#followed.delete(runId);
+      },
+    });
+    const run: Run<Call, State> = {
+      ...{ kind: this.#kind.name, header, kept: Promise.resolve() },
+      get state() {
+        return driven.state();
+      },
+      status: () => (driven.isDriven() ? "running" : reportedStatus(last.record, last.state)),
+      get rest() {
+        return driven.rest();
+      },
+      watch: (watcher) => driven.watch(watcher),
+      stop: () => false,
+    };
+    return run;
+  }
+}
+
+/** The stored status of a run that ended before it was started. */
+function endedAs({ cause, reason }: Ending): Status {
+  if (cause !== "cancelled") return cause === "interrupted" ? "interrupted" : "finished";
+  if (reason?.code === "DECLINED") return "declined";
+  return reason?.code === "NOT_DECIDED" ? "expired" : "cancelled";
+}
+
+const MOST_RUNS = 4;
+/** Bytes on the disk; in memory a run takes several times as much. */
+const MOST_BYTES = 24 * 1024 * 1024;
+
+/** Keeps the last few runs that were read back, so that the next page of one does not read all of it again. */
+export class LastRead<T> {
+  /** The one that was used last comes last. */
+  readonly #kept = new Map<string, Revision & { readonly found: T }>();
+
+  /** The run as it was read last, or read again where it has changed since. The result must not be changed. */
+  async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
+    const known = this.#kept.get(runId);
+    this.#kept.delete(runId);
+    if (known !== undefined && known.text === revision?.text) {
+      this.#kept.set(runId, known);
+      return known.found;
+    }
+    const found = await read();
+    if (found === undefined || revision === undefined || revision.bytes > MOST_BYTES) return found;
+    this.#kept.delete(runId);
+    this.#kept.set(runId, { ...revision, found });
+    this.#leaveOutOldest();
+    return found;
+  }
+
+  #leaveOutOldest(): void {
+    let bytes = 0;
+    for (const one of this.#kept.values()) bytes += one.bytes;
+    for (const [runId, one] of this.#kept) {
+      if (this.#kept.size <= MOST_RUNS && bytes <= MOST_BYTES) return;
+      this.#kept.delete(runId);
+      bytes -= one.bytes;
+    }
+  }
+}

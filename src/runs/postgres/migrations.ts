@@ -1,0 +1,250 @@
+/** The schema that everything is kept in, whatever the search path of the role. */
+export const SCHEMA = "targeting_mcp";
+
+const FIRST = `
+create sequence targeting_mcp.worker_number as int cycle;
+
+-- A process of the cluster. It is alive for as long as it holds the advisory lock of its number.
+create table targeting_mcp.worker (
+  number int primary key,
+  name text not null,
+  seen_at timestamptz not null,
+  -- The projects whose runs it takes up by itself.
+  projects text[] not null
+);
+
+create table targeting_mcp.lease (
+  name text collate "C" primary key,
+  -- Larger for each later holding, which has a token of its own.
+  epoch bigint not null,
+  token uuid not null,
+  worker int not null,
+  until timestamptz not null,
+  released boolean not null,
+  -- A request of the holder before might still leave.
+  unsettled boolean not null,
+  -- How often others asked for it.
+  asked bigint not null default 0
+) with (fillfactor = 70);
+
+create table targeting_mcp.run (
+  id text collate "C" primary key,
+  project text not null,
+  caller text not null,
+  environment text not null,
+  fingerprint text not null,
+  header text not null,
+  -- Where it stands; changed by compare-and-set on the version alone.
+  status text not null default 'planning',
+  version bigint not null default 0,
+  -- Who wrote the version: an update whose answer was lost may be made again.
+  version_by uuid,
+  record text,
+  -- The number of journal entries, and of those that former drivers added late.
+  seq bigint not null default 0,
+  late int not null default 0,
+  bytes bigint not null default 0,
+  changes bigint not null default 0,
+  changed_at timestamptz not null default clock_timestamp(),
+  -- Whether it may be unfinished.
+  open boolean not null default true
+) with (fillfactor = 70);
+create index run_of_caller on targeting_mcp.run (caller, id desc);
+create index run_of_call on targeting_mcp.run (fingerprint, id desc);
+create index run_open on targeting_mcp.run (id desc) where open;
+create index run_left on targeting_mcp.run (project, id) where status = 'running';
+
+create table targeting_mcp.entry (
+  run text collate "C" not null references targeting_mcp.run on delete cascade,
+  seq bigint not null,
+  late int not null,
+  epoch bigint not null,
+  at timestamptz not null default clock_timestamp(),
+  body bytea not null,
+  primary key (run, seq, late)
+);
+
+-- Which version of a part counts.
+create table targeting_mcp.part (
+  run text collate "C" not null references targeting_mcp.run on delete cascade,
+  name text not null,
+  version uuid not null,
+  primary key (run, name)
+);
+create table targeting_mcp.piece (
+  run text collate "C" not null references targeting_mcp.run on delete cascade,
+  version uuid not null,
+  n int not null,
+  bytes bytea not null,
+  primary key (run, version, n)
+);
+
+create table targeting_mcp.stop_wish (
+  run text collate "C" not null references targeting_mcp.run on delete cascade,
+  id uuid not null,
+  primary key (run, id)
+);
+
+create table targeting_mcp.suite (
+  caller text not null,
+  id text not null,
+  body text not null,
+  kept_at timestamptz not null default clock_timestamp(),
+  primary key (caller, id)
+);
+create table targeting_mcp.yes (
+  id text primary key,
+  body text not null default '',
+  taken_by uuid not null,
+  taken_at timestamptz not null default clock_timestamp()
+);
+
+create table targeting_mcp.name (
+  project text not null,
+  id text not null,
+  name text not null,
+  seen_at bigint not null,
+  primary key (project, id)
+);
+create index name_seen on targeting_mcp.name (project, seen_at desc);
+
+-- Context IDs that were read, by what the record of their option said then.
+create table targeting_mcp.content (
+  project text not null,
+  option text not null,
+  record text not null,
+  ids text not null,
+  kept_at timestamptz not null default clock_timestamp(),
+  primary key (project, option)
+);
+create index content_kept on targeting_mcp.content (kept_at);
+
+create table targeting_mcp.audit (
+  n bigint generated always as identity primary key,
+  at timestamptz not null default clock_timestamp(),
+  line text not null
+);
+create table targeting_mcp.setting (name text primary key, value text not null);
+
+-- Since when each server that became the primary has been it.
+create table targeting_mcp.timeline (id text primary key, since timestamptz not null default clock_timestamp());
+
+-- Whether another server became the primary just now, which may lack what was acknowledged last: who knows of it comes first.
+create function targeting_mcp.is_new() returns boolean language plpgsql as $$
+declare
+  mine text := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+begin
+  insert into targeting_mcp.timeline (id, since)
+    select mine, case when exists (select from targeting_mcp.timeline) then clock_timestamp() else '-infinity' end
+    where not exists (select from targeting_mcp.timeline where id = mine) on conflict do nothing;
+  return exists (
+    select from targeting_mcp.timeline
+    where id = mine and since between clock_timestamp() - interval '5 seconds' and clock_timestamp()
+  );
+end $$;
+
+-- Whether a process shows no sign of life. After a start of the server all of them have to show one again first. Those
+-- below 0 cannot show any: a pooler shares their sessions. A start that lies ahead was before the clock was set back.
+create function targeting_mcp.is_gone(worker int) returns boolean language sql volatile as $$
+  select worker > 0
+    and pg_postmaster_start_time() not between clock_timestamp() - interval '5 seconds' and clock_timestamp()
+    and pg_try_advisory_xact_lock_shared(1953325936, worker)
+$$;
+
+-- Takes a lease: no row while another holding has it. A holder that did not give it back may still be there. One that
+-- asks again, since the answer was lost, has it. An end that lies far ahead was there before the clock was set back.
+create function targeting_mcp.take(a_name text, a_worker int, a_token uuid, ttl interval)
+returns table (new_epoch bigint, taken_over boolean, was_unsettled boolean, asked_before bigint) language plpgsql as $$
+declare
+  held targeting_mcp.lease;
+  is_silent boolean;
+begin
+  insert into targeting_mcp.lease values (a_name, 1, a_token, a_worker, clock_timestamp() + ttl, false, false)
+    on conflict do nothing;
+  if found then
+    return query select 1::bigint, false, false, 0::bigint;
+    return;
+  end if;
+  select * into held from targeting_mcp.lease where name = a_name for update skip locked;
+  if not found then return; end if;
+  if held.token = a_token and not held.released then
+    return query select held.epoch, held.unsettled, held.unsettled, held.asked;
+    return;
+  end if;
+  is_silent := not held.released
+    and (
+      held.until not between clock_timestamp() and clock_timestamp() + ttl + interval '1 minute'
+      or (held.worker <> a_worker and targeting_mcp.is_gone(held.worker))
+    )
+    and not targeting_mcp.is_new();
+  if not held.released and not is_silent then return; end if;
+  update targeting_mcp.lease
+    set epoch = epoch + 1, token = a_token, worker = a_worker, until = clock_timestamp() + ttl,
+      released = false, unsettled = held.unsettled or is_silent
+    where name = a_name;
+  return query select held.epoch + 1, is_silent, held.unsettled or is_silent, held.asked;
+end $$;
+
+-- Renews a lease; no row where another holding has it. Gives how often others asked for it.
+create function targeting_mcp.renew(a_name text, a_token uuid, ttl interval)
+returns table (epoch bigint, asked bigint) language sql as $$
+  update targeting_mcp.lease l set until = clock_timestamp() + ttl
+    where l.name = a_name and l.token = a_token and not l.released
+    returning l.epoch, l.asked
+$$;
+
+-- Appends to a journal in one commit, and renews the lease of the run and the turn to write to its project. Refuses
+-- a process that has lost one of them, and a journal that is not where it should be. An append whose answer was lost may be
+-- made again.
+create function targeting_mcp.append(
+  a_run text, a_lease text, a_token uuid, a_seq bigint, a_body bytea, a_turn text, a_turn_token uuid, ttl interval
+) returns table (result text, turn_asked bigint, seq_now bigint, stop_asked boolean) language plpgsql as $$
+declare
+  my_epoch bigint;
+  turn_asks bigint := 0;
+  found_seq bigint;
+  -- Unknown where nothing is appended.
+  is_to_stop boolean;
+begin
+  -- Through a pooler the setting of a session says nothing.
+  if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'on', true); end if;
+  select r.epoch into my_epoch from targeting_mcp.renew(a_lease, a_token, ttl) r;
+  if not found then
+    return query select 'run lost', 0::bigint, 0::bigint, null::boolean;
+    return;
+  end if;
+  if a_turn is not null then
+    select r.asked into turn_asks from targeting_mcp.renew(a_turn, a_turn_token, ttl) r;
+    if not found then
+      return query select 'turn lost', 0::bigint, 0::bigint, null::boolean;
+      return;
+    end if;
+  end if;
+  if a_body is not null then
+    update targeting_mcp.run
+      set seq = seq + 1, bytes = bytes + length(a_body), changes = changes + 1, changed_at = clock_timestamp()
+      where id = a_run and seq = a_seq;
+    if not found then
+      select seq into found_seq from targeting_mcp.run where id = a_run;
+      if found_seq = a_seq + 1 and exists (
+        select from targeting_mcp.entry where run = a_run and seq = a_seq and late = 0 and epoch = my_epoch
+      ) then
+        return query select 'ok', turn_asks, found_seq, null::boolean;
+      else
+        return query select 'elsewhere', turn_asks, coalesce(found_seq, -1), null::boolean;
+      end if;
+      return;
+    end if;
+    insert into targeting_mcp.entry (run, seq, late, epoch, body) values (a_run, a_seq, 0, my_epoch, a_body);
+    -- Who asks to stop a run locks its row before, so that what is not seen here is asked after this has been committed.
+    is_to_stop := exists (select from targeting_mcp.stop_wish where run = a_run);
+  end if;
+  return query select 'ok', turn_asks, a_seq + 1, is_to_stop;
+end $$;
+`;
+
+/**
+ * What brings the tables up to date, by number: the first one is 1. A migration that was released is never changed,
+ * and only adds, so that replicas of two versions work side by side.
+ */
+export const MIGRATIONS: readonly string[] = [FIRST];

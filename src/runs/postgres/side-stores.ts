@@ -1,0 +1,208 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import * as z from "zod";
+import { parseJson } from "../../platform/json.ts";
+import {
+  type ContentsStore,
+  MOST_REMEMBERED,
+  namedAmong,
+  type SeenOption,
+  type SeenTargeting,
+  type SuiteTexts,
+  type TargetingMemory,
+} from "../backend/backend.ts";
+import { RunStoreError } from "../backend/store.ts";
+import { type Database, ONCE } from "./database.ts";
+
+/** Longer contents are read anew each time, in characters of JSON: a statement with more of them takes too long. */
+const MOST_CHARACTERS = 4 * 1_048_576;
+/** So many options in one statement. */
+const AT_ONCE = 100;
+
+const contextIds = z.array(z.string());
+
+interface Row {
+  readonly option: string;
+  readonly record: string;
+  readonly ids: string;
+}
+
+/**
+ * Keeps contents in the database, for all processes of the cluster. What is asked for or kept at the same moment is one
+ * statement.
+ */
+export function storedContents(
+  database: Database,
+  project: string,
+  onProblem: (problem: unknown) => void,
+): ContentsStore {
+  const find = gathered(async (options: readonly SeenOption[]) => {
+    const rows = await database
+      .rows<Row & { readonly [column: string]: string }>(
+        "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
+        [project, options.map(({ optionId }) => optionId)],
+        // Reading again costs less than waiting.
+        ONCE,
+      )
+      .catch(onProblem);
+    return new Map((rows ?? []).map((row) => [row.option, row]));
+  });
+  const keep = gathered(async (rows: readonly Row[]) => {
+    // A statement may name each option only once.
+    const last = [...new Map(rows.map((row) => [row.option, row])).values()];
+    await database
+      .rows(
+        `insert into targeting_mcp.content (project, option, record, ids)
+         select $1, option, record, ids from unnest($2::text[], $3::text[], $4::text[]) as given (option, record, ids)
+         order by option
+         on conflict (project, option)
+         do update set record = excluded.record, ids = excluded.ids, kept_at = clock_timestamp()`,
+        [project, last.map(({ option }) => option), last.map(({ record }) => record), last.map(({ ids }) => ids)],
+        ONCE,
+      )
+      .catch(onProblem);
+  });
+  return {
+    // Every look asks the database.
+    refresh: async () => {},
+    async get(option) {
+      const row = (await find(option)).get(option.optionId);
+      if (row?.record !== recordOf(option)) return undefined;
+      const read = contextIds.safeParse(parseJson(row.ids));
+      return read.success && read.data.length === option.contextCount ? read.data : undefined;
+    },
+    async put(option, contexts) {
+      const ids = JSON.stringify(contexts);
+      if (ids.length > MOST_CHARACTERS) return;
+      await keep({ option: option.optionId, record: recordOf(option), ids });
+    },
+  };
+}
+
+function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string {
+  return JSON.stringify([targetingId, updatedAt, contextCount]);
+}
+
+/** Makes what is asked for one by one into work on many: all that comes before the work begins. */
+function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
+  let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
+  return (one) => {
+    if (waiting === undefined || waiting.all.length === AT_ONCE) {
+      const all: One[] = [];
+      const begun = { all, done: new Promise<void>(setImmediate).then(() => begin(all)) };
+      waiting = begun;
+    }
+    waiting.all.push(one);
+    return waiting.done;
+  };
+
+  function begin(all: readonly One[]): Promise<Done> {
+    if (waiting?.all === all) waiting = undefined;
+    return work(all);
+  }
+}
+
+/** The targetings of a project that any process has seen. */
+export function storedNames(database: Database, project: string, now: () => number): TargetingMemory {
+  const recent = async (): Promise<readonly SeenTargeting[]> => {
+    const rows = await database.rows<{ id: string; name: string; seen_at: string }>(
+      "select id, name, seen_at from targeting_mcp.name where project = $1 order by seen_at desc, id limit $2",
+      [project, MOST_REMEMBERED],
+    );
+    return rows.map(({ id, name, seen_at }) => ({ _id: id, name, seenAt: Number(seen_at) }));
+  };
+  return {
+    recent,
+    async remember(targetings) {
+      const names = new Map(targetings.map(({ _id, name }) => [_id, name]));
+      await database.rows(
+        `insert into targeting_mcp.name select $1, id, name, $4 from unnest($2::text[], $3::text[]) as given (id, name)
+         on conflict (project, id) do update set name = excluded.name, seen_at = excluded.seen_at`,
+        [project, [...names.keys()], [...names.values()], now()],
+      );
+    },
+    async forget(ids) {
+      await database.rows("delete from targeting_mcp.name where project = $1 and id = any($2)", [project, ids]);
+    },
+    resolve: async (name) => namedAmong(await recent(), name),
+  };
+}
+
+/** How many suites of one caller are kept. */
+const MOST_SUITES = 100;
+
+/** Keeps suites, and what came of each confirmation, in the database. */
+export function storedSuites(database: Database): SuiteTexts {
+  return {
+    async put(caller, id, text) {
+      await database.rows(
+        `insert into targeting_mcp.suite (caller, id, body) values ($1, $2, $3)
+         on conflict (caller, id) do update set body = excluded.body, kept_at = clock_timestamp()`,
+        [caller, id, text],
+      );
+      await database.rows(
+        `delete from targeting_mcp.suite where caller = $1 and id in
+         (select id from targeting_mcp.suite where caller = $1 order by kept_at desc offset $2)`,
+        [caller, MOST_SUITES],
+      );
+    },
+    get: (caller, id) =>
+      textOf(database, "select body from targeting_mcp.suite where caller = $1 and id = $2", [caller, id]),
+    async list(caller) {
+      const rows = await database.rows<{ body: string }>(
+        "select body from targeting_mcp.suite where caller = $1 order by kept_at desc",
+        [caller],
+      );
+      return rows.map(({ body }) => body);
+    },
+    async storedBytes(caller) {
+      const [sum] = await database.rows<{ bytes: string }>(
+        "select coalesce(sum(octet_length(body)), 0) as bytes from targeting_mcp.suite where caller = $1",
+        [caller],
+      );
+      return Number(sum?.bytes ?? 0);
+    },
+    async claim(yes) {
+      const made = await database.rows<{ id: string }>(
+        `insert into targeting_mcp.yes (id, taken_by) values ($1, $2)
+         on conflict (id) do update set taken_by = excluded.taken_by where yes.taken_by = $2 returning id`,
+        [yes, randomUUID()],
+      );
+      return made.length > 0;
+    },
+    async settle(yes, text) {
+      await database.rows("update targeting_mcp.yes set body = $2 where id = $1", [yes, text]);
+    },
+    settled: (yes) => textOf(database, "select body from targeting_mcp.yes where id = $1", [yes]),
+  };
+}
+
+async function textOf(database: Database, query: string, values: readonly unknown[]): Promise<string | undefined> {
+  return (await database.rows<{ body: string }>(query, values))[0]?.body;
+}
+
+const KEY_BYTES = 32;
+
+/** The key that the processes of a store share; made at the first use. Throws a RunStoreError where they use another one. */
+export async function keptSealKey(database: Database): Promise<Uint8Array> {
+  const key = Buffer.from(await kept(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
+  await checkSealKey(database, key);
+  return key;
+}
+
+/** Throws a RunStoreError where the processes of a store use another key: they could not read each other's seals. */
+export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
+  const hash = createHash("sha256").update(key).digest("hex");
+  if ((await kept(database, "hash of the seal key", hash)) === hash) return;
+  throw new RunStoreError(
+    "the processes that share the store of TARGETING_MCP_STORE seal with another key",
+    "Set the same TARGETING_MCP_SEAL_KEY for all of them, or for none.",
+  );
+}
+
+/** The value of a setting; the given one where there is none yet. */
+async function kept(database: Database, name: string, value: string): Promise<string> {
+  await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
+  const query = "select value from targeting_mcp.setting where name = $1";
+  const [found] = await database.rows<{ value: string }>(query, [name]);
+  return found?.value ?? value;
+}
