@@ -57,12 +57,17 @@ export function wishesOf(call: WriteCall): readonly PlacedWish[] {
           ),
         ),
       ]);
-    case "bulk_add_options":
-      return call.input.items.flatMap((option, index) =>
-        optionWishes({ id: call.input.targetingId }, option).map((wish, position) =>
+    case "bulk_add_options": {
+      const { targetingId, items } = call.input;
+      const named = new Set(items.map(({ parentName }) => parentName));
+      return items.flatMap((option, index) => {
+        // An option that others name as their group is one, unless it says that it is none.
+        const type = option.type ?? (named.has(option.name) && isAtTop(option) ? "collection" : undefined);
+        return optionWishes({ id: targetingId }, { ...option, type }).map((wish, position) =>
           position === 0 ? { index, wish } : { index, child: position - 1, wish },
-        ),
-      );
+        );
+      });
+    }
     case "rename_targetings":
       return call.input.items.map(({ _id = "", name }, index) => ({
         index,
@@ -90,6 +95,10 @@ export function wishesOf(call: WriteCall): readonly PlacedWish[] {
       return targets.map((target, index) => ({ index, wish: { kind: "optionGone", target } }));
     }
   }
+}
+
+function isAtTop({ parent, parentName }: OptionInput): boolean {
+  return parent === undefined && parentName === undefined;
 }
 
 function optionWishes(targeting: { id: string } | { name: string }, option: OptionInput): ApprovalRequest[] {

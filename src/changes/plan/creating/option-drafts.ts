@@ -120,7 +120,8 @@ export class OptionDrafts {
     }
     return this.#candidates.map((candidate) => {
       const { item, option } = candidate;
-      if (item.type !== undefined || item.parentName !== undefined || !named.has(option.name)) return candidate;
+      const isAtTop = item.parent === undefined && item.parentName === undefined;
+      if (item.type !== undefined || !isAtTop || !named.has(option.name)) return candidate;
       return { ...candidate, item: { ...item, type: "collection" }, option: { ...option, isGroup: true } };
     });
   }
