@@ -287,7 +287,7 @@ interface CallContent<Item> {
 }
 
 /** The items of a call, or those in its file, whose content is `bytes`; an unusable row gives its reason. */
-export async function givenIn<Item, Full extends Item>(
+async function givenIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,
@@ -296,7 +296,7 @@ export async function givenIn<Item, Full extends Item>(
 }
 
 /** The usable items of a call. */
-export async function itemsOf<Item, Full extends Item>(
+async function itemsOf<Item, Full extends Item>(
   rows: CallContent<Item>,
   shape: RowShape<Full>,
   bytes: ByteSource | undefined,

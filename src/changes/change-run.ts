@@ -313,7 +313,7 @@ const FRESH_MS = 60_000;
  * file, and what was there before as the part `former`. What is deleted is read for it, each option once, unless it was
  * just read for the plan. Throws the ApiError of a read: then nothing may be deleted.
  */
-export async function keepFormer(
+async function keepFormer(
   plan: Pick<Plan, "removed" | "former" | "madeAt">,
   { lease, keep, signal }: Keeping,
   { api, clock }: { readonly api: ManagementApi; readonly clock: Pick<Clock, "now"> },

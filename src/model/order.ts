@@ -219,7 +219,7 @@ function isSame(one: readonly Item[], other: readonly Item[]): boolean {
 }
 
 /** Gives temporary names to options that are deleted later and have a name that others want. */
-export function freeNames(work: Work, batch: Batch): void {
+function freeNames(work: Work, batch: Batch): void {
   const { model, options } = work;
   for (const { ref, kind } of work.changes.values()) {
     const wanted = work.wantedName(ref);
@@ -232,7 +232,7 @@ export function freeNames(work: Work, batch: Batch): void {
 }
 
 /** Takes Context IDs that another group wants from groups that would be empty without them, or are deleted later. */
-export function freeContexts(work: Work, batch: Batch, all: boolean): void {
+function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();
   const taken = new Set(batch.items.map(({ ref }) => ref));
@@ -249,7 +249,7 @@ export function freeContexts(work: Work, batch: Batch, all: boolean): void {
 }
 
 /** Fills groups that sub-options leave before others come. */
-export function fillGroups(work: Work, batch: Batch): void {
+function fillGroups(work: Work, batch: Batch): void {
   const { model, options } = work;
   const filled = new Set(batch.items.map(({ ref }) => ref));
   for (const ref of work.changes.keys()) {
@@ -265,7 +265,7 @@ export function fillGroups(work: Work, batch: Batch): void {
 }
 
 /** Creates groups whose content is still elsewhere. */
-export function fillNewGroups(work: Work, batch: Batch): void {
+function fillNewGroups(work: Work, batch: Batch): void {
   for (const { ref, name, group, parent, expose } of work.openCreations()) {
     if (!group || batch.holderOf(name) !== undefined) continue;
     if (!batch.hasRoomFor(1)) return;

@@ -128,6 +128,6 @@ function boundBytes(bindings: readonly Binding[]): number {
 /**
  * Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma.
  */
-export function entryBytes(json: string, bindings: readonly Binding[]): number {
+function entryBytes(json: string, bindings: readonly Binding[]): number {
   return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }

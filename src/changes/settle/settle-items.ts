@@ -225,7 +225,7 @@ const NO_GROWTH = { ids: 0, bytes: 0 };
  * rest of the change is cut anew: into parts that take away as much as they add, and where one of these is refused,
  * into parts that only take away or only add. Undefined where that would not help.
  */
-export function cutAnew(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+function cutAnew(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
   const id = targetOf(step);
   const isLimit = reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED" && step.operation === "updateOptions";

@@ -178,7 +178,7 @@ export interface StopStore {
 }
 
 /** How much is stored. */
-export interface SizeStore {
+interface SizeStore {
   /** How many bytes the calls of these runs take, with their content and what they would do. */
   of(runIds: readonly string[]): Promise<number>;
   /**

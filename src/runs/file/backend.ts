@@ -60,7 +60,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 /** The sessions of the page that were ended, as files that hold until when they have to be known. */
-export function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
+function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
   const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "ended sessions", "");
   return {
     add: (id, until) =>
@@ -81,7 +81,7 @@ export function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): Ende
  * A store beside which a version before kept some runs in a folder of their own: these stay there, and new ones go to
  * `main`. The IDs of the earlier runs are read once.
  */
-export function withEarlier(main: RunStore, earlier: RunStore, folder: string): RunStore {
+function withEarlier(main: RunStore, earlier: RunStore, folder: string): RunStore {
   const ids = onceDone(async (): Promise<ReadonlySet<string>> => {
     try {
       return new Set(await usable(folder, () => runsIn(folder)));

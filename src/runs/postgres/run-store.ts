@@ -262,7 +262,7 @@ const PIECE_BYTES = 256 * 1024;
 const PIECES_AT_ONCE = 4;
 
 /** Keeps a part of a run in place of the one before, which is there until the last piece of the new one is kept. */
-export async function keepPart(
+async function keepPart(
   database: Database,
   runId: string,
   name: string,
@@ -299,7 +299,7 @@ export async function keepPart(
 }
 
 /** Opens a part of a run; empty where none was kept. */
-export function partOf(database: Database, runId: string, name: string): ByteSource {
+function partOf(database: Database, runId: string, name: string): ByteSource {
   return async function* () {
     const [now] = await database.rows<{ version: string }>(
       "select version from targeting_mcp.part where run = $1 and name = $2",
@@ -330,7 +330,7 @@ interface Appended {
  * Opens a journal for appending by a lease of this store. While the database is away an append waits for it, for as
  * long as the lease is not known to be lost: an answer of the API that came meanwhile is kept, and never asked for again.
  */
-export async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
+async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
   const [found] = await of.database.rows<{ seq: string }>("select seq from targeting_mcp.run where id = $1", [runId]);
   let seq = BigInt(found?.seq ?? "0");

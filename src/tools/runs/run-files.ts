@@ -54,7 +54,7 @@ export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">)
 }
 
 /** Whether what a run was to take away was taken away, was not, or that is not known. */
-export type Taken = "removed" | "notRemoved" | "unknown";
+type Taken = "removed" | "notRemoved" | "unknown";
 
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
@@ -62,7 +62,7 @@ const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional
  * Gives a function that says of a line of the part `removed` of a run whether it was taken away: the part holds what the
  * run was to take away, as it was kept before anything was sent. `former` is the part of that name.
  */
-export async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
+async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
   const byName = new Map<string, Set<Taken>>();
   for (const before of (await readFormer(former)).values()) {

@@ -112,7 +112,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 export type Question = Readonly<z.output<typeof askedForm>>;
 
 /** The token of a question, which comes back with the reply; sealed on its way. */
-export function writeQuestion(asked: Question): string {
+function writeQuestion(asked: Question): string {
   return JSON.stringify(asked);
 }
 

@@ -86,7 +86,7 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
  * Opens a sealed confirmation; undefined when it is none of ours, was changed, or was made for another caller. Whether it
  * expired is not looked at; `now` (milliseconds since 1970) tells which of the times it is that its few bytes may mean.
  */
-export function openConfirmation(
+function openConfirmation(
   key: Uint8Array,
   token: string,
   { caller, now }: { readonly caller: string; readonly now: number },

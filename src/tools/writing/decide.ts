@@ -18,7 +18,7 @@ import { mayDecideInView } from "./in-view.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
 /** Where a decision comes from. A channel says only who the person is: whether they may decide is checked here. */
-export type Channel = Decided["where"];
+type Channel = Decided["where"];
 
 /** A person whom a channel has recognised. */
 export interface Person {

@@ -218,7 +218,7 @@ function changesSince(before: RunState, plan: Plan): string {
  * A digest of all that a plan would do: its objects, its steps, what would fail, and what it would take away. Two plans
  * with the same digest make the same changes.
  */
-export function planDigest(plan: Plan): string {
+function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));
   for (const entry of plan.entries()) {
     if (entry.t === "facts") continue;

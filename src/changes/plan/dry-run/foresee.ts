@@ -174,7 +174,7 @@ interface Update {
 }
 
 /** What would fail of changes to options, as far as reads can tell. Throws the ApiError of a read that fails. */
-export async function foreseeUpdates(
+async function foreseeUpdates(
   steps: readonly Step[],
   reader: ContentsReader,
   context: { readonly api: ManagementApi; readonly signal: AbortSignal },
