@@ -7,6 +7,9 @@ import vitestConfig from "../vitest.config.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
+/** What takes long or needs other programs. */
+const OWN_COMMANDS = ["cluster", "durability", "kill", "programs", "spreadsheets"];
+
 /** A repository of these files, by path. */
 function repository(files: Readonly<Record<string, string>>): string {
   const root = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
@@ -46,16 +49,14 @@ test("every test is in one of the three projects, and in no other", () => {
   const [fast, replacing, others] = vitestConfig.test?.projects ?? [];
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
   expect(replacing).toMatchObject({ test: { name: "replaced modules", include: testsThatReplaceModules() } });
-  // Those of a cluster start a database, and have a command of their own.
-  const exclude = [
-    ...fastTests(),
-    ...testsThatReplaceModules(),
-    "test/cluster/**",
-    "test/durability/**",
-    "test/spreadsheets/**",
-  ];
+  const exclude = [...fastTests(), ...testsThatReplaceModules(), ...OWN_COMMANDS.map((folder) => `test/${folder}/**`)];
   expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
+});
+
+test.each(OWN_COMMANDS)("the tests in test/%s have a command of their own, which CI runs", (folder) => {
+  const ci = [".ci/run", ".github/workflows/test.yml"].map((file) => readFileSync(join(ROOT, file), "utf8")).join("\n");
+  expect(ci).toContain(`npm run test:${folder}`);
 });
 
 test("a test that replaces modules runs by itself, for others would get them as well", () => {
