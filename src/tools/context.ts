@@ -141,6 +141,11 @@ export interface ToolContext extends ToolServices {
   readonly signal: AbortSignal;
   /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */
   readonly canAsk: () => boolean;
+  /**
+   * Asks the client to open the page where a run waits, and gives how the call goes on: it is answered with that
+   * request ("asked"), waits for the page, or is shown in a view. Absent: the client opens none.
+   */
+  readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
   /** Whether the client shows the run of this call in a view, where a person decides on it; absent: it does not. */
   readonly inView?: boolean;
   /** Present when the handler is called again because its question was answered. */

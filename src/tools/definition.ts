@@ -24,6 +24,8 @@ export interface ToolAnswer {
   readonly isError: boolean;
   /** With which a person decides on the run in a view. It travels beside the answer, where no model reads it. */
   readonly decision?: { readonly runId: string; readonly secret: string };
+  /** The run that a person decides on where the client is to open the page; the call is answered with that request. */
+  readonly opens?: string;
 }
 
 /**

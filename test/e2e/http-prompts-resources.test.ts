@@ -84,6 +84,10 @@ test("prompts name the tools, and what was seen before completes their arguments
   expect(await complete(ofPrompt("explain_run"), "runId", "")).toEqual([runId]);
   const template = { type: "ref/resource", uri: "targeting://targetings/{targetingId}/options" };
   expect(await complete(template, "targetingId", "")).toEqual([_id]);
+  expect(await complete({ ...template, uri: `${template.uri}/{from}` }, "targetingId", "")).toEqual([_id]);
+  const results = { ...template, uri: "targeting://runs/{runId}/results" };
+  expect(await complete(results, "runId", "")).toEqual([runId]);
+  expect(await complete({ ...results, uri: `${results.uri}/{from}` }, "runId", "")).toEqual([runId]);
 });
 
 test("tools are listed in one order, and may be kept for a while", async () => {

@@ -23,7 +23,10 @@ export interface AskingWorld {
   readonly service: Awaited<ReturnType<typeof startService>>;
   readonly stateDir: string;
   /** A client; all clients of a world are one caller. */
-  readonly connect: (server: keyof typeof SERVERS, given?: Pick<Given, "extensions" | "answer">) => Promise<Client>;
+  readonly connect: (
+    server: keyof typeof SERVERS,
+    given?: Pick<Given, "extensions" | "answer" | "elicitation">,
+  ) => Promise<Client>;
   /** The person at the page, who comes there once something was asked. */
   readonly person: () => Promise<Person>;
 }

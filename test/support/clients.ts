@@ -8,7 +8,7 @@ import * as z from "zod";
 import { atEnd } from "./ends.ts";
 
 /** What the person answers to a question of the server. */
-type Said = { action: "accept" | "decline" | "cancel"; content?: { [field: string]: string | boolean } };
+export type Said = { action: "accept" | "decline" | "cancel"; content?: { [field: string]: string | boolean } };
 /** Answers a question; `form` is its schema. */
 export type Answer = (message: string, form?: unknown) => Said | Promise<Said>;
 

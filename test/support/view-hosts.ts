@@ -6,7 +6,7 @@ import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcon
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import * as z from "zod";
 import { hasCode } from "../../src/platform/file-error.ts";
-import type { Answer } from "./clients.ts";
+import type { Answer, Said } from "./clients.ts";
 import { atEnd } from "./ends.ts";
 import { startHttp } from "./http-server.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
@@ -33,6 +33,11 @@ export interface Given {
   readonly extensions?: Record<string, { mimeTypes?: string[] }>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
+  /** In place of it: how the client can ask, and what it says to each question as it stands in the protocol. */
+  readonly elicitation?: {
+    readonly modes: { readonly form?: Record<string, never>; readonly url?: Record<string, never> };
+    readonly says: (question: unknown) => Said | Promise<Said>;
+  };
   /** Over HTTP: who calls; each is another caller. */
   readonly token?: string;
 }
@@ -40,15 +45,26 @@ export interface Given {
 export type Era = "auto" | "legacy";
 
 /** A client of the built command, and all that it was told. */
-export async function connected(transport: Transport, era: Era, { extensions = SHOWS_VIEWS, answer }: Given) {
+export async function connected(
+  transport: Transport,
+  era: Era,
+  { extensions = SHOWS_VIEWS, answer, elicitation }: Given,
+) {
   const client = new Client(
     { name: "test-host", version: "1.0.0" },
     {
       versionNegotiation: { mode: era },
-      capabilities: { extensions, ...(answer && { elicitation: { form: {} } }) },
+      capabilities: {
+        extensions,
+        ...(answer && { elicitation: { form: {} } }),
+        ...(elicitation && { elicitation: { ...elicitation.modes } }),
+      },
     },
   );
   if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
+  if (elicitation !== undefined) {
+    client.setRequestHandler("elicitation/create", ({ params }) => elicitation.says(params));
+  }
   await client.connect(transport);
   atEnd(() => client.close());
   const told: unknown[] = [];

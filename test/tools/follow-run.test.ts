@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { timeLeft } from "../../src/tools/context.ts";
-import { atMostOneWait } from "../../src/tools/writing/follow-run.ts";
+import { atMostOneWait, followRun } from "../../src/tools/writing/follow-run.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
 
 test.each([
@@ -14,4 +14,25 @@ test.each([
   const before = context.clock.now();
   await atMostOneWait(new Promise(() => {}), context);
   expect(context.clock.now() - before).toBe(leftMs);
+});
+
+test.each([
+  [{ items: 100_000, pending: 88_000 }, 0, "12,000 of 100,000 items"],
+  [{ items: 1, pending: 1 }, 0, "0 of 1 item"],
+  [{ items: 300, pending: 200 }, 30_000, "100 of 300 items, waiting 30 s for the service"],
+  [{ items: 0, pending: 0 }, 0, undefined],
+])("a run tells in words how far it is: %o", async (counts, waitingMs, words) => {
+  const told: unknown[] = [];
+  const { context } = toolContext(readingApi([]).api);
+  const none = { succeeded: 0, alreadyDone: 0, skipped: 0, failed: 0, notApplied: 0, unknown: 0 };
+  const run = {
+    rest: Promise.resolve(),
+    watch(watcher: Parameters<Parameters<typeof followRun>[0]["watch"]>[0]) {
+      watcher({ ...none, ...counts }, waitingMs);
+      return () => undefined;
+    },
+    stop: () => true,
+  };
+  await followRun(run, { ...context, progress: (done, total, message) => told.push([done, total, message]) });
+  expect(told).toEqual([[counts.items - counts.pending, counts.items, words]]);
 });

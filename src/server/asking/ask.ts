@@ -16,18 +16,24 @@ import type { ToolQuestion } from "../../tools/definition.ts";
 /** The name of the question in the protocol, and of the one field of its form. */
 const CONFIRM = "confirm";
 
-const QUESTION_SECONDS = 600;
+export const QUESTION_SECONDS = 600;
 
 /** What travels with a question to the client and back: a reply counts only for the same tool and the same input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
+/** The same with a request to open the page where a run waits, and with a form about it (then with its digest). */
+export interface SealedOpening extends Omit<SealedQuestion, "token"> {
+  readonly run: string;
+  readonly digest?: string | undefined;
+}
+
 /** Seals questions, so that no client can forge one. */
-export type QuestionSeal = RequestStateCodec<SealedQuestion>;
+export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
 /** A seal with a key of at least 32 bytes; replies are bound to the client that was asked. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
-  return createRequestStateCodec<SealedQuestion>({
+  return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
     ttlSeconds: QUESTION_SECONDS,
     bind: (call) => call.http?.authInfo?.clientId ?? "local",
@@ -45,9 +51,17 @@ const capabilities = z.object({ elicitation: withForms.optional() });
 
 /** Whether the client can show a form to a person. An empty capability means forms. */
 export function canAsk(call: ServerContext, server: McpServer): boolean {
-  const { data } = capabilities.safeParse(declaredIn(call) ?? server.server.getClientCapabilities());
-  if (data?.elicitation === undefined) return false;
-  return data.elicitation.form !== undefined || data.elicitation.url === undefined;
+  const modes = modesOf(call, server);
+  return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
+}
+
+/** Whether the client can open an address for a person. */
+export function canOpen(call: ServerContext, server: McpServer): boolean {
+  return modesOf(call, server)?.url !== undefined;
+}
+
+function modesOf(call: ServerContext, server: McpServer) {
+  return capabilities.safeParse(declaredIn(call) ?? server.server.getClientCapabilities()).data?.elicitation;
 }
 
 /** Whether a call is one of the 2026-07-28 era: it is answered with its question, and made again with the reply. */
@@ -70,7 +84,7 @@ const form = z.looseObject({
 });
 
 /** Only an accepted form whose box is ticked is an approval: a client may accept by itself, with no content at all. */
-function saidIn(answer: unknown): Said {
+export function saidIn(answer: unknown): Said {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
@@ -123,13 +137,18 @@ export async function asking(
   call: ServerContext,
   asked: AskedCall,
 ): Promise<InputRequiredResult> {
-  const question = inputRequired.elicit({ message: ask.message, requestedSchema: FORM });
   return inputRequired({
-    inputRequests: { [CONFIRM]: question },
+    inputRequests: { [CONFIRM]: formRequest(ask.message) },
     requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
   });
 }
 
-function digestOf({ input }: AskedCall): string {
+/** A form with the one question. */
+export function formRequest(message: string) {
+  return inputRequired.elicit({ message, requestedSchema: FORM });
+}
+
+/** A short text for the arguments of a call. */
+export function digestOf({ input }: AskedCall): string {
   return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
 }

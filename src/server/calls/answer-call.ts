@@ -13,8 +13,9 @@ import { withoutAbsent, withUpperIds } from "../arguments/absent.ts";
 import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
 import { upToMisfits } from "../arguments/misfits.ts";
 import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
-import { asking, canAsk, isModern, replyTo } from "../asking/ask.ts";
+import { asking, canAsk, canOpen, isModern, replyTo } from "../asking/ask.ts";
 import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
+import type { Opener, Opening } from "../asking/open-page.ts";
 import { rootsOf } from "../asking/roots.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
@@ -76,13 +77,19 @@ export async function answerCall(
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
     const said = isAsked ? replyTo(call, asked) : undefined;
+    const opener =
+      canOpen(call, server) && opensPages(services)
+        ? await openerOf({ call, server, mayAsk: isAsked, redactor })
+        : undefined;
     const context = {
       signal: call.mcpReq.signal,
       caller,
       ...(goesOn && { goesOn }),
       roots: rootsOf(call, server, rootGuard),
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      canAsk: () => isAsked && canAsk(call, server),
+      // A client that opens the page is asked in a form only after that.
+      canAsk: () => isAsked && opener === undefined && canAsk(call, server),
+      ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
       ...progressOf(call, log),
       // Spread last: adding fields to an object of this size after the spread is slow.
@@ -91,6 +98,8 @@ export async function answerCall(
     const run = (reply?: Reply): Promise<ToolOutcome> =>
       prepared.run(reply === undefined ? context : { ...context, reply });
     const outcome = await inTime(context, async () => {
+      const opened = await opener?.goOn(asked, context);
+      if (opened !== undefined) return opened;
       let found = await run(said === "closed" ? undefined : said);
       for (let round = 1; "ask" in found; round += 1) {
         const { ask }: ToolQuestion = { ask: { ...found.ask, message: redactor.text(found.ask.message) } };
@@ -101,6 +110,10 @@ export async function answerCall(
       return found;
     });
     if ("ask" in outcome) return await asking(outcome, seal, call, asked);
+    const toOpen = "digest" in outcome ? outcome : outcome.opens;
+    if (opener !== undefined && toOpen !== undefined) return await opener.asking(toOpen, seal, asked, context);
+    if ("digest" in outcome) throw new Error("a question about a run has no client to go to");
+    await opener?.complete(outcome);
     written(outcome);
     const result = resultOf(outcome);
     return views === undefined ? result : { ...result, _meta: { ...(await views.beside(outcome, context)) } };
@@ -134,6 +147,17 @@ type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
+}
+
+/** Whether there is a page at an address that lets nobody in by itself, and a person who may approve there. */
+function opensPages({ confirm, page }: ToolServices): boolean {
+  return confirm !== "off" && page?.address !== undefined && page.isOffered();
+}
+
+/** Loaded late: few clients open pages. */
+async function openerOf(opening: Opening): Promise<Opener> {
+  const { pageOpener } = await import("../asking/open-page.ts");
+  return pageOpener(opening);
 }
 
 /** Whether only another person than the caller may approve what this call asks for. */

@@ -62,7 +62,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
       content(mimeType, await (await reads()).readPart(runId, part, Number(from), context));
     return [
       { name, ...whole, uriTemplate, complete: { runId: runsLike }, read },
-      { name: `${name}-part`, ...further, uriTemplate: `${uriTemplate}/{from}`, read },
+      { name: `${name}-part`, ...further, uriTemplate: `${uriTemplate}/{from}`, complete: { runId: runsLike }, read },
     ];
   }),
   {

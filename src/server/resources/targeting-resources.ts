@@ -54,6 +54,7 @@ export const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
     title: "Further options of a targeting",
     description: "The options of a targeting from a place on.",
     uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
+    complete: { targetingId: targetingIdsLike },
     read: readOptions,
   },
 ];

@@ -1,3 +1,4 @@
+import { thousands } from "../../platform/thousands.ts";
 import type { ReportCounts } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 
@@ -29,9 +30,15 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
 /** Tells the client how far a run is, until the given function is called. */
 function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
   return run.watch(({ items, pending }, waitingMs = 0) => {
-    const waiting = waitingMs > 0 ? `waiting ${waitingMs} ms for the service` : undefined;
-    progress?.(items - pending, items, waiting);
+    progress?.(items - pending, items, progressWords(items - pending, items, waitingMs));
   });
+}
+
+/** How far a run is, for a person; undefined before it is known how much there is to do. */
+function progressWords(done: number, items: number, waitingMs: number): string | undefined {
+  if (items === 0) return undefined;
+  const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
+  return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;
 }
 
 /** Resolves when the work has ended, or when a call has taken as long as it may. Rejects as the work does. */

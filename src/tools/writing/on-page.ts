@@ -9,7 +9,7 @@ import type { RunHeader } from "../../runs/backend/store.ts";
 import type { Run, ToolCall } from "../../runs/kind.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
-import { reportRun } from "../runs/run-reports.ts";
+import { ownRun, reportedRun, reportRun } from "../runs/run-reports.ts";
 import { atMostOneWait } from "./follow-run.ts";
 import { decisionFor } from "./in-view.ts";
 import type { Given } from "./planned.ts";
@@ -132,8 +132,9 @@ async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,
   otherwise: () => Promise<ToolAnswer>,
-  after?: (run: Run) => Promise<ToolAnswer>,
+  after?: After,
 ): Promise<ToolAnswer> {
+  if (context.opens !== undefined) return openedByClient({ runId, tool }, context, after);
   if (context.inView) return shownInView(runId, context);
   let came: boolean | undefined;
   const coming = (context.page?.show({ runId, tool }) ?? Promise.resolve(false)).then((shown) => {
@@ -141,6 +142,31 @@ async function askOnPage(
   });
   await atMostOneWait(Promise.race([coming, untilDecided(runId, context)]), context);
   if (came === false && !(await isDecided(runId, context))) return otherwise();
+  return waitOnPage(runId, context, after);
+}
+
+type After = (run: Run) => Promise<ToolAnswer>;
+
+/** The client opens the page for its person; where it does not, its next channel is tried, and never a token. */
+async function openedByClient(
+  shown: { readonly runId: string; readonly tool: string },
+  context: ToolContext,
+  after: After | undefined,
+): Promise<ToolAnswer> {
+  const { runId } = shown;
+  await context.page?.show(shown);
+  let opened: string | undefined;
+  const opening = context.opens?.(runId, context).then((next) => {
+    opened = next;
+  });
+  await atMostOneWait(Promise.race([opening, untilDecided(runId, context)]), context);
+  if (opened === "view") return shownInView(runId, context);
+  if (opened !== "asked") return waitOnPage(runId, context, after);
+  return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
+}
+
+/** Waits for the decision on a run as long as the call may, and reports it. */
+export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   await atMostOneWait(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
   const run = await context.runs.find(runId);
@@ -149,7 +175,7 @@ async function askOnPage(
 }
 
 /** The answer that the client shows in a view, and the secret with which a person decides there. */
-async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
+export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};
   const answer = await reportRun(await context.runs.find(runId), context, waits ? [waitsInView(runId)] : []);
