@@ -20,6 +20,9 @@ const RUNNING_NOW = { ...ROW, status: "running", actions: ["cancel"] } as const;
 
 const ALL = [WAITING, STALE, ENDED, RUNNING, PARTIAL];
 
+/** A decision names the effect that the page showed. */
+const SEEN = '{"digest":"d"}';
+
 test("a run that waits is shown with its exact effect, and is approved or declined", async () => {
   const made = await serveMadeRuns({ details: ALL });
   await onPage(made.url, async (page) => {
@@ -41,7 +44,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     await page.getByText("Approved.").waitFor();
     await first.getByRole("button", { name: "Decline", exact: true }).click();
     await page.getByText("Declined.").waitFor();
-    expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}", "/page/runs/01WAITING/decline {}"]);
+    expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`, `/page/runs/01WAITING/decline ${SEEN}`]);
     made.put(RUNNING_NOW);
     await page.locator("[aria-live=polite]").getByText("2 runs wait for a decision").waitFor();
     expect(await page.locator("main script, main img").count()).toBe(0);
@@ -85,7 +88,9 @@ test("two clicks at one spot approve one run: its card stays where it is, and so
     expect(await second.boundingBox()).toEqual(place);
     // Nothing has moved, so that the next one is decided on at once.
     await second.getByRole("button", { name: "Decline", exact: true }).click({ timeout: 10_000 });
-    await expect.poll(() => made.asked).toEqual(["/page/runs/01WAITING/approve {}", "/page/runs/01OTHER/decline {}"]);
+    await expect
+      .poll(() => made.asked)
+      .toEqual([`/page/runs/01WAITING/approve ${SEEN}`, `/page/runs/01OTHER/decline ${SEEN}`]);
   });
 });
 
@@ -116,7 +121,7 @@ test("for a second after a card came or moved, decisions are ignored", async () 
     expect(made.asked).toEqual([]);
     await page.clock.runFor(1);
     await press();
-    await expect.poll(() => made.asked).toEqual(["/page/runs/01OTHER/approve {}"]);
+    await expect.poll(() => made.asked).toEqual([`/page/runs/01OTHER/approve ${SEEN}`]);
   });
 });
 
@@ -274,7 +279,7 @@ test("a button that is pressed twice acts once", async () => {
     await expect.poll(() => page.getByRole("button", { name: "Approve", exact: true }).isEnabled()).toBe(true);
     await page.evaluate("{ const one = document.querySelector('button.approve'); one.click(); one.click(); }");
     await page.getByText("Approved.").waitFor();
-    expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}"]);
+    expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`]);
   });
 });
 
@@ -289,7 +294,7 @@ test("a decision is made by keyboard alone", async () => {
     await expect.poll(() => page.getByRole("button", { name: "Approve", exact: true }).isEnabled()).toBe(true);
     await page.keyboard.press("Enter");
     await page.getByText("Approved.").waitFor();
-    expect(made.asked).toEqual(["/page/runs/01WAITING/approve {}"]);
+    expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`]);
   });
 });
 
