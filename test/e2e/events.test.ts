@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
@@ -223,18 +221,21 @@ test.each([
       TARGETING_MCP_SANDBOX_URL: await runningSandbox(),
     }),
   ],
-])("generated tests send to a sandbox that listens: %s", async (_, environment) => {
+])("generated page tests expect events at a sandbox that listens: %s", async (_, environment) => {
   const env = cleanEnvironment(await environment());
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
-  const given = { eventNames: ["click"], kinds: ["minimal"], format: "curl" };
+  const given = { eventNames: ["click"], format: "playwright" };
   const { structuredContent } = await client.callTool("generate_event_tests", given);
   const { resourceUri, target } = z
     .looseObject({ resourceUri: z.string(), target: z.string() })
     .parse(structuredContent);
-  const script = await client.readResource(resourceUri);
-  expect(script).toContain(`base_url=\${EVENT_API_URL:-${target}}`);
-  const { stdout } = await promisify(execFile)("sh", ["-c", script], { env: { PATH: process.env.PATH ?? "" } });
-  expect(stdout).toContain("1 events sent, 0 mismatches");
+  expect(await client.readResource(resourceUri)).toContain(`process.env.EVENT_API_URL ?? "${target}"`);
+  const answer = await fetch(`${target}/event`, {
+    method: "POST",
+    headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
+    body: JSON.stringify({ uid: "u", eventName: "app_open" }),
+  });
+  expect(answer.status).toBe(200);
 });
 
 async function runningSandbox(): Promise<string> {
