@@ -1,7 +1,7 @@
 import { dataFile, noState, readDataFile } from "./data-file.ts";
 import type { ArrivedEvent } from "./events/event-log.ts";
 import { checkForward } from "./events/forward.ts";
-import { sandboxApp } from "./http/app.ts";
+import { type FailedRequest, sandboxApp } from "./http/app.ts";
 import type { ManagementKey } from "./http/keys.ts";
 import { listen } from "./http/listen.ts";
 import { SeedError } from "./read-seed.ts";
@@ -27,6 +27,8 @@ export interface SandboxOptions {
   readonly forward?: string;
   /** Makes what serves the page for people, once it is first asked for. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
+  /** Called with each request of the APIs that failed and left no event. */
+  readonly failed?: (request: FailedRequest) => void;
   /** How long a write waits for another one of its project before it is answered 409, in milliseconds: 200. */
   readonly lockWaitMs?: number;
   /** The clock, in milliseconds since 1970. */
@@ -84,7 +86,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       serving ??= makePage(world, addressAt(listening.port));
       return (await serving)(request);
     });
-  const app = sandboxApp(world, { forward: options.forward, names: { host, allowed }, page });
+  const app = sandboxApp(world, { forward: options.forward, names: { host, allowed }, page, failed: options.failed });
   const listening = await listen(app, host, options.port ?? 0);
   let closing: Promise<void> | undefined;
   return {

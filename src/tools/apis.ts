@@ -52,9 +52,9 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   return { ...bench, sandbox: lookedAt(bench.sandbox) };
 }
 
-/** The address that emitted tests send to, where nothing else is said; none is needed for a suite that is only data. */
+/** Where an emitted page test expects the events of the page by default; the other formats need no address. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
-  return format === "json" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
+  return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
 /** Where `targeting-mcp sandbox` listens, unless it is told otherwise. */

@@ -1,5 +1,3 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
@@ -119,7 +117,7 @@ test("read-only keeps the tests against a sandbox, and nothing that sends", asyn
   expect(textOf(refused)).toContain("only reads");
 });
 
-test("the sandbox command says at its end what the traffic has touched", async () => {
+test("the sandbox command says why requests and events failed, and at its end what the traffic has touched", async () => {
   const command = startCommand(["sandbox", "--port", "0"]);
   await expect.poll(() => command.lines.length).toBeGreaterThan(3);
   const [url] = command.lines[0]?.match(/http:\/\/127\.0\.0\.1:\d+/) ?? [];
@@ -128,12 +126,36 @@ test("the sandbox command says at its end what the traffic has touched", async (
     headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
     body: JSON.stringify({ uid: "u", eventName: "sign_up", method: "mail" }),
   });
+  for (const [method, path] of [
+    ["POST", "/events"],
+    ["GET", "/context-targetings/all"],
+    ["GET", "/event"],
+    ["POST", "/context-targeting/bulk/create"],
+  ] as const) {
+    await fetch(`${url}${path}`, { method });
+  }
+  const lost = { uid: "u", eventName: "purchase", items: [{}, { name: "b" }] };
+  await fetch(`${url}/event`, {
+    method: "POST",
+    headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
+    body: JSON.stringify(lost),
+  });
   command.child.kill("SIGTERM");
   expect((await command.exited).code).toBe(0);
-  expect(command.lines.slice(-2)).toEqual([
-    "events: 1 recorded, 0 ignored, 0 rejected",
-    expect.stringMatching(/^Coverage: 1 of 13 events seen: 1 always right.*1 of 44 parameters; 0 of 23 rules/),
-  ]);
+  const printed = command.lines.join("\n");
+  expect(printed).toMatch(/^\S+ 404 POST \/events: did you mean \/event\?$/m);
+  expect(printed).toMatch(/^\S+ 404 GET \/context-targetings\/all: did you mean \/context-targeting\/all\?$/m);
+  expect(printed).toMatch(/^\S+ 405 GET \/event: Cannot GET \/event$/m);
+  expect(printed).toMatch(/^\S+ 401 POST \/context-targeting\/bulk\/create: /m);
+  expect(printed).toMatch(
+    / ignored {2}purchase {2}uid u {2}items\[0\]\.item_id: .*\n {9}items\[1\]\.item_id: .*\n {9}.*"tx_id"/,
+  );
+  const summary = command.lines.slice(command.lines.findIndex((line) => line.startsWith("Coverage: ")));
+  expect(command.lines).toContain("events: 1 recorded, 1 ignored, 0 rejected");
+  expect(summary.filter((line) => line.length > 80)).toEqual([]);
+  expect(summary.join(" ").replace(/ +/g, " ")).toMatch(
+    /^Coverage: 2 of 13 events seen: 1 always right.* of 44 parameters; .* of 23 rules.* never seen: app_open, /,
+  );
 });
 
 /** Parameters beside `uid`, as an agent may give them: what is to be sent of them, and the verdict. */
@@ -223,18 +245,21 @@ test.each([
       TARGETING_MCP_SANDBOX_URL: await runningSandbox(),
     }),
   ],
-])("generated tests send to a sandbox that listens: %s", async (_, environment) => {
+])("generated page tests expect events at a sandbox that listens: %s", async (_, environment) => {
   const env = cleanEnvironment(await environment());
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
-  const given = { eventNames: ["click"], kinds: ["minimal"], format: "curl" };
+  const given = { eventNames: ["click"], format: "playwright" };
   const { structuredContent } = await client.callTool("generate_event_tests", given);
   const { resourceUri, target } = z
     .looseObject({ resourceUri: z.string(), target: z.string() })
     .parse(structuredContent);
-  const script = await client.readResource(resourceUri);
-  expect(script).toContain(`base_url=\${EVENT_API_URL:-${target}}`);
-  const { stdout } = await promisify(execFile)("sh", ["-c", script], { env: { PATH: process.env.PATH ?? "" } });
-  expect(stdout).toContain("1 events sent, 0 mismatches");
+  expect(await client.readResource(resourceUri)).toContain(`process.env.EVENT_API_URL ?? "${target}"`);
+  const answer = await fetch(`${target}/event`, {
+    method: "POST",
+    headers: { authorization: "sandbox-app-key", "content-type": "application/json" },
+    body: JSON.stringify({ uid: "u", eventName: "app_open" }),
+  });
+  expect(answer.status).toBe(200);
 });
 
 async function runningSandbox(): Promise<string> {

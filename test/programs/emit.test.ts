@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,8 @@ import { type EventSuite, eventsOf } from "../../src/events/suites/suite.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { startReferenceService } from "../events/reference-service.ts";
 
-const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
+const repository = fileURLToPath(new URL("../..", import.meta.url));
+const modules = join(repository, "node_modules");
 const suite = generateEventTests({ seed: 3, uid: `o'brien "$HOME" \`x\` \${y}` });
 /** Every kind of case, of some events. */
 const SOME = {
@@ -39,13 +40,31 @@ interface Ended {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "event-suite-"));
-  await symlink(modules, join(folder, "node_modules"), "junction");
+  // As in a project that has installed this package and vitest: npx then starts what is installed.
+  const installed = join(folder, "node_modules");
+  await mkdir(join(installed, ".bin"), { recursive: true });
+  for (const name of await readdir(modules)) {
+    if (!name.startsWith(".")) await symlink(join(modules, name), join(installed, name), "junction");
+  }
+  await symlink(repository, join(installed, "targeting-mcp"), "junction");
+  const command = `#!/bin/sh\necho $$ >'${join(folder, "sandbox.pid")}'\nexec '${process.execPath}' '${join(repository, "dist/main.js")}' "$@"\n`;
+  await writeFile(join(installed, ".bin/targeting-mcp"), command, { mode: 0o755 });
+  await writeFile(join(folder, "package.json"), '{ "private": true }\n');
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-/** Emits a suite and runs the file against a service; another sandbox can take that service's place. */
-async function run(emitted: EventSuite, format: "vitest" | "curl", url: string): Promise<Ended> {
+/** Whether a process runs; a signal that is none reaches only one that does. */
+function isRunning(id: number): boolean {
+  try {
+    return process.kill(id, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** Emits a suite and runs the file against a service; against a sandbox of its own where no service is named. */
+async function run(emitted: EventSuite, format: "vitest" | "curl", url = ""): Promise<Ended> {
   const file = join(folder, SUITE_FORMATS[format].fileName);
   await writeFile(file, await emitSuite(emitted, format, DEFAULT_URL));
   const [command, args] =
@@ -100,6 +119,24 @@ describe.each(["vitest", "curl"] as const)("the %s file", (format) => {
     } finally {
       await service.close();
     }
+  });
+
+  it.skipIf(process.platform === "win32")("starts a sandbox of its own by default, and ends it", async () => {
+    const { code, output } = await run(generateEventTests({ eventNames: ["sign_up"] }), format);
+    expect(output).not.toContain("MISMATCH");
+    expect(code).toBe(0);
+    const id = Number(await readFile(join(folder, "sandbox.pid"), "utf8"));
+    await expect.poll(() => isRunning(id), { timeout: 60_000 }).toBe(false);
+  });
+
+  it("says in its head that it tests the service, with which uid, and where", async () => {
+    const [head = ""] = (await emitSuite(generateEventTests(), format, DEFAULT_URL)).split(/^[^#/]/m);
+    expect(head).toContain("They test the service, not the app");
+    expect(head).toContain("event-tests-1");
+    expect(head).toContain("a sandbox of their own");
+    expect(head).toContain("EVENT_API_URL");
+    const chosen = await emitSuite(suite, format, DEFAULT_URL);
+    expect(chosen).not.toContain("The uid of the events is");
   });
 });
 
@@ -205,6 +242,27 @@ describe("the Playwright file", () => {
     expect((await testPage(suite, [])).problem).toContain("the page sent no event");
     expect((await testPage(suite, [JSON.stringify(right)], "purchase,click")).problem).toContain("did not send");
   });
+});
+
+it("reports every wrong and every missing event of a page at once", async () => {
+  const wrong = [
+    { uid: "u", eventName: "sign_up" },
+    { eventName: "view_item", price: "1" },
+    { uid: "u", eventName: "buy" },
+  ];
+  const sent = wrong.map((event) => JSON.stringify(event));
+  const { problem } = await testPage(suite, sent, "sign_up,purchase,click");
+  for (const words of [
+    "the page did not send purchase",
+    "the page did not send click",
+    "event 0: sign_up.method is missing",
+    "event 1: view_item.uid is missing",
+    "event 1: view_item.item_id is missing",
+    "event 1: view_item.price is no number",
+    'event 2: "buy" is no supported event',
+  ]) {
+    expect(problem).toContain(words);
+  }
 });
 
 it("is the suite itself as JSON", async () => {

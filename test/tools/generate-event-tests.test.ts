@@ -77,14 +77,23 @@ test("a Playwright file is said to hold what it holds: one test of a page, not t
   expect(preview.replaceAll(sandbox.url, "")).not.toContain(String(held));
 });
 
-test("files that run by themselves name the address at which the sandbox really listens", async () => {
+test("a page test names the address at which the sandbox really listens", async () => {
   const { context, sandbox } = await eventTools();
-  for (const format of ["vitest", "playwright", "curl"] as const) {
+  const given = { eventNames: ["click"], format: "playwright" as const };
+  const { structured, text } = await answerOf(generateEventTestsTool, given, context);
+  const { preview } = generated.parse(structured);
+  expect(structured).toMatchObject({ target: sandbox.url });
+  expect(preview).toContain(`the sandbox at ${sandbox.url}`);
+  expect(preview).not.toContain(":4010");
+  expect(text).toContain(sandbox.url);
+});
+
+test("files that test the service do not send to the sandbox that an app uses", async () => {
+  const { context, sandbox } = await eventTools();
+  for (const format of ["vitest", "curl"] as const) {
     const { structured, text } = await answerOf(generateEventTestsTool, { eventNames: ["click"], format }, context);
-    const { preview } = generated.parse(structured);
-    expect(structured).toMatchObject({ target: sandbox.url });
-    expect(preview).toContain(`the sandbox at ${sandbox.url}`);
-    expect(preview).not.toContain(":4010");
-    expect(text).toContain(sandbox.url);
+    expect(structured).not.toHaveProperty("target");
+    expect(`${generated.parse(structured).preview}${text}`).not.toContain(sandbox.url);
+    expect(text).toContain("It tests the service, not the app, in a sandbox that it starts itself.");
   }
 });

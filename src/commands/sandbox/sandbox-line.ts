@@ -1,7 +1,7 @@
 import { coverageOf } from "../../events/watch/coverage.ts";
 import { parseJson } from "../../platform/json.ts";
 import { coverageText } from "../../render/events/arrived-events.ts";
-import { arrivalLine } from "../../render/events/arrived-sentences.ts";
+import { arrivalText, failedRequestLine } from "../../render/events/arrived-sentences.ts";
 import { DataFileError } from "../../sandbox/data-file.ts";
 import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../../sandbox/index.ts";
@@ -65,7 +65,13 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
   const asked = stopSignal();
   const planted = await orSay(readSeed(seed));
   const sandbox = await orSay(
-    startSandbox({ ...options, page: pageOf, seed: planted, ...(data !== undefined && { dataFile: data }) }),
+    startSandbox({
+      ...options,
+      ...(!isQuiet && { failed: (request) => print([failedRequestLine(request)]) }),
+      ...(data !== undefined && { dataFile: data }),
+      page: pageOf,
+      seed: planted,
+    }),
     (thrown) => cannotListen(host, port, thrown),
   );
   const held = sandbox.targetings().map(({ _id, name }) => `  ${name} (${_id})`);
@@ -88,7 +94,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
     `  curl ${sandbox.url}/_sandbox/events`,
     "",
   ]);
-  if (!isQuiet) sandbox.onEvent((event) => print([arrivalLine(event, arrivedEvent(event).body)]));
+  if (!isQuiet) sandbox.onEvent((event) => print([arrivalText(event, arrivedEvent(event).body)]));
   await asked;
   await orSay(sandbox.close());
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);

@@ -1,4 +1,13 @@
-import { type EmittedCase, EVENT_PATH, emittedCases, emittedEnvironment, emittedHeader } from "./emit-frame.ts";
+import {
+  ADDRESS_VARIABLE,
+  type EmittedCase,
+  EVENT_PATH,
+  emittedCases,
+  emittedHeader,
+  KEY,
+  NO_SANDBOX,
+  SANDBOX_ARGUMENTS,
+} from "./emit-frame.ts";
 import type { EventSuite } from "./suite.ts";
 
 /** The line that ends a body in the script; a body is one line of JSON, which is never this. */
@@ -7,17 +16,18 @@ const END_OF_BODY = "END_OF_EVENT";
 /**
  * Writes a suite as a POSIX shell script that posts every event with curl, compares the answers, prints what differs,
  * and ends with status 1 if anything did.
- * Sends to the sandbox at `sandboxUrl` unless its environment says otherwise.
+ * It starts a sandbox of its own, unless its environment names a service.
  */
-export function emitCurl(suite: EventSuite, sandboxUrl: string): string {
-  const environment = emittedEnvironment(sandboxUrl);
-  const { address, key } = environment;
-  const header = emittedHeader(suite, environment, "Run it with: sh <this file>");
+export function emitCurl(suite: EventSuite): string {
+  const header = emittedHeader(suite, "Run it with: sh <this file>");
   return `#!/bin/sh
 ${header.map((line) => `# ${line}\n`).join("")}set -u
-base_url=\${${address.variable}:-${address.fallback}}
+base_url=\${${ADDRESS_VARIABLE}:-}
+app_key=\${${KEY.variable}:-${KEY.fallback}}
+
+${START_SANDBOX}
+[ -n "$base_url" ] || start_sandbox
 base_url=\${base_url%/}
-app_key=\${${key.variable}:-${key.fallback}}
 sent=0
 wrong=0
 
@@ -39,6 +49,25 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 [ "$wrong" -eq 0 ]
 `;
 }
+
+/**
+ * Starts a sandbox through npx, and ends it with the script. `exec` puts it in the place of the shell that npx starts,
+ * which would keep the signal to itself.
+ */
+const START_SANDBOX = `start_sandbox() {
+  log=$(mktemp)
+  npx -y -p targeting-mcp -c 'exec ${SANDBOX_ARGUMENTS}' >"$log" &
+  sandbox=$!
+  trap 'kill "$sandbox" 2>/dev/null; rm -f "$log"' EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  while [ -z "$base_url" ]; do
+    kill -0 "$sandbox" 2>/dev/null || { echo "${NO_SANDBOX}" >&2; exit 2; }
+    sleep 1
+    base_url=$(sed -n 's/^Sandbox .*: \\(http:.*\\)$/\\1/p' "$log")
+  done
+}
+`;
 
 function checksOf({ id, title, expected, basis, answer, events }: EmittedCase): string {
   const command = `check ${quoted(id)} ${answer.statusCode ?? "-"} ${quoted(answer.message ?? "-")}`;

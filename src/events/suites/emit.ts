@@ -4,6 +4,7 @@ import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
+  /** `sandboxUrl` is where a page under test sends its events, unless the environment of the test names another address. */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
@@ -17,7 +18,7 @@ export const SUITE_FORMATS = {
   vitest: {
     fileName: "events.test.ts",
     mimeType: "text/typescript",
-    emit: async (...given) => (await import("./emit-vitest.ts")).emitVitest(...given),
+    emit: async (suite) => (await import("./emit-vitest.ts")).emitVitest(suite),
   },
   playwright: {
     fileName: "events.spec.ts",
@@ -27,7 +28,7 @@ export const SUITE_FORMATS = {
   curl: {
     fileName: "events.sh",
     mimeType: "application/x-sh",
-    emit: async (...given) => (await import("./emit-curl.ts")).emitCurl(...given),
+    emit: async (suite) => (await import("./emit-curl.ts")).emitCurl(suite),
   },
 } as const satisfies Record<string, Format>;
 
@@ -55,7 +56,10 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/** Writes a suite in one of the forms; the files run as they are, against the sandbox at `sandboxUrl`. */
+/**
+ * Writes a suite in one of the forms; the files run as they are. A page test expects the events at the sandbox at
+ * `sandboxUrl`; the tests of the service start a sandbox of their own.
+ */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

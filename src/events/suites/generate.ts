@@ -3,7 +3,7 @@ import { EVENT_NAMES } from "../check/catalogue.ts";
 import { UnsupportedEventError } from "../check/event-types.ts";
 import { RULES, type Rule } from "../check/rules.ts";
 import { type CaseDraft, KIND_CASES, subjectOf } from "./case-kinds.ts";
-import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite } from "./suite.ts";
+import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PREFIX } from "./suite.ts";
 
 /** What a generated suite is to hold. */
 export interface SuiteChoice {
@@ -41,7 +41,7 @@ const SEQUENCES: readonly {
  */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
-  const uid = choice.uid ?? `event-tests-${seed.toString(36)}`;
+  const uid = choice.uid ?? `${TEST_UID_PREFIX}${seed.toString(36)}`;
   const kinds = CASE_KINDS.filter((kind) => choice.kinds?.includes(kind) ?? true);
   const eventNames = chosenNames(choice.eventNames ?? EVENT_NAMES);
   const cases: EventCase[] = [];

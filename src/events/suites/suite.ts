@@ -15,6 +15,9 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
+/** How the uid of a generated event begins, unless another was chosen: no user of an app has such a uid. */
+export const TEST_UID_PREFIX = "event-tests-";
+
 /** How an expected verdict is known. */
 export const BASES = ["documented", "assumed", "notShown"] as const;
 

@@ -53,7 +53,9 @@ function cut(text: string): string {
   return withinTokens(text, TEXT_TOKENS);
 }
 
-/** Coverage in words. */
+const COLUMNS = 80;
+
+/** Coverage in words, each part on lines of its own that fit a terminal of 80 columns. */
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
@@ -67,8 +69,26 @@ export function coverageText(coverage: Coverage): string {
     ...part("parameters never seen", missing),
     ...part("unsupported", strange),
     ...part("rules", counted(coverage.rules)),
-  ].join(". ");
+  ]
+    .flatMap(inColumns)
+    .join("\n");
 }
+
+/** A text in lines of at most 80 characters, broken between words where it can be. */
+function inColumns(text: string): readonly string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > COLUMNS) {
+    const space = rest.lastIndexOf(" ", COLUMNS);
+    const end = space > CONTINUED.length ? space : COLUMNS;
+    lines.push(rest.slice(0, end));
+    rest = `${CONTINUED}${rest.slice(end).trimStart()}`;
+  }
+  return [...lines, rest];
+}
+
+/** Begins the lines that continue one. */
+const CONTINUED = "    ";
 
 function unsupportedWords([event, { count, nearest }]: readonly [string, Coverage["unsupported"][string]]): string {
   return `${shown(event)} ${count}${nearest === undefined ? "" : ` (meant ${nearest}?)`}`;

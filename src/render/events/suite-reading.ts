@@ -38,6 +38,10 @@ const HOW_TO_RUN = {
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 
+/** What the files that send events by themselves test, and where. */
+const SERVICE_TESTS =
+  "It tests the service, not the app, in a sandbox that it starts itself. To name another service, set EVENT_API_URL.";
+
 /** What is to know of a file that does not hold the cases of its suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
@@ -70,7 +74,10 @@ export function suiteText(suite: {
     ...notes.map((one) => `${one}.`),
     ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
-    ...(target === undefined ? [] : [`It sends to the sandbox at ${target}, unless EVENT_API_URL says otherwise.`]),
+    ...(target === undefined
+      ? []
+      : [`It checks what the page sends to the sandbox at ${target}. To name another address, set EVENT_API_URL.`]),
+    ...(format === "vitest" || format === "curl" ? [SERVICE_TESTS] : []),
     `All of it as ${format} is the resource ${resourceUri}; it begins:`,
     fenced(preview.split("\n").map(seen)),
     `Next: run_event_tests with suiteId ${suiteId} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,

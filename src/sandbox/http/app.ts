@@ -7,7 +7,7 @@ import { type ManagementOperation, OPERATIONS } from "../management/operations.t
 import type { World } from "../world.ts";
 import { callerOf, isFromLoopback, isServed, type ServedNames } from "./callers.ts";
 import { controlPlane } from "./control-plane.ts";
-import { deliver, statusAnswer } from "./reply.ts";
+import { deliver, type Reply, statusAnswer } from "./reply.ts";
 import { type RequestBody, readBody } from "./request-body.ts";
 import type { RequestEntry } from "./request-journal.ts";
 
@@ -27,6 +27,15 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
+/** A request of an API that failed and left no event: how it was answered, if it was. */
+export interface FailedRequest {
+  readonly at: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number | undefined;
+  readonly message: string;
+}
+
 /** How a sandbox is served. */
 interface AppOptions {
   /** Base address of a real event endpoint to which events are passed on. */
@@ -34,18 +43,25 @@ interface AppOptions {
   readonly names: ServedNames;
   /** Serves the page for people, which only this machine gets. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
+  /** Called with each request of the APIs that failed and left no event. */
+  readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 
 /** The page's routes; the APIs and the control plane have none of them. */
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
 /** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks callers by itself. */
-export function sandboxApp(world: World, { forward, names, page }: AppOptions): Hono<{ Bindings: HttpBindings }> {
+export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
+  const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
+  const send = (c: NodeContext, reply: Reply, headers = dated(world)): Promise<Response> => {
+    if (failed !== undefined) reportFailure(world, c, reply, failed);
+    return deliver(reply, c.env.incoming, headers);
+  };
   app.route(CONTROL_PLANE, controlPlane(world));
   app.use(async (c, next) => {
     if (isServed(callerOf(c.env.incoming), names, c.req.path === ROUTES.trackEvent.path)) return next();
-    return deliver(statusAnswer(403, NOT_SERVED), c.env.incoming, dated(world));
+    return send(c, statusAnswer(403, NOT_SERVED));
   });
   app.use(async (c, next) => {
     const { incoming } = c.env;
@@ -53,20 +69,43 @@ export function sandboxApp(world: World, { forward, names, page }: AppOptions): 
     return page(c.req.raw);
   });
   app.options(ROUTES.trackEvent.path, (c) => c.body(null, 204, CORS));
-  app.post(ROUTES.trackEvent.path, (c) => serveEvent(world, c, forward));
+  app.post(ROUTES.trackEvent.path, async (c) => {
+    const { reply, isLogged } = await serveEvent(world, c, forward);
+    const headers = dated(world);
+    for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
+    return isLogged ? deliver(reply, c.env.incoming, headers) : send(c, reply, headers);
+  });
   for (const operation of managementOperations()) {
     const { method, path } = ROUTES[operation];
-    app.on(method, honoPath(path), (c) => serveManagement(world, c, operation));
+    app.on(method, honoPath(path), async (c) => send(c, await serveManagement(world, c, operation)));
   }
   const refuse = (status: number) => (c: NodeContext) =>
-    deliver(statusAnswer(status, `Cannot ${c.req.method} ${c.req.path}`), c.env.incoming, dated(world));
+    send(c, statusAnswer(status, `Cannot ${c.req.method} ${c.req.path}`));
   for (const { path } of Object.values(ROUTES)) app.all(honoPath(path), refuse(405));
   app.notFound(refuse(404));
-  app.onError((error, c) => deliver(statusAnswer(500, error.message), c.env.incoming, dated(world)));
+  app.onError((error, c) => send(c, statusAnswer(500, error.message)));
   return app;
 }
 
-async function serveManagement(world: World, c: NodeContext, operation: ManagementOperation): Promise<Response> {
+function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (request: FailedRequest) => void): void {
+  const { method, path } = c.req;
+  const request = { at: new Date(world.sources.now()).toISOString(), method, path };
+  if (typeof reply === "string") {
+    const message =
+      reply === "reset" ? "a simulated failure broke the connection" : "a simulated failure gave no answer";
+    failed({ ...request, status: undefined, message });
+  } else if (reply.status >= 400) {
+    failed({ ...request, status: reply.status, message: messageOf(reply.body) });
+  }
+}
+
+/** The message of an answer: a sentence, or every problem in a list. */
+function messageOf(body: unknown): string {
+  const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
+  return Array.isArray(message) ? message.join("; ") : String(message);
+}
+
+async function serveManagement(world: World, c: NodeContext, operation: ManagementOperation): Promise<Reply> {
   const body = await readBody(c.env.incoming);
   const entry = begin(world, c, operation, body);
   const reply = await answerManagement(world, {
@@ -78,10 +117,15 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
     entry,
   });
   entry.status = typeof reply === "string" ? null : reply.status;
-  return deliver(reply, c.env.incoming, dated(world));
+  return reply;
 }
 
-async function serveEvent(world: World, c: NodeContext, forward: string | undefined): Promise<Response> {
+/** Answers an event; it is in the log of events unless its request failed before or after it was judged. */
+async function serveEvent(
+  world: World,
+  c: NodeContext,
+  forward: string | undefined,
+): Promise<{ readonly reply: Reply; readonly isLogged: boolean }> {
   const body = await readBody(c.env.incoming);
   const entry = begin(world, c, "trackEvent", body);
   const request = {
@@ -92,9 +136,7 @@ async function serveEvent(world: World, c: NodeContext, forward: string | undefi
   };
   const reply = await answerEvent(world, request, forward);
   entry.status = typeof reply === "string" ? null : reply.status;
-  const headers = dated(world);
-  for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
-  return deliver(reply, c.env.incoming, headers);
+  return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
 /** Notes a request in the journal; its entry is completed as the request is answered. */
