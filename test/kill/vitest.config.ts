@@ -11,6 +11,7 @@ declare module "vitest" {
 
 export default defineConfig({
   test: {
+    globalSetup: ["test/support/setup.ts"],
     include: ["test/kill/*.test.ts"],
     testTimeout: 600_000,
     hookTimeout: 300_000,

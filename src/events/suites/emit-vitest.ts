@@ -10,6 +10,9 @@ import {
 } from "./emit-frame.ts";
 import type { EventSuite } from "./suite.ts";
 
+/** The module of a generated file that starts processes; this server does not load it. */
+const PROCESSES = "node:child_process";
+
 /**
  * Writes a suite as a test file for vitest, which depends on nothing else. It compares answers: an ignored event is
  * answered like a recorded one, so only the sandbox can tell these two apart.
@@ -17,7 +20,7 @@ import type { EventSuite } from "./suite.ts";
  */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
-  return `${header.map((line) => `// ${line}\n`).join("")}import { spawn, spawnSync } from "node:child_process";
+  return `${header.map((line) => `// ${line}\n`).join("")}import { spawn, spawnSync } from ${JSON.stringify(PROCESSES)};
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const appKey = process.env.${KEY.variable} || ${JSON.stringify(KEY.fallback)};
