@@ -166,14 +166,14 @@ async function readBack({
   const { status } = record;
   const state = isUnstarted(status) ? new RunState() : await stateFrom(entries);
   if (state.planned) return { state };
-  const anew = { from: new RunState(), first: [{ t: "replan" }] } as const;
-  if (state.stopped !== undefined) return { ...anew, state, unwritten: () => objectEntries(state) };
+  const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
+  if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
   // A plan with nothing to do has no objects.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
-  if (isThere) return { ...anew, state: asked, unwritten: () => proposed };
+  if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
-  return { ...anew, state: given, unwritten: () => objectEntries(given) };
+  return { ...restart, state: given, unwritten: () => objectEntries(given) };
 }
 
 /** The state of a run of which no plan is stored. */
@@ -305,7 +305,7 @@ function reasonOf(thrown: unknown): Reason | undefined {
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
-/** How long what was read for a plan counts as what is there, in milliseconds: a person may take longer to agree. */
+/** For how long a plan relies on what it read, in milliseconds: an approval may take longer. */
 const FRESH_MS = 60_000;
 
 /**

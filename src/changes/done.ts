@@ -53,8 +53,8 @@ export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>,
 }
 
 /**
- * What a run that is damaged took away, by what it kept of that before it sent anything (its parts `former` and
- * `removed`): all of it counts as taken away, since what is there now tells which of it was. `isGone` says whether a
+ * What a damaged run may have removed, by what it stored before it sent anything (its parts `former` and
+ * `removed`): all of it counts as removed, and comparing it with what the service holds now shows what was. `isGone` says whether a
  * targeting is not there any more. Undefined where `former` is not whole.
  */
 export async function takenAwayBy(

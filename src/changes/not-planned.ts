@@ -15,7 +15,7 @@ const OBJECTS_PER_LINE = 500;
 
 /**
  * The state of a run until it is planned: all that the caller gave, pending. `bytes` is the content of the call's file,
- * where it has one; where the file cannot be read one object stands for it, so that the reason is told.
+ * where it has one. A file that cannot be read is one object, so that the report has an item with the reason.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -28,7 +28,7 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
   }
 }
 
-/** A file that cannot be read counts as one object, of which the reason is told. */
+/** A file that cannot be read is one object, which fails with the reason. */
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
 /** The state of a plan that is still being made: one object, which is the targeting that it is about. */

@@ -5,13 +5,13 @@ import type { InputFile } from "./input-file.ts";
 /** A file, as far as it decides how its rows are read. */
 export type ReadableFile = Pick<InputFile, "format" | "encoding" | "digest" | "given" | "sheet" | "seen" | "targeting">;
 
-/** How sheets are read that were not looked at when they were opened: it is found out once for each. */
+/** How the rows of a sheet are read, detected once for each sheet. */
 const looks = new WeakMap<ReadableFile, Promise<ReadableFile>>();
-/** What was found out last, by the content and what was given: for reports of runs that were read from the store. */
+/** What was detected last, by content and arguments: for reports of runs that were read from the store. */
 const known = new Map<string, ReadableFile>();
 const MOST_KNOWN = 100;
 
-/** Whether it still has to be found out how the rows of a file are read. */
+/** Whether it is still to be detected how the rows of a file are read. */
 export function isUnread({ given, sheet }: ReadableFile): boolean {
   return given !== undefined && sheet === undefined;
 }
@@ -37,7 +37,7 @@ export function asKnown<File extends ReadableFile>(file: File): File {
   return { ...file, ...(sheet && { sheet }), ...(seen && { seen }) };
 }
 
-/** The file whose rows may speak of a targeting by these IDs and names; it is not looked at again. */
+/** The file, whose rows may name their targeting by these IDs and names; how it is read is not detected again. */
 export function aboutTargetings<File extends ReadableFile>(file: File, targeting: readonly string[]): File {
   const about = { ...file, targeting: [...targeting] };
   const look = looks.get(file);
@@ -56,7 +56,7 @@ function note(file: ReadableFile, look: Promise<ReadableFile>): void {
       for (const [oldest] of known) if (known.size >= MOST_KNOWN) known.delete(oldest);
       known.set(keyOf(file), found);
     },
-    // Who reads the file is told.
+    // The caller that awaits the look gets its error.
     () => undefined,
   );
 }

@@ -7,9 +7,9 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}: nothing was changed yet. Look with get_run, runId ${runId} and waitMs; cancel_run ends it`;
 }
 
-/** What a person reads whose client is to open the page where a run waits. */
-export function opensPageText(effect = "this is decided there."): string {
-  return `A person has to agree on the page of this server: ${effect} Log in there to see all of it and to decide.`;
+/** What a client shows to its person before it opens the page of a run that waits for approval. */
+export function opensPageText(effect = "a change waits there."): string {
+  return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
 
 /** The same while it waits for a decision in a view of the client. */

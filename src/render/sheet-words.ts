@@ -1,5 +1,6 @@
 import { headingOf } from "../files/headings.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
+import { isUnread } from "../files/looked-at.ts";
 import { thousands } from "../platform/thousands.ts";
 import { shown, shownBriefly } from "./fence.ts";
 
@@ -16,7 +17,7 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 export function sheetNotes(file: InputFile | undefined): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // How it is read is not known yet.
-  if (file.given !== undefined && file.sheet === undefined) return [];
+  if (isUnread(file)) return [];
   const { seen = {} } = file;
   const notes = [
     formWords(file, seen),

@@ -50,7 +50,7 @@ export const trackEvent = {
   title: "Send an event",
   description:
     "Sends one user event, with the event's own parameters at the top level. An event that the service would silently " +
-    "ignore or refuse is not sent: the answer says which rule it breaks and how to mend it. While it is not known what " +
+    "ignore or refuse is not sent: the answer says which rule it breaks and how to fix it. While it is not known what " +
     "became of an equal event, for 10 minutes, nothing is sent unless onUnknown is resend. An event counts when it " +
     "arrives: the service takes no time of its own.",
   toolset: "events",

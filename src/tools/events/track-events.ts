@@ -41,7 +41,7 @@ export const trackEvents = {
   title: "Send events",
   description:
     "Sends any number of events, those of one uid in their order. An event that the service would silently ignore or " +
-    "refuse is not sent: failures say, grouped, which rule is broken and how to mend it.",
+    "refuse is not sent: failures say, grouped, which rule is broken and how to fix it.",
   toolset: "events",
   effect: "adds",
   idempotent: false,

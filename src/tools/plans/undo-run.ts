@@ -3,14 +3,14 @@ import type { ToolDefinition } from "../definition.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** Plans the way back from a run. */
+/** Plans how a run is undone. */
 export const undoRun = {
   name: "undo_run",
-  title: "Plan the way back",
+  title: "Plan how to undo a run",
   description:
     "Plans how to take back what a run did, and keeps the plan: each object is exact, caveat, notOurs (others changed " +
     "it since; left alone), impossible, or unresolved (not answered; apply_plan finds out first). Sends nothing; " +
-    "apply_plan carries it out.",
+    "apply_plan applies it.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,
