@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
-import { sourceOfEvents } from "../../src/events/run/event-source.ts";
+import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";

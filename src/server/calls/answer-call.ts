@@ -1,8 +1,8 @@
 import { delimiter } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { duringCall } from "../../platform/call-time.ts";
-import { FolderRefused } from "../../platform/file-error.ts";
+import { duringCall } from "../../platform/clock.ts";
+import { FolderRefused } from "../../platform/files.ts";
 import { allowingWords } from "../../render/folder-words.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
