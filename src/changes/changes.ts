@@ -97,11 +97,28 @@ export class Changes {
     return foresee(plan, { api, memory, signal });
   }
 
-  /** Keeps a run, with the content of its file, without starting it; gives its header. */
-  keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
+  /**
+   * Stores a run, with the content of its file, without starting it; gives its header, or that of the run of the same
+   * call that waits already.
+   */
+  async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
+    const waiting = marks?.dryRun ? undefined : await this.waitingRun(call, caller);
+    if (waiting !== undefined) return waiting.header;
     const file = fileOf(call);
     const input = file && bytes && { bytes, digest: file.digest };
     return this.runs.keep(call, caller, input, marks);
+  }
+
+  /** The run of the same call of the same caller that waits for an approval; undefined where none does. */
+  async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
+    const { store, clock } = this.#context;
+    const [last] = await store.list({ lastOf: this.runs.fingerprint(call, caller) });
+    // The record is small; the run of a long import is not.
+    if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
+    const run = await orUnreadable(this.runs.find(last));
+    if (run?.status() !== "needs_confirmation") return undefined;
+    const { until = Number.POSITIVE_INFINITY } = run.state.facts.waits ?? {};
+    return until > clock.now() ? run : undefined;
   }
 
   /**
@@ -300,32 +317,29 @@ export class Changes {
 
   /**
    * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has
-   * started since this one arrived, or what `make` starts. `make` is given the run to start: one that another of them
-   * has kept and that waits for a person's confirmation, or a new one.
+   * started since this one arrived, or what `make` starts. `make` is given the run to start: one of the same call that
+   * waits for an approval already, or a new one.
    */
   once<T>(
     { call, caller, arrivedAt, bytes }: ArrivedWrite,
     make: (keep: () => Promise<ChangeHeader>) => Promise<T>,
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);
-    let waiting: ChangeHeader | undefined;
     return startOrJoin<T | { readonly run: ChangeRun }>(
       this.#context.store,
       { fingerprint, arrivedAt },
       {
         attach: async (runId) => {
-          const stored = await this.runs.stored(runId);
-          if (stored !== undefined && isUnstarted(stored.record.status)) {
-            const { createdAt, unplanned } = stored.header;
-            if (createdAt >= arrivedAt && !unplanned) waiting = stored.header;
-            return undefined;
-          }
+          const record = await this.#context.store.record(runId);
           const run = await this.runs.find(runId);
-          if (run === undefined || isWithdrawn(run.state)) return undefined;
+          if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
+          if (run.status() === "running") return { run };
+          // The person is asked about a waiting run again.
+          if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.takeUp(runId) : run;
           return going && { run: going };
         },
-        make: () => make(async () => waiting ?? (await this.keep(call, caller, bytes))),
+        make: () => make(() => this.keep(call, caller, bytes)),
       },
     );
   }

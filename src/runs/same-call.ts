@@ -42,7 +42,10 @@ export async function findEarlierRun<R>(store: AnyStore, fingerprint: string, wa
   let ended: EndedRun | undefined;
   for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
     const record = await store.record(runId);
-    if (record === undefined || (ways.isPlannedFirst && isUnstarted(record.status))) continue;
+    if (record === undefined) continue;
+    // Of those that are not started, only one that a process plans now is gone on with.
+    const isPlanned = ways.isPlannedFirst && isUnstarted(record.status);
+    if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
     const told = record.rest;
     const isRecent = told !== undefined && ways.now() - told.updatedAt < SAME_CALL_MS;
     const isMeant = told === undefined || ways.isMeant(told, isRecent);

@@ -88,6 +88,27 @@ describe("an approver over HTTP", () => {
     },
   );
 
+  test("decides once about a call that is made several times", async () => {
+    const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1000" } });
+    const agent = await clientOf(server.url, "agent");
+    const { ask, targetingId } = await deletion(agent);
+    // What a deletion needs is loaded with the first one.
+    await agent.callTool("delete_targeting", { ids: [targetingId], dryRun: true });
+    const first = checkedReport(await ask());
+    const boss = await loggedIn(server.origin, "boss");
+    const { runId } = await boss.waiting();
+    expect(runId).toBe(first.runId);
+    const later = await clientOf(server.url, "agent", "2025 client");
+    for (const answer of [await ask(), await later.callTool("delete_targeting", { ids: [targetingId] })]) {
+      expect(checkedReport(answer)).toMatchObject({ status: "needs_confirmation", runId });
+    }
+    const waiting = () => boss.runs().filter((run) => run.waiting !== undefined);
+    expect(waiting().map((run) => run.runId)).toEqual([runId]);
+    expect((await boss.press(runId, "approve")).status).toBe(200);
+    const look = async () => checkedReport(await later.callTool("get_run", { runId, waitMs: 900 }));
+    await expect.poll(look).toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });
+  });
+
   test("declines, and of two people one decides", async () => {
     const server = await startShared([AGENT, BOSS, CHIEF]);
     const { ask } = await deletion(await clientOf(server.url, "agent"));
