@@ -76,7 +76,7 @@ const ENTRIES_PER_FLUSH = 64;
 export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
-export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
+export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning<Plan>, AgreedAnew>;
 
 /** What is done with the run that a call undoes, where it undoes one. */
 interface Undone {
@@ -225,7 +225,7 @@ async function begun(
 async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
-  given: Plan | Planning,
+  given: Plan | Planning<Plan>,
   { api, clock }: ChangeWorld,
 ): Promise<Requests | undefined> {
   const plan = isGoing(given) ? await madeBy(given, run.signal) : given;
@@ -249,7 +249,7 @@ async function recordPlan(
 }
 
 /** The plan, once it is made; planning is given up where the run is stopped. */
-async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
+async function madeBy({ plan, stop }: Planning<Plan>, signal: AbortSignal): Promise<Plan> {
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   try {

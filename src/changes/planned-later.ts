@@ -31,7 +31,7 @@ interface Then {
  * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a
  * confirmation of what it would take away, or ends with the reason why it could not be planned.
  */
-export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
+export function preparingRun(header: RunHeader<WriteCall>, planning: Planning<Plan>, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
   let state = then.meanwhile;
   let started: ChangeRun | undefined;

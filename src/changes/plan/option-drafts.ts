@@ -1,7 +1,8 @@
 import { placeOf, type Row } from "../../files/rows.ts";
 import { ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
 import type { OptionToCreate } from "../../spec/records.ts";
-import type { AddOptionInput, Binding, ChildInput, OptionInput } from "../rows/entries.ts";
+import type { AddOptionInput, ChildInput, OptionInput } from "../call.ts";
+import type { Binding } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
 import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
 import { badId, badName, checkContextIds, parts, tooManyForOption } from "./checks.ts";

@@ -13,7 +13,7 @@ import type { Header } from "../../files/columns.ts";
 import { fieldProblem } from "../../files/fields.ts";
 import { invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import type { AddOptionInput, UpdateContextsItem } from "./entries.ts";
+import type { AddOptionInput, UpdateContextsItem } from "../call.ts";
 
 const idList = z.array(z.string());
 const child = z.strictObject({ name: z.string(), contexts: idList.optional() });

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
+import type { BaseFile } from "../../changes/call.ts";
 import { type ChangeRun, endingsOf } from "../../changes/change-run.ts";
-import type { BaseFile } from "../../changes/plan/desired-changes.ts";
 import { basePathOf } from "../../plans/base.ts";
 import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
 import { formatToRead } from "../../plans/file/read-desired.ts";

@@ -107,7 +107,12 @@ async function carryOut(
  * Looking again takes longer than the call may: it goes on without the caller, who gets the run. Then the run starts, or
  * waits for a person's yes where it takes something away. Throws a ToolError where only the call could go on.
  */
-async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
+async function goesOn(
+  run: ChangeRun,
+  planning: Planning<Plan>,
+  isDry: boolean,
+  context: ToolContext,
+): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);
     planning.stop();

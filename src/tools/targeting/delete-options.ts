@@ -1,15 +1,14 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
+import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
-    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId: exactly, else whatever the case"),
-    onlyEmpty: z.boolean().optional().describe("Keep those that hold Context IDs or sub-options"),
+    ...ARGUMENTS.delete_options(),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -26,14 +25,16 @@ export const deleteOptions = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids, names, onlyEmpty, confirmation: token, dryRun, ...given }, context) {
+  async handler({ confirmation: token, dryRun, ...given }, context) {
     const tool = "delete_options";
-    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
+    const { reference, others } = targetingArgumentsOf(given);
+    const { ids, names } = others;
+    const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
     if (names !== undefined && targetingId === undefined) {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
-    const call = isGiven ? ({ tool, input: { ids, names, targetingId, onlyEmpty } } as const) : undefined;
+    const call = isGiven ? ({ tool, input: { ...others, targetingId } } as const) : undefined;
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun }, context));
   },

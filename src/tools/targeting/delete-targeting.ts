@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
@@ -6,8 +7,7 @@ import { seenTargeting } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
-    ids: z.array(z.string()).min(1).optional().describe("ULIDs of the targetings"),
-    names: z.array(z.string()).min(1).optional().describe("Or names of those seen before"),
+    ...ARGUMENTS.delete_targeting(),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
@@ -22,11 +22,11 @@ export const deleteTargeting = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids, names, confirmation: token, dryRun }, context) {
+  async handler({ ids, names, confirmation: token, dryRun, ...others }, context) {
     const tool = "delete_targeting";
     const named = await Promise.all((names ?? []).map((name) => seenTargeting(name, context)));
     const isGiven = ids !== undefined || names !== undefined;
-    const input = { ids: ids ?? [], ...(named.length > 0 && { names: named }) };
+    const input = { ...others, ids: ids ?? [], ...(named.length > 0 && { names: named }) };
     const call = isGiven ? ({ tool, input } as const) : undefined;
     if (token !== undefined) return confirmed({ tool, token, call, dryRun }, context);
     return write(call, { dryRun }, context);

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { NamedTargeting } from "../../changes/plan/names.ts";
+import type { NamedTargeting } from "../../changes/call.ts";
 import { fenced, shown } from "../../render/fence.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";
@@ -15,6 +15,15 @@ export const targetingArguments = () => ({
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
+}
+
+/** Takes the arguments with which a targeting is given out of those of a call. */
+export function targetingArgumentsOf<Given extends TargetingReference>({
+  targetingId,
+  targetingName,
+  ...others
+}: Given) {
+  return { reference: { targetingId, targetingName }, others };
 }
 
 /** A targeting or an option that was found, and what is to be said about how. */

@@ -65,7 +65,7 @@ export async function dryRunToApply(
   { isDry }: { readonly isDry: boolean },
   changes: Changes,
   context: ToolContext,
-): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
+): Promise<{ readonly plan: Plan } | { readonly going: Planning<Plan> } | { readonly answer: ToolAnswer }> {
   const { runId, call } = header;
   const given = { call, bytes: context.runs.part(runId, "input") };
   const shown = await planToShow(given, changes, context);
@@ -87,11 +87,11 @@ export async function dryRunToApply(
 
 /** The plan of a dry run. Making it throws a FileError where it is not what was shown. */
 function unlessChanged(
-  { plan: making, stop }: Planning,
+  { plan: making, stop }: Planning<Plan>,
   { facts }: ChangeRun["state"],
   changes: Changes,
   { stopping }: Pick<ToolContext, "stopping">,
-): Planning {
+): Planning<Plan> {
   const checked = async (): Promise<Plan> => {
     const plan = await making;
     const known = plan.settlements.length;
@@ -110,7 +110,7 @@ function unlessChanged(
 /** Planning takes longer than the call may: it goes on without the caller, who gets the run that will hold the plan. */
 async function goOn(
   { call, bytes }: Given,
-  planning: Planning,
+  planning: Planning<Plan>,
   changes: Changes,
   context: ToolContext,
 ): Promise<ChangeRun> {
@@ -125,7 +125,11 @@ async function goOn(
   });
 }
 
-async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown | Planning> {
+async function planToShow(
+  { call, bytes }: Given,
+  changes: Changes,
+  context: ToolContext,
+): Promise<Shown | Planning<Plan>> {
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return plan;
   const known = plan.settlements.length;

@@ -116,7 +116,12 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
 }
 
 /** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
-async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
+async function goOn(
+  given: Given,
+  planning: Planning<Plan>,
+  changes: Changes,
+  context: ToolContext,
+): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { reply, confirm, caller } = context;
   if (reply?.accepted === false) {
