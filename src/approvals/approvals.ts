@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { endingOf } from "../changes/not-planned.ts";
+import { endingOf } from "../changes/run-rules.ts";
 import { asked, decided, waits } from "../changes/state/entry-schema.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";

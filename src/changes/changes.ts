@@ -3,24 +3,29 @@ import type { OpenedFile } from "../files/rows.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import type { RunsContext } from "../runs/kind.ts";
-import { KindRuns, type RunInput, type RunMarks } from "../runs/kind-runs.ts";
+import { KindRuns, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/outcome.ts";
-import { startOrJoin } from "../runs/same-call.ts";
 import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/store.ts";
 import type { Lease } from "../runs/turn.ts";
 import type { BaseFile, Planning, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
-import { CONFIRMATION_MS, needsConfirmation } from "./confirmation.ts";
 import { doneBy } from "./done.ts";
-import { endingOf, isWithdrawn, UNREADABLE_FILE, unmadeState } from "./not-planned.ts";
 import type { DesiredChanges, ResolveUndone } from "./plan/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { StepList } from "./rows/steps.ts";
+import {
+  CONFIRMATION_MS,
+  endingOf,
+  isWithdrawn,
+  needsConfirmation,
+  UNREADABLE_FILE,
+  unmadeState,
+} from "./run-rules.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** The header of a run of changes. */
@@ -430,7 +435,7 @@ export interface KeptPlan {
 }
 
 /** What a plan is made from while that takes long, in the place of its text; and the targetings that it is about. */
-export interface UnmadePlan extends KeptPlan {
+interface UnmadePlan extends KeptPlan {
   readonly targetings: readonly string[];
 }
 

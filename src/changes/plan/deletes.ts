@@ -1,6 +1,5 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { findOptions, isMissing } from "../../reading/find-options.ts";
-import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import { isEmpty } from "../../reading/option-scan.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";

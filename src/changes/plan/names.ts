@@ -1,6 +1,5 @@
 import type { RejectedError } from "../../api/errors.ts";
-import { isMissing } from "../../reading/find-options.ts";
-import { mapConcurrently } from "../../reading/option-contents.ts";
+import { isMissing, mapConcurrently } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import { ownReason, type Reason, type TakenName } from "../../runs/outcome.ts";
 import { folded, NameIndex } from "../../spec/names.ts";

@@ -275,7 +275,7 @@ function hashOf(text: string): number {
 }
 
 /** A valid name, and Context IDs as they are sent. */
-export interface CheckedOption {
+interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
 }
@@ -368,7 +368,7 @@ function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">):
 }
 
 /** Where new options go: their targeting, and the group they belong to. */
-export interface OptionTarget {
+interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
   /** Steps that must be settled before. */

@@ -1,8 +1,12 @@
 import { isApiError, RejectedError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
-import { findOptions } from "../../reading/find-options.ts";
-import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
+import {
+  findOptions,
+  mapConcurrently,
+  type OptionContents,
+  readOptionContents,
+} from "../../reading/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { type NearContextId, nearContextIds } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";

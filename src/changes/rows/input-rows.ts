@@ -244,7 +244,7 @@ function savedRow(value: object): RowContent<ContextRow> {
  * Makes what finds the problem of a row that asks for something that its tool does not do: another action than `does`, or
  * a change of another targeting than that of the call.
  */
-export function rowChecker(
+function rowChecker(
   header: Header,
   { targeting }: MoreOfSheet,
   does: "add" | "edit",

@@ -1,5 +1,5 @@
 import { planOf } from "../../plans/diff/diff.ts";
-import { driftFromFile, driftSince } from "../../plans/diff/drift.ts";
+import { driftFromFile, driftSince } from "../../plans/diff/match.ts";
 import { whichTargeting } from "../../plans/read-targeting.ts";
 import { driftLines } from "../../render/plans/drift-text.ts";
 import { problemLine } from "../../render/plans/words.ts";

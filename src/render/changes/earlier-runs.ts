@@ -1,5 +1,5 @@
+import type { EndedRun } from "../../runs/kind-runs.ts";
 import type { Interrupted } from "../../runs/registry.ts";
-import type { EndedRun } from "../../runs/same-call.ts";
 
 /** More interrupted runs than these are counted, not named. */
 const MOST_NAMED = 3;

@@ -15,7 +15,7 @@ import { readCursor } from "../../render/page.ts";
 import { planAnswer } from "../../render/plans/plan-answer.ts";
 import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";
 import { undoAnswer } from "../../render/plans/undo-answer.ts";
-import type { Refusal } from "../../runs/execution.ts";
+import type { Refusal } from "../../runs/kind.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 

@@ -1,5 +1,8 @@
 import { thousands } from "../../platform/text.ts";
+import { interruptedHint } from "../../render/changes/earlier-runs.ts";
+import type { Interrupted } from "../../runs/registry.ts";
 import type { ReportCounts } from "../../runs/report.ts";
+import { unlessNothingKept } from "../../runs/store.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 
 /** What following a run needs of it, whatever it sends. */
@@ -73,4 +76,21 @@ export async function restOrTime(
 ): Promise<void> {
   const unwatch = tellProgress(run, context);
   await endOrTime(run.rest, ms, context, context.signal).finally(unwatch);
+}
+
+/** Names the caller's runs that were cut short, for the answer of a write; not the one it is about. */
+export async function interruptedHints(
+  { runs, caller }: Pick<ToolContext, "runs" | "caller">,
+  runId: string,
+): Promise<readonly string[]> {
+  const others = (await runs.interrupted(caller)).filter((one) => one.runId !== runId);
+  const helped = await Promise.all(others.map((one) => isHelped(one, runs)));
+  return interruptedHint(others.filter((_, index) => helped[index]));
+}
+
+/** Whether resuming a run does anything: an event that may have been recorded is not sent again. */
+async function isHelped({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
+  if (tool !== "track_event") return true;
+  const counts = (await unlessNothingKept(runs.find(runId)))?.state.counts();
+  return counts !== undefined && counts.pending + counts.notApplied > 0;
 }

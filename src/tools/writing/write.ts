@@ -3,8 +3,8 @@ import { isGoing, type Planning, type WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { Plan } from "../../changes/plan/plan.ts";
+import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../render/changes/effect.ts";
@@ -12,12 +12,19 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { chooseChannel, decided, isDecidedElsewhere, readQuestion } from "./agreement.ts";
-import { beginPlanned, decide, inClient, startDecided } from "./decide.ts";
+import {
+  beginPlanned,
+  chooseChannel,
+  decide,
+  decided,
+  inClient,
+  isDecidedElsewhere,
+  readQuestion,
+  startDecided,
+} from "./decide.ts";
 import { checkAllowed, tooManyDeletes } from "./guards.ts";
 import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
-import { answerWithToken, type Given, notDone, planInTime, tookTooLong } from "./planned.ts";
-import { undecided } from "./undecided.ts";
+import { answerWithToken, type Given, notDone, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { tokenLater } from "./waiting.ts";
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
