@@ -46,7 +46,6 @@ type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  readonly waitsAs?: "needs_confirmation" | "planned" | undefined;
   /** Whether a plan is made that is only kept: where that fails nothing of it is left to resume. */
   readonly isForKeeping?: boolean;
 }
@@ -173,7 +172,6 @@ export class Changes {
     plan.catch(() => undefined);
     return this.prepare(header, { plan, stop }, async () => undefined, {
       meanwhile: unmadeState(header.call),
-      waitsAs: "planned",
       isForKeeping: true,
     });
   }
@@ -198,13 +196,13 @@ export class Changes {
    * Stores what a run would do, which then waits for an approval; a plan that needs none on the page stays one. False
    * where the run was started or ended meanwhile.
    */
-  propose({ runId, call, dryRun }: ChangeHeader, plan: Plan): Promise<boolean> {
+  propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
+    const { runId, call } = header;
     if (call.tool === "apply_plan") {
       const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
       plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
     }
-    const isPlan = (call.tool === "apply_plan" || dryRun) && plan.facts.waits === undefined;
-    return this.runs.propose(runId, plan.outline(), isPlan ? "planned" : "waiting");
+    return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
   /** What a waiting run would take away, where no person was asked to confirm it yet. */
@@ -234,14 +232,14 @@ export class Changes {
 
   /**
    * Goes on planning a stored run in the background. `begin` starts it then; where it gives nothing, since an approval is
-   * needed first, `ask` asks for that, or else the run waits as `waitsAs`, for a token. Until then its state is
+   * needed first, `ask` asks for that; without it the plan is only stored. Until then its state is
    * `meanwhile`, or all that its caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
     planning: Planning<Plan>,
     begin: (plan: Plan, start: StartPlanned) => Promise<ChangeRun | undefined>,
-    { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
+    { meanwhile, ask, isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
@@ -264,11 +262,9 @@ export class Changes {
     const run = preparingRun(header, unplanned?.planning ?? planning, {
       meanwhile: standing,
       begin: (plan) => begin(plan, start),
-      waitsAs,
       propose: async (plan) => {
-        if (ask !== undefined) return ask(header, plan);
-        await this.propose(header, plan);
-        if (waitsAs === "needs_confirmation") this.remember(runId, plan.losses);
+        await (ask === undefined ? this.propose(header, plan) : ask(header, plan));
+        return isPlanAlone(header, plan) ? "planned" : "needs_confirmation";
       },
       startedElsewhere: async () => {
         const record = await this.#context.store.record(runId);
@@ -407,6 +403,11 @@ export class Changes {
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
     this.#asked.set(runId, { losses, at });
   }
+}
+
+/** Whether a run that is not started is a plan, and waits for no approval on the page. */
+function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
+  return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }
 
 function undoneBy({ tool, input }: WriteCall): string | undefined {

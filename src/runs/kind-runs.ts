@@ -2,11 +2,10 @@ import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
 import { understood } from "./entries.ts";
-import { inLines } from "./kept.ts";
 import { type KeptRun, KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { ExecutionRefusedError, type Refusal } from "./kind.ts";
-import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
+import { CREATED, type HeldRecord, inLines, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import { leaseToResume } from "./stop-requests.ts";
 import {
   orUnreadable,

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { Around } from "../platform/around.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import type { Line } from "./kept.ts";
+import type { Line } from "./lifecycle.ts";
 import type { Reason, StopCause } from "./outcome.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
 import type { StopRequests } from "./stop-requests.ts";

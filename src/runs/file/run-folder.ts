@@ -6,8 +6,7 @@ import { makeFolder, type Pieces, replaceFile, syncFolder } from "../../platform
 import { hasCode, moveOver, removeFile } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
-import { isRunId, keptHeader } from "../kept.ts";
-import { CREATED, isUnstarted, type RunRecord, runRecord } from "../lifecycle.ts";
+import { CREATED, isRunId, isUnstarted, keptHeader, type RunRecord, runRecord } from "../lifecycle.ts";
 import { RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
 
 /** The files in the folder of a run, beside those of its record. */

@@ -8,9 +8,8 @@ import { removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { damaged } from "../entries.ts";
-import { groupOf, headerIn, isRunId, VERSION } from "../kept.ts";
 import { onceDone } from "../kind-runs.ts";
-import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
+import { groupOf, headerIn, isRunId, isUnstarted, mayBeUnfinished, VERSION } from "../lifecycle.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import {
   type Revision,

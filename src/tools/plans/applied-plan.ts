@@ -17,7 +17,7 @@ import { ownRun, reportRun } from "../runs/run-reports.ts";
 import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "../writing/decide.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "../writing/on-page.ts";
 import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong, undecided } from "../writing/planned.ts";
-import { effectOf } from "../writing/waiting.ts";
+import { effectOf, tokenLater } from "../writing/waiting.ts";
 import { checkApplicable } from "./applicable.ts";
 import { documentOf } from "./kept-plan.ts";
 
@@ -119,10 +119,8 @@ async function goesOn(
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
   const changes = changesOf(context);
-  const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
-  // Where it is strict a yes counts only where it is asked for, and no token stands for one.
-  const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
-  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask, waitsAs });
+  const ask = context.page?.isOffered() ? askLater(changes, context) : tokenLater(context);
+  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask });
   return reportRun(going, context);
 }
 

@@ -3,8 +3,14 @@ import { ARGUMENTS } from "../../changes/call.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { aboutTargeting, referenceOf } from "./file-targeting.ts";
-import { neededTargeting, noting, targetingArguments, targetingArgumentsOf } from "./targeting-name.ts";
+import {
+  aboutTargeting,
+  neededTargeting,
+  noting,
+  referenceOf,
+  targetingArguments,
+  targetingArgumentsOf,
+} from "./targeting-name.ts";
 
 const input = () => {
   const { items, ...others } = ARGUMENTS.bulk_add_options();

@@ -6,8 +6,14 @@ import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { fileWithinWait } from "../within-wait.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { aboutTargeting, referenceOf } from "./file-targeting.ts";
-import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./targeting-name.ts";
+import {
+  aboutTargeting,
+  findTargeting,
+  noting,
+  referenceOf,
+  targetingArguments,
+  targetingArgumentsOf,
+} from "./targeting-name.ts";
 
 const input = () => {
   const { items, ...others } = ARGUMENTS.update_contexts();

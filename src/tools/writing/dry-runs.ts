@@ -121,7 +121,6 @@ async function goOn(
 ): Promise<ChangeRun> {
   const header = await changes.keep(call, context.caller, bytes, { dryRun: true, unplanned: true });
   return changes.prepare(header, planning, async () => undefined, {
-    waitsAs: "planned",
     isForKeeping: true,
     async ask(_, plan) {
       plan.settlements.push(...(await changes.foresee(plan, context.stopping)));
