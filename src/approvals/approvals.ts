@@ -1,6 +1,6 @@
 import * as z from "zod";
+import { asked, decided, waits } from "../changes/rows/entries.ts";
 import { endingOf } from "../changes/run-rules.ts";
-import { asked, decided, waits } from "../changes/state/entry-schema.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";

@@ -16,6 +16,7 @@ import type { AppliedObjects, LookAgain, RenewBase, ResolveUndone } from "./plan
 import type { Plan } from "./plan/plan.ts";
 import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
 import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
+import { journalEntry, journalLine } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
 import {
@@ -33,7 +34,6 @@ import { drive } from "./settle/drive.ts";
 import { ServerClock } from "./settle/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
-import { journalEntry, journalLine } from "./state/entry-schema.ts";
 
 /** What runs of changes need besides what all runs need. */
 export interface ChangeWorld extends FinishingWorld {
