@@ -181,15 +181,3 @@ export interface UpdateContextsItem extends ChangedContexts {
   /** Of a row: the cells of Context IDs that were taken apart. */
   readonly split?: SplitCells | undefined;
 }
-
-/** What is still being made, since its reads take long. */
-export interface Planning<Made> {
-  readonly plan: Promise<Made>;
-  /** Stops it: `plan` then rejects, unless it was made already. */
-  stop(): void;
-}
-
-/** Whether a plan is still being made. */
-export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
-  return "plan" in plan && plan.plan instanceof Promise;
-}

@@ -10,10 +10,10 @@ import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { isGoing, type Planning, type WriteCall } from "./call.ts";
+import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import type { AppliedObjects, LookAgain, RenewBase, ResolveUndone } from "./plan/desired-changes.ts";
-import type { Plan } from "./plan/plan.ts";
+import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
 import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
 import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
 import { journalEntry, journalLine } from "./rows/entries.ts";
@@ -83,7 +83,7 @@ const ENTRIES_PER_FLUSH = 64;
 export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
-type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning<Plan>, AgreedAnew>;
+type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
 /** What is done with the run that a call undoes, where it undoes one. */
 interface Undone {
@@ -232,7 +232,7 @@ async function begun(
 async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
-  given: Plan | Planning<Plan>,
+  given: Plan | Planning,
   { api, clock }: ChangeWorld,
 ): Promise<Requests | undefined> {
   const plan = isGoing(given) ? await madeBy(given, run.signal) : given;
@@ -256,7 +256,7 @@ async function recordPlan(
 }
 
 /** The plan, once it is made; planning is given up where the run is stopped. */
-async function madeBy({ plan, stop }: Planning<Plan>, signal: AbortSignal): Promise<Plan> {
+async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
   try {

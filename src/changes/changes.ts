@@ -8,12 +8,12 @@ import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/outcome.ts";
 import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/store.ts";
 import type { Lease } from "../runs/turn.ts";
-import type { BaseFile, Planning, PlanningTool, WriteCall } from "./call.ts";
+import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { doneBy } from "./done.ts";
 import type { DesiredChanges, ResolveUndone } from "./plan/desired-changes.ts";
-import type { Loss, Plan } from "./plan/plan.ts";
+import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
@@ -55,7 +55,7 @@ export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
 /** Plans changes, and starts the runs that make them. */
 export class Changes {
-  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning<Plan>, AgreedAnew>;
+  readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
   readonly #context: RunsContext & ChangeWorld;
   /** By run: what it would take away, where it was planned after its call had answered and waits for a confirmation. */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
@@ -215,7 +215,7 @@ export class Changes {
    * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
    * when it was started before. `lease` is its lease, where it was planned by that. Throws an ExecutionRefusedError.
    */
-  async start(header: ChangeHeader, plan: Plan | Planning<Plan>, lease?: Lease): Promise<ChangeRun | undefined> {
+  async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
       const { state, planning } = await this.#unplanned(header, plan);
@@ -237,7 +237,7 @@ export class Changes {
    */
   async prepare(
     header: ChangeHeader,
-    planning: Planning<Plan>,
+    planning: Planning,
     begin: (plan: Plan, start: StartPlanned) => Promise<ChangeRun | undefined>,
     { meanwhile, ask, isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
@@ -285,8 +285,8 @@ export class Changes {
    */
   async #unplanned(
     header: ChangeHeader,
-    planning: Planning<Plan>,
-  ): Promise<{ readonly state: RunState; readonly planning: Planning<Plan> }> {
+    planning: Planning,
+  ): Promise<{ readonly state: RunState; readonly planning: Planning }> {
     const { call, runId } = header;
     if (fileOf(call) === undefined) {
       return { state: (await this.runs.initialState(header)) ?? new RunState(), planning };
@@ -307,7 +307,7 @@ export class Changes {
     return { state, planning: { ...planning, plan } };
   }
 
-  async #leaseToPlan(runId: string, planning: Planning<Plan>): Promise<Lease | undefined> {
+  async #leaseToPlan(runId: string, planning: Planning): Promise<Lease | undefined> {
     try {
       return await this.#context.store.lease(runId);
     } catch (thrown) {

@@ -2,9 +2,9 @@ import { beyondCall } from "../platform/clock.ts";
 import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
 import type { RunHeader } from "../runs/store.ts";
-import type { Planning, WriteCall } from "./call.ts";
+import type { WriteCall } from "./call.ts";
 import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
-import type { Plan } from "./plan/plan.ts";
+import type { Plan, Planning } from "./plan/plan.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** What happens to a run once it is planned. */
@@ -29,7 +29,7 @@ interface Then {
  * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a
  * confirmation of what it would take away, or ends with the reason why it could not be planned.
  */
-export function preparingRun(header: RunHeader<WriteCall>, planning: Planning<Plan>, then: Then): ChangeRun {
+export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
   let state = then.meanwhile;
   let started: ChangeRun | undefined;

@@ -10,7 +10,7 @@ import { OPENING, startNode, toolCall } from "../support/server-process.ts";
  * In how many files of the source a write runs code once the server is warm. It only shrinks: the goal is 60, so that a
  * reader who follows a write does not get lost.
  */
-const MOST_FILES = 107;
+const MOST_FILES = 106;
 
 const SOURCE = join(import.meta.dirname, "..", "..", "src");
 

@@ -175,3 +175,15 @@ function endOfObjects(steps: readonly Step[]): number {
 function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, at) => from + at);
 }
+
+/** What is still being made, since its reads take long. */
+export interface Planning<Made = Plan> {
+  readonly plan: Promise<Made>;
+  /** Stops it: `plan` then rejects, unless it was made already. */
+  stop(): void;
+}
+
+/** Whether a plan is still being made. */
+export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
+  return "plan" in plan && plan.plan instanceof Promise;
+}

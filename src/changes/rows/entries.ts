@@ -1,7 +1,16 @@
 import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
 import { type Fixed, parseJson } from "../../platform/json.ts";
-import { notApplied, reason, reportedObject, stopEntry } from "../../runs/outcome-schema.ts";
+import {
+  asked,
+  nearIds,
+  notApplied,
+  reason,
+  reportedObject,
+  rowCounts,
+  stopEntry,
+  takenName,
+} from "../../runs/outcome-schema.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import { BULK_OPERATIONS, type BulkOperation } from "../../spec/routes.ts";
 
@@ -243,16 +252,6 @@ export const waits = z.object({
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
-/** Who agreed. */
-export const asked = z.enum([
-  "agreed_in_client",
-  "agreed_in_view",
-  "agreed_on_page",
-  "agreed_by_token",
-  "agreed_in_terminal",
-  "not_needed",
-]);
-
 /** A decision about a run: by whom, where and when. */
 export const decided = z.object({
   who: z.string(),
@@ -269,7 +268,7 @@ const runFacts = z.object({
   /** How many options that targeting has, where a person has to approve what is taken away from it. */
   optionsThere: z.number().exactOptional(),
   asked: asked.exactOptional(),
-  rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
+  rows: rowCounts.exactOptional(),
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   effect: z.string().exactOptional(),
   /** How many options got Context IDs without being read before, so that it is not known what they held. */
@@ -285,11 +284,9 @@ const runFacts = z.object({
   /** Who agreed, and where. */
   decided: decided.exactOptional(),
   /** Context IDs that differ from one that their option holds only in case, width or composition. */
-  nearIds: z
-    .object({ count: z.number(), first: z.array(z.object({ given: z.string(), held: z.string() })) })
-    .exactOptional(),
+  nearIds: nearIds.exactOptional(),
   /** Names that did not match exactly. */
-  takenFor: z.array(z.object({ given: z.string(), name: z.string() })).exactOptional(),
+  takenFor: z.array(takenName).exactOptional(),
 });
 
 /** Facts about a run as a whole, for its report. */

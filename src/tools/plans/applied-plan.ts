@@ -1,7 +1,6 @@
-import { isGoing, type Planning } from "../../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { Changes, StartPlanned } from "../../changes/changes.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
@@ -105,12 +104,7 @@ async function carryOut(
  * Looking again takes longer than the call may: it goes on without the caller, who gets the run. Then the run starts, or
  * waits for a person's yes where it takes something away. Throws a ToolError where only the call could go on.
  */
-async function goesOn(
-  run: ChangeRun,
-  planning: Planning<Plan>,
-  isDry: boolean,
-  context: ToolContext,
-): Promise<ToolAnswer> {
+async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);
     planning.stop();

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
-import { isGoing, type Planning, type WriteCall } from "../../changes/call.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { Changes } from "../../changes/changes.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { journalLine } from "../../changes/rows/entries.ts";
 import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
@@ -70,7 +70,7 @@ export async function dryRunToApply(
   { isDry }: { readonly isDry: boolean },
   changes: Changes,
   context: ToolContext,
-): Promise<{ readonly plan: Plan } | { readonly going: Planning<Plan> } | { readonly answer: ToolAnswer }> {
+): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
   const { runId, call } = header;
   const given = { call, bytes: context.runs.part(runId, "input") };
   const shown = await planToShow(given, changes, context);
@@ -92,11 +92,11 @@ export async function dryRunToApply(
 
 /** The plan of a dry run. Making it throws a FileError where it is not what was shown. */
 function unlessChanged(
-  { plan: making, stop }: Planning<Plan>,
+  { plan: making, stop }: Planning,
   { facts }: ChangeRun["state"],
   changes: Changes,
   { stopping }: Pick<ToolContext, "stopping">,
-): Planning<Plan> {
+): Planning {
   const checked = async (): Promise<Plan> => {
     const plan = await making;
     const known = plan.settlements.length;
@@ -115,7 +115,7 @@ function unlessChanged(
 /** Planning takes longer than the call may: it goes on without the caller, who gets the run that will hold the plan. */
 async function goOn(
   { call, bytes }: Given,
-  planning: Planning<Plan>,
+  planning: Planning,
   changes: Changes,
   context: ToolContext,
 ): Promise<ChangeRun> {
@@ -129,11 +129,7 @@ async function goOn(
   });
 }
 
-async function planToShow(
-  { call, bytes }: Given,
-  changes: Changes,
-  context: ToolContext,
-): Promise<Shown | Planning<Plan>> {
+async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown | Planning> {
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return plan;
   const known = plan.settlements.length;

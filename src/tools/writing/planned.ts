@@ -1,9 +1,9 @@
 import { type ApiError, isApiError } from "../../api/errors.ts";
-import type { Planning, WriteCall } from "../../changes/call.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import type { Plan, Planning } from "../../changes/plan/plan.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";

@@ -1,9 +1,9 @@
 import * as z from "zod";
-import { isGoing, type Planning, type WriteCall } from "../../changes/call.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
-import { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
 import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
@@ -123,12 +123,7 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
 }
 
 /** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
-async function goOn(
-  given: Given,
-  planning: Planning<Plan>,
-  changes: Changes,
-  context: ToolContext,
-): Promise<RunOrOutcome> {
+async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { reply, confirm, caller } = context;
   if (reply?.accepted === false) {
