@@ -76,12 +76,14 @@ export async function runStdio(line: CommandLine): Promise<number> {
     loadViews: async () => (await import("../server/views/views.ts")).loadViews(offer),
     observer,
   };
-  const serverWithViews = async () => createMcpServer({ ...parts, views: await parts.loadViews() });
   const connection = serveOverStdio({
     input: process.stdin,
     output: process.stdout,
     maxLineBytes: settings.maxLineBytes,
-    createServer: (showsViews) => (showsViews ? calls.during(serverWithViews) : createMcpServer(parts)),
+    createServer: (showsViews, era) =>
+      showsViews
+        ? calls.during(async () => createMcpServer({ ...parts, views: await parts.loadViews() }, era))
+        : createMcpServer(parts, era),
     calls,
     log,
     onInputEnd: () => stopping.abort(),

@@ -63,7 +63,7 @@ serveOverStdio({
   input: process.stdin,
   output: process.stdout,
   maxLineBytes: 1_048_576,
-  createServer: () => createMcpServer(parts),
+  createServer: (_showsViews, era) => createMcpServer(parts, era),
   calls,
   log,
   onInputEnd: () => log.debug("the input has ended"),

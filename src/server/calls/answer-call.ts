@@ -47,23 +47,30 @@ export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
   readonly requestId: string;
+  /** Whether the client follows the run of the call as a task. */
+  readonly asTask?: boolean;
+}
+
+/** An answer as the result of a call. */
+export function resultFor({ structured, text, isError }: ToolAnswer, redactor: Redactor): CallToolResult {
+  return {
+    content: [{ type: "text", text: redactor.text(text) }],
+    structuredContent: redactor.record(structured),
+    isError,
+  };
 }
 
 /** Carries a tool call out, and answers it; a failure is an answer, too. */
 export async function answerCall(
   listed: ListedTool,
-  { given, call, requestId }: Called,
+  { given, call, requestId, asTask = false }: Called,
   server: McpServer,
   { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn, rootGuard }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const services = leavingTime(decidedByWhom(await load()));
+  const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
-  const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
-    content: [{ type: "text", text: redactor.text(text) }],
-    structuredContent: redactor.record(structured),
-    isError,
-  });
+  const resultOf = (answer: ToolAnswer) => resultFor(answer, redactor);
   const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
@@ -91,6 +98,7 @@ export async function answerCall(
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
+      asTask,
       ...progressOf(call, log),
       // Spread last: adding fields to an object of this size after the spread is slow.
       ...services,
@@ -160,8 +168,13 @@ async function openerOf(opening: Opening): Promise<Opener> {
   return pageOpener(opening);
 }
 
+/** What a call is carried out with. */
+export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
+  return leavingTime(decidedByWhom(await load()));
+}
+
 /** Whether only another person than the caller may approve what this call asks for. */
-function needsOther({ page }: ToolServices): boolean {
+export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 

@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { JSONRPCMessage, McpServer, Transport } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { parseJson } from "../../platform/json.ts";
 import type { CallsUnderWay } from "../calls-under-way.ts";
@@ -13,6 +13,9 @@ const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
 
+/** The protocol era of a connection. */
+type Era = Parameters<McpServerFactory>[0]["era"];
+
 /** What a connection over standard input and output is made of. */
 export interface StdioOptions {
   readonly input: Readable;
@@ -20,7 +23,7 @@ export interface StdioOptions {
   /** The longest message that is read, in bytes. */
   readonly maxLineBytes: number;
   /** Makes the server for a client that shows views, or for one that does not. */
-  readonly createServer: (showsViews: boolean) => McpServer | Promise<McpServer>;
+  readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
   /** Called as soon as the input has ended: nothing new may start. */
@@ -109,7 +112,7 @@ class LineConnection implements StdioConnection {
     const transport = faceOver(output, () => this.#endMessages());
     this.#faces.set(isWithViews, transport);
     const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
-    this.#closing.push(serveStdio(() => createServer(isWithViews), { transport, onerror }).close);
+    this.#closing.push(serveStdio(({ era }) => createServer(isWithViews, era), { transport, onerror }).close);
     return transport;
   }
 
