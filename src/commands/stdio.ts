@@ -84,6 +84,10 @@ export async function runStdio(line: CommandLine): Promise<number> {
       showsViews
         ? calls.during(async () => createMcpServer({ ...parts, views: await parts.loadViews() }, era))
         : createMcpServer(parts, era),
+    async listened(message) {
+      const { listened } = await import("../server/resources/run-updates.ts");
+      return listened(message, { ...(await parts.services()), caller: parts.caller });
+    },
     calls,
     log,
     onInputEnd: () => stopping.abort(),

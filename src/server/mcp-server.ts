@@ -52,7 +52,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
     {
       capabilities: {
         tools: { listChanged: false },
-        resources: { listChanged: false },
+        resources: { listChanged: false, ...(era === "modern" && { subscribe: true }) },
         prompts: { listChanged: false },
         completions: {},
         ...(era === "modern" ? { extensions: { [TASKS]: {} } } : { logging: {} }),

@@ -64,6 +64,7 @@ serveOverStdio({
   output: process.stdout,
   maxLineBytes: 1_048_576,
   createServer: (_showsViews, era) => createMcpServer(parts, era),
+  listened: async (message) => ({ message, watch: () => undefined }),
   calls,
   log,
   onInputEnd: () => log.debug("the input has ended"),

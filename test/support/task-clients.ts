@@ -1,4 +1,5 @@
 import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import * as z from "zod";
 import { atEnd } from "./ends.ts";
 import { COMMAND, startNode } from "./server-process.ts";
@@ -61,22 +62,42 @@ function messageOf(id: number, method: string, params: Readonly<Record<string, u
   return JSON.stringify({ jsonrpc: "2.0", id, method, params: { _meta, ...params } });
 }
 
+/** Hears what comes on a stream of notifications until the test ends. */
+export type Listen = (
+  notifications: Readonly<Record<string, unknown>>,
+  hear: (message: TaskReply) => void,
+  declared?: Declared,
+) => Promise<void>;
+
+/** Sends a message of the 2026 era over HTTP. */
+function posted(
+  {
+    url,
+    token,
+    signal = null,
+  }: { readonly url: string; readonly token?: string | undefined; readonly signal?: AbortSignal | null },
+  [method, params, declared = {}]: Parameters<Ask>,
+): Promise<Response> {
+  const named = params.taskId ?? params.name ?? params.uri;
+  return fetch(url, {
+    method: "POST",
+    signal,
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": VERSION,
+      "mcp-method": method,
+      ...(typeof named === "string" && { "mcp-name": named }),
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    },
+    body: messageOf(1, method, params, declared),
+  });
+}
+
 /** A client over HTTP. */
 export function overHttp(url: string, token?: string): Ask {
-  return async (method, params, declared = {}) => {
-    const named = params.taskId ?? params.name ?? params.uri;
-    const response = await fetch(url, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        "mcp-protocol-version": VERSION,
-        "mcp-method": method,
-        ...(typeof named === "string" && { "mcp-name": named }),
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      },
-      body: messageOf(1, method, params, declared),
-    });
+  return async (...asked) => {
+    const response = await posted({ url, token }, asked);
     const text = await response.text();
     const lines = text.startsWith("{") ? [text] : [...text.matchAll(/^data: (.+)$/gm)].map(([, data = ""]) => data);
     const found = lines.map((line) => reply.parse(JSON.parse(line))).find(({ id }) => id !== undefined);
@@ -85,12 +106,29 @@ export function overHttp(url: string, token?: string): Ask {
   };
 }
 
+/** Listens over HTTP. */
+export function listenOverHttp(url: string, token?: string): Listen {
+  return async (notifications, hear, declared) => {
+    const ending = new AbortController();
+    atEnd(() => ending.abort());
+    const asked = ["subscriptions/listen", { notifications }, declared] as const;
+    const response = await posted({ url, token, signal: ending.signal }, [...asked]);
+    if (response.headers.get("content-type")?.startsWith("application/json"))
+      return hear(reply.parse(await response.json()));
+    const lines = createInterface({ input: Readable.from(response.body ?? [], { objectMode: false }) });
+    lines.on("line", (line) => line.startsWith("data: ") && hear(reply.parse(JSON.parse(line.slice("data: ".length)))));
+    lines.on("error", () => undefined);
+  };
+}
+
 /** A client over stdio, with the process of its server. */
 export function overStdio(env: Record<string, string>) {
   const { child } = startNode([COMMAND], env);
   const waiting = new Map<number, (found: TaskReply) => void>();
+  let heard = (_message: TaskReply): void => undefined;
   createInterface({ input: child.stdout }).on("line", (line) => {
     const found = reply.parse(JSON.parse(line));
+    heard(found);
     if (typeof found.id === "number" && found.method === undefined) waiting.get(found.id)?.(found);
   });
   let last = 0;
@@ -101,8 +139,11 @@ export function overStdio(env: Record<string, string>) {
     child.stdin.write(`${messageOf(id, method, params, declared)}\n`);
     return found;
   };
-  atEnd(() => child.kill("SIGKILL"));
-  return { ask, child };
+  const listen: Listen = async (notifications, hear, declared) => {
+    heard = hear;
+    void ask("subscriptions/listen", { notifications }, declared);
+  };
+  return { ask, child, listen };
 }
 
 /** What a host that follows tasks does with them. */

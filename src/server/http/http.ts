@@ -191,6 +191,17 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
+  /** Opens a stream of notifications, and watches what its client may hear of for as long as that is open. */
+  const listen = async ({ request, outgoing, authInfo, body }: Admitted, parts: ServerParts): Promise<Response> => {
+    const { listened } = await import("../resources/run-updates.ts");
+    const found = await listened(body, { ...(await parts.services()), caller: parts.caller });
+    if ("refused" in found) return Response.json(found.refused);
+    const over = new AbortController();
+    whenOver(outgoing, () => over.abort());
+    found.watch((uri) => handler.notify.resourceUpdated(uri), over.signal);
+    serverOf.set(request, (era) => makeServer(parts, era));
+    return handler.fetch(request, { authInfo, parsedBody: found.message });
+  };
   const pass = async (admitted: Admitted): Promise<Response> => {
     const { request, authInfo, body, messages, missingScope: scope, held } = admitted;
     const own = held === undefined ? admitted.parts : { ...admitted.parts, ...holding(held, admitted.parts) };
@@ -200,6 +211,7 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
       return sessions.answer(admitted, () => makeServer(parts, "legacy"));
     }
+    if (isSubscription(messages)) return listen(admitted, parts);
     const only = Array.isArray(body) ? undefined : messages[0]?.tool;
     serverOf.set(request, (era) => makeServer(parts, era, only));
     return handler.fetch(request, { authInfo, parsedBody: body });

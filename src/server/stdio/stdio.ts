@@ -5,6 +5,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { parseJson } from "../../platform/json.ts";
 import type { CallsUnderWay } from "../calls-under-way.ts";
 import type { Log } from "../log.ts";
+import type { Listening } from "../resources/run-updates.ts";
 import { showsViews } from "../shows-views.ts";
 import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 
@@ -24,6 +25,8 @@ export interface StdioOptions {
   readonly maxLineBytes: number;
   /** Makes the server for a client that shows views, or for one that does not. */
   readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
+  /** Looks at a request to listen to notifications, which may be refused. */
+  readonly listened: (message: JSONRPCMessage) => Promise<Listening>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
   /** Called as soon as the input has ended: nothing new may start. */
@@ -56,6 +59,9 @@ class LineConnection implements StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
+  readonly #servers = new Map<boolean, McpServer>();
+  /** By the ID of the request: ends what is watched for a client that listens. */
+  readonly #listening = new Map<unknown, AbortController>();
   /** Which of the two servers the last message was for that says so. */
   #last: boolean | undefined;
   #inputEnded = false;
@@ -91,6 +97,7 @@ class LineConnection implements StdioConnection {
     if (this.#closed) return;
     this.#closed = true;
     this.#options.input.removeAllListeners("data").pause();
+    for (const ending of this.#listening.values()) ending.abort();
     for (const face of this.#faces.values()) face.onclose?.();
   }
 
@@ -98,6 +105,7 @@ class LineConnection implements StdioConnection {
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
     if (said === undefined && !("id" in message) && this.#faces.size > 0) {
+      this.#endListening(message);
       for (const face of this.#faces.values()) face.onmessage?.(message);
       return;
     }
@@ -112,15 +120,48 @@ class LineConnection implements StdioConnection {
     const transport = faceOver(output, () => this.#endMessages());
     this.#faces.set(isWithViews, transport);
     const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
-    this.#closing.push(serveStdio(({ era }) => createServer(isWithViews, era), { transport, onerror }).close);
+    const create = async ({ era }: Parameters<McpServerFactory>[0]): Promise<McpServer> => {
+      const server = await createServer(isWithViews, era);
+      this.#servers.set(isWithViews, server);
+      return server;
+    };
+    this.#closing.push(serveStdio(create, { transport, onerror }).close);
     return transport;
   }
 
   #read(line: string): void {
     // The SDK checks the kind of message.
     const message = parseJson(line);
-    if (isMessage(message)) this.#deliver(message);
-    else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
+    if (isMessage(message)) {
+      if ("method" in message && message.method === "subscriptions/listen") this.#listen(message);
+      else this.#deliver(message);
+    } else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
+  }
+
+  /** Delivers a request to listen, and sends what it is to hear of. */
+  #listen(message: JSONRPCMessage): void {
+    const { listened, output, log } = this.#options;
+    listened(message)
+      .then((found) => {
+        if ("refused" in found) return void output.write(`${JSON.stringify(found.refused)}\n`);
+        if (!isMessage(found.message)) return;
+        const isWithViews = showsViews(message) ?? false;
+        const ending = new AbortController();
+        if ("id" in message) this.#listening.set(message.id, ending);
+        this.#deliver(found.message);
+        const failed = (error: unknown): void => log.debug("an update could not be sent", { error });
+        found.watch((uri) => {
+          this.#servers.get(isWithViews)?.server.sendResourceUpdated({ uri }).catch(failed);
+        }, ending.signal);
+      })
+      .catch((error: unknown) => log.error("a request to listen failed", { error }));
+  }
+
+  #endListening(message: JSONRPCMessage): void {
+    if (!("method" in message) || message.method !== "notifications/cancelled") return;
+    const id = message.params?.requestId;
+    this.#listening.get(id)?.abort();
+    this.#listening.delete(id);
   }
 
   #endOfInput(): void {
