@@ -8,7 +8,16 @@ import { startHttp } from "../support/http-server.ts";
 import { loggedIn, TOKENS, writeAccess } from "../support/page-http.ts";
 import { cleanEnvironment } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
-import { type Ask, type Declared, overHttp, overStdio, taskHost } from "../support/task-clients.ts";
+import {
+  type Ask,
+  type Declared,
+  type Listen,
+  listenOverHttp,
+  overHttp,
+  overStdio,
+  type TaskReply,
+  taskHost,
+} from "../support/task-clients.ts";
 
 const TASKS = "io.modelcontextprotocol/tasks";
 const NOT_FOUND = { code: -32602, message: "Failed to retrieve task: Task not found" };
@@ -27,9 +36,13 @@ const shared = perFile(async () => {
   const settings = { ...service.live, TARGETING_MCP_CONFIRM: "ask" };
   const stdio = cleanEnvironment({ ...settings, TARGETING_MCP_ALLOWED_DIRS: folder, TARGETING_MCP_PAGE: "off" });
   const http = cleanEnvironment({ ...settings, TARGETING_MCP_ACCESS_FILE: accessFile });
-  const [{ url }, { ask, child }] = [await startHttp(http), overStdio(stdio)];
+  const [{ url }, { ask, listen }] = [await startHttp(http), overStdio(stdio)];
   const asks: Readonly<Record<"stdio" | "HTTP", Ask>> = { stdio: ask, HTTP: overHttp(url, TOKENS.agent) };
-  return { service, folder, settings, stdio, http, url, child, asks };
+  const listens: Readonly<Record<"stdio" | "HTTP", Listen>> = {
+    stdio: listen,
+    HTTP: listenOverHttp(url, TOKENS.agent),
+  };
+  return { service, folder, stdio, http, url, asks, listens };
 });
 
 let count = 0;
@@ -82,6 +95,22 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
       expect(task.statusMessage).toBe(result?.content[0]?.text?.toString().split("\n")[0]);
     }
     expect(readFileSync(saveTo, "utf8")).toContain("Option 2");
+    // The client sees the same files only over stdio.
+    const { content } = await taskHost(asks[kind], { extensions: {} }).result("list_options", {
+      targetingId,
+      saveTo: join(folder, `${named("linked")}.csv`),
+    });
+    const link = {
+      type: "resource_link",
+      uri: expect.stringMatching(/^file:\/\/\/.*\.(csv|ndjson)$/),
+      name: expect.any(String),
+    };
+    expect(
+      z
+        .array(z.looseObject({ type: z.string() }))
+        .parse(content)
+        .slice(1),
+    ).toEqual(kind === "stdio" ? [link, link] : []);
   });
 
   test("reads, looks at runs and refused calls are answered at once", async () => {
@@ -146,6 +175,32 @@ describe.for(["stdio", "HTTP"] as const)("over %s", (kind) => {
     );
     expect(applied.result?.structuredContent?.status).toBe("succeeded");
     expect((await host.get(plan.taskId)).status).toBe("completed");
+  });
+
+  test("who listens hears when a run of their own stands elsewhere", async () => {
+    const { service, asks, listens } = await shared();
+    const host = taskHost(asks[kind]);
+    const { targetingId } = await withOptions(service, 0);
+    const release = await service.hold("addOptions");
+    const { taskId } = await host.call("bulk_add_options", { targetingId, items: [{ name: "New" }] });
+    const runId = /"runId":"([^"]+)"/.exec(JSON.stringify(await host.result("get_run", {})))?.[1] ?? "";
+    const uri = `targeting://runs/${runId}/results`;
+    const foreign = "targeting://runs/01J00000000000000000000000/results";
+    const heard: TaskReply[] = [];
+    const resourceSubscriptions = [foreign, uri, "targeting://spec/limits"];
+    await listens[kind]({ resourceSubscriptions, toolsListChanged: true }, (message) => heard.push(message));
+    const acknowledged = "notifications/subscriptions/acknowledged";
+    const params = { notifications: { resourceSubscriptions: [uri] } };
+    await expect.poll(() => heard).toContainEqual(expect.objectContaining({ method: acknowledged }));
+    expect(heard.find(({ method }) => method === acknowledged)).toMatchObject({ params });
+    await release();
+    const updated = { method: "notifications/resources/updated", params: { uri } };
+    await expect.poll(() => heard.find(({ method }) => method === updated.method)).toMatchObject(updated);
+    expect((await host.settled(taskId)).status).toBe("completed");
+    // The status of tasks is not pushed; only who follows tasks may ask for it.
+    const refused: TaskReply[] = [];
+    await listens[kind]({ taskIds: [taskId] }, (message) => refused.push(message), { extensions: {} });
+    await expect.poll(() => refused.find(({ error }) => error !== undefined)).toMatchObject({ error: NEEDS_TASKS });
   });
 
   test("a handle that is wrong, changed or of nobody is the same error", async () => {

@@ -1,5 +1,6 @@
-import { delimiter } from "node:path";
+import { basename, delimiter, isAbsolute } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { duringCall } from "../../platform/call-time.ts";
 import { FolderRefused } from "../../platform/file-error.ts";
@@ -51,10 +52,29 @@ export interface Called {
   readonly asTask?: boolean;
 }
 
-/** An answer as the result of a call. */
-export function resultFor({ structured, text, isError }: ToolAnswer, redactor: Redactor): CallToolResult {
+/** The first revision whose clients know links to resources in results. */
+const LINKS_SINCE = "2025-06-18";
+
+/** An answer as the result of a call. Over stdio, where client and server see the same files, it links what was saved. */
+export function resultFor(
+  { structured, text, isError }: ToolAnswer,
+  { redactor, call, server }: { readonly redactor: Redactor; readonly call: ServerContext; readonly server: McpServer },
+): CallToolResult {
+  const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
+  const saved = call.http === undefined && knowsLinks ? [structured.savedTo, structured.base] : [];
+  const links = saved.flatMap((path) =>
+    typeof path === "string" && isAbsolute(path)
+      ? [
+          {
+            type: "resource_link" as const,
+            uri: redactor.text(pathToFileURL(path).href),
+            name: redactor.text(basename(path)),
+          },
+        ]
+      : [],
+  );
   return {
-    content: [{ type: "text", text: redactor.text(text) }],
+    content: [{ type: "text", text: redactor.text(text) }, ...links],
     structuredContent: redactor.record(structured),
     isError,
   };
@@ -70,7 +90,7 @@ export async function answerCall(
   const { tool } = listed;
   const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
-  const resultOf = (answer: ToolAnswer) => resultFor(answer, redactor);
+  const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, call, server });
   const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);

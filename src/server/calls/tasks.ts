@@ -161,18 +161,19 @@ async function contextOf({ call, server, parts }: TaskRequest): Promise<ToolCont
 }
 
 /** A run as a task. Throws a ProtocolError where the caller has no such run. */
-async function taskOf(named: Named, taskId: string, context: ToolContext, { parts }: TaskRequest): Promise<Task> {
+async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
   const task = {
     taskId,
     createdAt: new Date(ulidTime(named.runId)).toISOString(),
     ttlMs: context.keep.days * DAY_MS,
     pollIntervalMs: POLL_MS,
   };
+  const { call, server, parts } = request;
   const { redactor, views } = parts;
   const over = (status: "completed" | "cancelled", answer: ToolAnswer, lastUpdatedAt: string): Task => {
     const [statusMessage = ""] = redactor.text(answer.text).split("\n");
     const about = { ...task, lastUpdatedAt, status, statusMessage };
-    return status === "cancelled" ? about : { ...about, result: resultFor(answer, redactor) };
+    return status === "cancelled" ? about : { ...about, result: resultFor(answer, { redactor, call, server }) };
   };
   let run: Run | undefined;
   try {
