@@ -1,5 +1,4 @@
-import type { WeightColumns } from "../src/changes/pack/packing-input.ts";
-import { REQUEST_LIMITS } from "../src/changes/pack/request-limits.ts";
+import { REQUEST_LIMITS, type WeightColumns } from "../src/changes/plan/packing-input.ts";
 import type { Weight } from "../src/changes/rows/entries.ts";
 
 /** The limits that the families are packed against. */

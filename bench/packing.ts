@@ -1,7 +1,7 @@
 // How many requests packing needs, beside the fewest that any packing could: the families of weights and their
 // variants, at about 10, 100 and 1,000 requests. Exits 1 where it takes more than the bound + 1, or from 50 requests up
 // more than 5 % above it.
-import { pack } from "../src/changes/pack/pack.ts";
+import { pack } from "../src/changes/plan/requests.ts";
 import { columnsOf, FAMILIES, LIMITS, lowerBound, mostRequests, randomFrom } from "./packing-families.ts";
 
 const SEED = 20_260_101;

@@ -111,8 +111,10 @@ function redirected(text, merged) {
     });
     return `${keyword}{${names.join(",")}}from"./${place.file}"`;
   });
-  return named.replaceAll(/\bimport"\.\/([^"]+\.js)"/g, (whole, chunk) => {
+  return named.replaceAll(/\bimport"\.\/([^"]+\.js)";?/g, (whole, chunk) => {
     const place = merged.get(chunk);
-    return place === undefined ? whole : `import"./${place.file}"`;
+    if (place === undefined) return whole;
+    // One import by name runs the file as well.
+    return named.includes(`from"./${place.file}"`) ? "" : `import"./${place.file}";`;
   });
 }

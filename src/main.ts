@@ -2,7 +2,7 @@
 import type { HelpedCommand } from "./commands/help.ts";
 import { endWhenWritten, print } from "./commands/print.ts";
 import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
-import { SettingsError } from "./settings/error.ts";
+import { SettingsError } from "./settings/value-types.ts";
 
 /** A command: what it is for, its own options, and its code, which is loaded only when it is called. */
 interface Command extends HelpedCommand {
@@ -90,7 +90,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       },
       { flag: "quiet", toggle: true, meaning: "prints no line for each event" },
     ],
-    run: async (line) => (await import("./commands/sandbox/sandbox-line.ts")).runSandboxLine(line),
+    run: async (line) => (await import("./commands/sandbox-line.ts")).runSandboxLine(line),
   },
   page: {
     usage: "page [--port 0]",

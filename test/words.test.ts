@@ -70,7 +70,7 @@ test("npm scripts that comments and documents name exist", () => {
 
 test("the check sees a file, a folder and a path below src that do not exist", () => {
   const text =
-    "See src/missing/file.ts, test/missing and `changes/missing.ts`, but not `changes/pack/pack.ts` or src/api.";
+    "See src/missing/file.ts, test/missing and `changes/missing.ts`, but not `changes/plan/requests.ts` or src/api.";
   const missing = namedIn(text).filter((named) => !isThere(named, "docs/architecture.md"));
   expect(missing).toEqual(["src/missing/file.ts", "test/missing", "changes/missing.ts"]);
   expect(commentsOf('/** One. */ const a = "// none"; // Two.\n/*\n * Three.\n */')).toEqual([

@@ -1,5 +1,5 @@
-import { folders, type Setting, toggle } from "../../src/settings/forms.ts";
 import { SETTINGS } from "../../src/settings/registry.ts";
+import { folders, type Setting, toggle } from "../../src/settings/value-types.ts";
 
 /** A setting that installers ask a person for. */
 export interface AskedSetting {

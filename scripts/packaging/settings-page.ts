@@ -1,5 +1,5 @@
-import type { Setting } from "../../src/settings/forms.ts";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
+import type { Setting } from "../../src/settings/value-types.ts";
 import { tableOf } from "./markdown.ts";
 
 /** The settings by what they are for: a pattern of their variables. The first group is what most people need. */

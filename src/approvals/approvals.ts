@@ -1,14 +1,20 @@
 import * as z from "zod";
 import { endingOf } from "../changes/not-planned.ts";
-import { asked, decided, waits } from "../changes/state/decision-schema.ts";
+import { asked, decided, waits } from "../changes/state/entry-schema.ts";
 import type { Fixed } from "../platform/json.ts";
-import type { RunHeader } from "../runs/backend/store.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
-import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../runs/outcome.ts";
+import {
+  type Counts,
+  ownReason,
+  type Reason,
+  type ReportedObject,
+  type Standing,
+  type StopCause,
+} from "../runs/outcome.ts";
 import { stopEntry } from "../runs/outcome-schema.ts";
-import { ownReason } from "../runs/reasons.ts";
+import type { RunHeader } from "../runs/store.ts";
 
 /** What a person is asked for beside changes: that a run goes on, or that tests are sent to a live endpoint. */
 const approvalCall = z.object({

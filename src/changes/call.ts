@@ -1,10 +1,11 @@
 import type { InputFile } from "../files/input-file.ts";
-import type { UpdateContextsInput } from "./plan/contexts/update-contexts.ts";
-import type { AddOptionsInput } from "./plan/creating/add-options.ts";
-import type { CreateTargetingsInput } from "./plan/creating/create-targetings.ts";
+import type { AddOptionsInput } from "./plan/add-options.ts";
+import type { CreateTargetingsInput } from "./plan/create-targetings.ts";
 import type { DeleteOptionsInput, DeleteTargetingsInput } from "./plan/deletes.ts";
-import type { BaseFile } from "./plan/desired/desired-changes.ts";
-import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/names/renames.ts";
+import type { BaseFile } from "./plan/desired-changes.ts";
+import type { Plan } from "./plan/plan.ts";
+import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/renames.ts";
+import type { UpdateContextsInput } from "./plan/update-contexts.ts";
 
 /** The tools that plan a desired state or a way back, whose runs `apply_plan` starts. */
 export type PlanningTool = "plan_targeting" | "undo_run";
@@ -46,3 +47,15 @@ export type WriteTool = keyof Inputs;
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
+
+/** A plan that is still being made, since its reads take long. */
+export interface Planning<Made = Plan> {
+  readonly plan: Promise<Made>;
+  /** Stops planning: `plan` then rejects, unless it was made already. */
+  stop(): void;
+}
+
+/** Whether a plan is still being made. */
+export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
+  return "plan" in plan && plan.plan instanceof Promise;
+}

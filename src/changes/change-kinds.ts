@@ -11,11 +11,11 @@ import {
   rowsOf,
   rowsOfItems,
 } from "../files/rows.ts";
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { Inputs, WriteCall, WriteTool } from "./call.ts";
 import type { Plan, PlanningContext } from "./plan/plan.ts";
-import type { OnExisting } from "./rows/inputs.ts";
-import { ObjectList } from "./rows/object-list.ts";
+import type { OnExisting } from "./rows/entries.ts";
+import { ObjectList } from "./rows/steps.ts";
 
 /** What a call changes, by ID; options whose Context IDs are only read are no part of it. */
 interface Targets {
@@ -61,8 +61,8 @@ const option = child.extend({
 const planners = () => import("./plan/planners.ts");
 
 /** What reads the rows of files, loaded with the first file or list of items. */
-const optionRows = async () => (await import("./rows/option-rows.ts")).optionRows;
-const contextRows = async () => (await import("./rows/context-rows.ts")).contextRows;
+const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
+const contextRows = async () => (await import("./rows/input-rows.ts")).contextRows;
 
 /** Every tool that writes. */
 const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {

@@ -4,29 +4,26 @@ import type { InputFile } from "../files/input-file.ts";
 import { inPieces } from "../files/pieces.ts";
 import type { Clock } from "../platform/clock.ts";
 import { placedOptions, savedOption, withContexts } from "../reading/saved-options.ts";
-import type { ProjectLock } from "../runs/backend/backend.ts";
+import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
-import type { Driving, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import type { Driving, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
-import type { Reason } from "../runs/outcome.ts";
-import { ownReason } from "../runs/reasons.ts";
+import { ownReason, type Reason } from "../runs/outcome.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import type { WriteCall } from "./call.ts";
+import { isGoing, type Planning, type WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
-import { type FinishingWorld, finishChange } from "./finish-run.ts";
 import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedState } from "./not-planned.ts";
-import { areAlike, plannedRequests, type Requests } from "./pack/requests.ts";
-import type { LookAgain, ResolveUndone } from "./plan/desired/desired-changes.ts";
+import type { AppliedObjects, LookAgain, RenewBase, ResolveUndone } from "./plan/desired-changes.ts";
 import type { Plan } from "./plan/plan.ts";
-import { isGoing, type Planning } from "./planning.ts";
+import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
 import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
-import { rowOf } from "./rows/step-list.ts";
-import { drive } from "./send/drive.ts";
+import { rowOf } from "./rows/steps.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
-import { ServerClock } from "./settle/lost-answers/service-clock.ts";
+import { drive } from "./settle/drive.ts";
+import { ServerClock } from "./settle/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
 import { journalEntry, journalLine } from "./state/entry-schema.ts";
@@ -395,3 +392,76 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
   }
   return JSON.stringify(item === undefined ? bound._id : { ...bound, ...item });
 }
+
+/** What finishing a run of changes needs. */
+interface FinishingWorld {
+  readonly api: ManagementApi;
+  /** How long one request is retried, in milliseconds. */
+  readonly retryBudgetMs: number;
+  /** Gives the sentence for a reason, for reject files. */
+  readonly words: (reason: Reason) => string;
+  /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
+  readonly memory: TargetingMemory;
+  /** Renews the base of a file that was applied; absent: there are no such runs. */
+  readonly renewBase?: RenewBase;
+}
+
+/**
+ * Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted; renews
+ * the base of the file that it applied.
+ */
+async function finishChange(
+  { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
+  { words, memory, renewBase, api, retryBudgetMs }: FinishingWorld,
+): Promise<void> {
+  const { rejects } = changeOf(call);
+  const file = fileOf(call);
+  // Loaded late: most calls have no file.
+  const failed = file === undefined ? undefined : (await import("../files/rejects.ts")).failedRows(state);
+  try {
+    if (file !== undefined && failed !== undefined) {
+      const rows = failed.size > 0 ? rejects?.(part("input"), file, { failed, words }) : undefined;
+      await keep("rejects", rows ?? nothing());
+    }
+  } finally {
+    const { named, gone } = targetingsOf(state);
+    if (named.length > 0) await memory.remember(named);
+    if (gone.length > 0) await memory.forget(gone);
+  }
+  const base = call.tool === "apply_plan" ? call.input.base : undefined;
+  if (base === undefined) return;
+  const reading = { api, signal: AbortSignal.timeout(retryBudgetMs) };
+  await renewBase?.(base, { plan: part("input"), objects: endingsOf(state) }, reading);
+}
+
+/** How the objects of a plan ended. */
+export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedObjects {
+  return {
+    isDone(object) {
+      const standing = state.standing(object);
+      return standing === "succeeded" || standing === "alreadyDone";
+    },
+    idOf: (object) => state.idOf(object),
+  };
+}
+
+/** The targetings that a run created or renamed, and those that it deleted. */
+function targetingsOf(state: RunState) {
+  const { steps, objects } = state;
+  const named: { readonly _id: string; readonly name: string }[] = [];
+  const gone: string[] = [];
+  for (const step of steps.parts()) {
+    const { operation } = step;
+    const isDelete = operation === "deleteTargetings";
+    if (!(isDelete || operation === "createTargetings" || operation === "renameTargetings")) continue;
+    const [object = -1] = step.objects;
+    const _id = state.idOf(object);
+    const outcome = state.standing(object);
+    if (_id === undefined) continue;
+    if (isDelete && (outcome === "succeeded" || outcome === "alreadyDone")) gone.push(_id);
+    if (!isDelete && outcome === "succeeded") named.push({ _id, name: objects.at(object)?.name ?? "" });
+  }
+  return { named, gone };
+}
+
+async function* nothing(): AsyncGenerator<never> {}

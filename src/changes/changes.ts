@@ -1,27 +1,26 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
-import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/backend/store.ts";
+import type { OpenedFile } from "../files/rows.ts";
+import { FileError } from "../platform/files.ts";
+import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type RunInput, type RunMarks } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
-import { ownReason } from "../runs/reasons.ts";
+import { ownReason } from "../runs/outcome.ts";
 import { startOrJoin } from "../runs/same-call.ts";
+import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/store.ts";
 import type { Lease } from "../runs/turn.ts";
-import type { WriteCall } from "./call.ts";
+import type { Planning, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { CONFIRMATION_MS, needsConfirmation } from "./confirmation.ts";
 import { doneBy } from "./done.ts";
-import { inOne, type KeptPlan, type MadeText, plannedCall, type UnmadePlan } from "./kept-plan.ts";
 import { endingOf, isWithdrawn, UNREADABLE_FILE, unmadeState } from "./not-planned.ts";
-import { plannedRequests, weighed } from "./pack/requests.ts";
-import type { DesiredChanges, ResolveUndone } from "./plan/desired/desired-changes.ts";
+import type { BaseFile, DesiredChanges, ResolveUndone } from "./plan/desired-changes.ts";
 import type { Loss, Plan } from "./plan/plan.ts";
+import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
-import type { Planning } from "./planning.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
-import { StepList } from "./rows/step-list.ts";
+import { StepList } from "./rows/steps.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** The header of a run of changes. */
@@ -94,7 +93,7 @@ export class Changes {
   async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
     // Only dry runs load it, so that starting stays fast.
-    const { foresee } = await import("./plan/dry-run/foresee.ts");
+    const { foresee } = await import("./plan/foresee.ts");
     return foresee(plan, { api, memory, signal });
   }
 
@@ -397,4 +396,57 @@ function undoneBy({ tool, input }: WriteCall): string | undefined {
 
 function wasResumed(): FileError {
   return new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
+}
+
+/** A plan as text: whole, or in pieces where it may be large. */
+type PlanText = string | ByteSource;
+
+/**
+ * A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file or the run
+ * that it undoes.
+ */
+export interface KeptPlan {
+  readonly text: PlanText;
+  readonly plannedBy: PlanningTool;
+  readonly base?: BaseFile | undefined;
+  readonly undoes?: string | undefined;
+  /** The sheet that it was made of. */
+  readonly sheet?: Pick<OpenedFile, "file" | "bytes"> | undefined;
+  readonly caller: string;
+}
+
+/** What a plan is made from while that takes long, in the place of its text; and the targetings that it is about. */
+export interface UnmadePlan extends KeptPlan {
+  readonly targetings: readonly string[];
+}
+
+/** A plan that was made: what it changes, and its text. */
+export interface MadeText {
+  readonly changes: DesiredChanges;
+  readonly text: PlanText;
+}
+
+/** The call of a planned run, and the content that is kept with it. */
+async function plannedCall(
+  { text, plannedBy, base, undoes, sheet }: KeptPlan,
+  targetings: readonly (string | undefined)[],
+): Promise<{ readonly call: WriteCall<"apply_plan">; readonly input: RunInput }> {
+  const bytes = inOne(text);
+  const digest = await digestOf(bytes);
+  const [targetingId, ...further] = targetings;
+  const furtherIds = further.flatMap((id) => id ?? []);
+  const of = { ...(targetingId !== undefined && { targetingId }), ...(furtherIds.length > 0 && { furtherIds }) };
+  const by = {
+    ...{ plannedBy, ...(base && { base }), ...(undoes !== undefined && { undoes }) },
+    ...(sheet && { sheet: sheet.file }),
+  };
+  return { call: { tool: "apply_plan", input: { ...by, ...of, digest } }, input: { bytes, digest } };
+}
+
+/** A text as the content of a run. */
+function inOne(text: PlanText): ByteSource {
+  if (typeof text !== "string") return text;
+  return async function* () {
+    yield Buffer.from(text);
+  };
 }

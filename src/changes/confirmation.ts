@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { RunHeader } from "../runs/backend/store.ts";
 import type { Standing } from "../runs/outcome.ts";
+import type { RunHeader } from "../runs/store.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
 import type { Loss, Plan } from "./plan/plan.ts";

@@ -1,12 +1,11 @@
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
-import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../runs/done.ts";
+import type { Done, DoneOption, DoneTargeting, DoubtedObject, OptionState } from "../runs/kind.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
-import { StepMaker } from "./rows/step-maker.ts";
+import { StepMaker } from "./rows/steps.ts";
 import type { RunState } from "./state/change-state.ts";
-import { changedOf, leftOf, stateOf, type Track } from "./state/option-track.ts";
 
 /** What was there before, by ID. */
 type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
@@ -337,4 +336,70 @@ class Tracks {
     if (!isDeleted) return changedOf({ _id, targeting }, track, former);
     return [{ did: "deleted", _id, targeting, before: former && stateOf(former) }];
   }
+}
+
+/** What an option went through in a run. */
+interface Track {
+  /** As the run made it; undefined where it was there before. */
+  created?: OptionState & { readonly targeting: string };
+  isDeleted: boolean;
+  name?: string;
+  parent?: string | null;
+  /** The group that it was in until that was deleted, and the targeting of both. */
+  wasIn?: { readonly parent: string; readonly targeting: string | undefined };
+  exposeChildren?: boolean;
+  /** Of each Context ID that the run gave or took: whether the option holds it now. Made where it is needed. */
+  contexts?: Map<string, boolean>;
+}
+
+/** An option as the run left it, which made it. */
+function leftOf(created: OptionState & { readonly targeting: string }, { name, parent, ...track }: Track) {
+  return {
+    ...created,
+    ...(name !== undefined && { name }),
+    ...(parent !== undefined && { parent }),
+    ...(track.exposeChildren !== undefined && { exposeChildren: track.exposeChildren }),
+    ...(track.contexts && { contexts: [...track.contexts].flatMap(([id, isHeld]) => (isHeld ? [id] : [])) }),
+  };
+}
+
+/** An option that was deleted, where all of it was kept. */
+function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): OptionState | undefined {
+  if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
+  return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };
+}
+
+/** What changed of an option; nothing where it is as it was. */
+function changedOf(
+  about: { readonly _id: string; readonly targeting: string | undefined },
+  track: Track,
+  former: FormerOption | undefined,
+): readonly DoneOption[] {
+  const { name, parent, exposeChildren, wasIn } = track;
+  const place = former?.parent === undefined ? wasIn?.parent : former.parent;
+  const contexts = contextsOf(track, former?.held);
+  const fields = {
+    ...(name !== undefined && name !== former?.name && { name: { from: former?.name, to: name } }),
+    ...(parent !== undefined && parent !== place && { parent: { from: place, to: parent } }),
+    ...(exposeChildren !== undefined &&
+      exposeChildren !== former?.exposeChildren && {
+        exposeChildren: { from: former?.exposeChildren, to: exposeChildren },
+      }),
+    ...(contexts !== undefined && { contexts }),
+  };
+  if (Object.keys(fields).length === 0) return [];
+  return [{ did: "changed", ...about, ...fields }];
+}
+
+function contextsOf({ contexts }: Track, held: readonly string[] | undefined) {
+  const before = new Set(held);
+  const added: string[] = [];
+  const removed: string[] = [];
+  let unsure = 0;
+  for (const [id, isHeld] of contexts ?? []) {
+    if (held === undefined) unsure += 1;
+    else if (isHeld && !before.has(id)) added.push(id);
+    else if (!isHeld && before.has(id)) removed.push(id);
+  }
+  return added.length + removed.length + unsure === 0 ? undefined : { added, removed, unsure };
 }

@@ -1,13 +1,12 @@
 import { isApiError, problemOf } from "../api/errors.ts";
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { Ending } from "../runs/kind.ts";
-import type { ReportedObject } from "../runs/outcome.ts";
-import { type OwnCode, ownReason } from "../runs/reasons.ts";
+import { type OwnCode, ownReason, type ReportedObject } from "../runs/outcome.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf } from "./change-kinds.ts";
 import type { JournalEntry } from "./rows/entries.ts";
-import { StepList } from "./rows/step-list.ts";
+import { StepList } from "./rows/steps.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** Limits the length of a line of the journal. */

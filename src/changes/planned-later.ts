@@ -1,11 +1,10 @@
-import { beyondCall } from "../platform/call-time.ts";
-import type { RunHeader } from "../runs/backend/store.ts";
+import { beyondCall } from "../platform/clock.ts";
 import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
-import type { WriteCall } from "./call.ts";
+import type { RunHeader } from "../runs/store.ts";
+import type { Planning, WriteCall } from "./call.ts";
 import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
 import type { Plan } from "./plan/plan.ts";
-import type { Planning } from "./planning.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** What happens to a run once it is planned. */

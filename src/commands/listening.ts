@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
-import { SettingsError } from "../settings/error.ts";
+import { SettingsError } from "../settings/value-types.ts";
 
 /** Opens the port of a server; gives its address. Throws a SettingsError where the port cannot be opened. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {

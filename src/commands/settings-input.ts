@@ -1,8 +1,7 @@
 import { homedir } from "node:os";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
-import { SettingsError } from "../settings/error.ts";
-import { toggle } from "../settings/forms.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { SettingsError, toggle } from "../settings/value-types.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 

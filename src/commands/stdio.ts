@@ -1,7 +1,8 @@
 import { Console } from "node:console";
 import { randomBytes } from "node:crypto";
+import { delimiter, isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { RootGuard } from "../files/roots.ts";
+import type { RootGuard } from "../files/folders.ts";
 import { questionSeal } from "../server/asking/ask.ts";
 import type { Audit } from "../server/calls/audit.ts";
 import { callsUnderWay } from "../server/calls-under-way.ts";
@@ -10,17 +11,15 @@ import type { Log } from "../server/log.ts";
 import { createMcpServer } from "../server/mcp-server.ts";
 import { loadSkills } from "../server/prompts/skills.ts";
 import { serveOverStdio } from "../server/stdio/stdio.ts";
-import type { CommandLine } from "../settings/command-line.ts";
+import { type CommandLine, oneTooMany } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { connectLater } from "./connecting/connect-later.ts";
-import { logOf } from "./connecting/log-of.ts";
-import { NO_TRACES, observers } from "./connecting/observers.ts";
+import { logOf, NO_TRACES, observers } from "./connecting/observers.ts";
 import { offerOf, startsSandbox } from "./connecting/offer.ts";
 import { ownCaller } from "./connecting/own-caller.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
-import { stopSignal } from "./stop-signal.ts";
+import { stopSignal } from "./terminal.ts";
 import { VERSION } from "./version.ts";
-import { wordsAsFolders } from "./words-as-folders.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
 const LAST_CALLS_MS = 1000;
@@ -127,4 +126,18 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
   for (const { missing, present, problem } of Object.values((environment.kind === "live" && environment.half) || {}))
     if (problem === undefined)
       log.warn("half of a pair is missing: the tools of this API only say so", { missing, present });
+}
+
+/**
+ * Takes the words of a command line as folders that files may be read from and written to, beside --allowed-dirs:
+ * installers of bundles pass a list of folders that way. A `${…}` that an installer left in place is ignored.
+ * Throws a SettingsError for a word that is no absolute path.
+ */
+export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
+  const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
+  const stray = folders.find((folder) => !isAbsolute(folder));
+  if (stray !== undefined) throw oneTooMany(stray);
+  if (folders.length === 0) return { words: [], flags };
+  const all = [flags.get("allowed-dirs"), ...folders].filter((one) => one !== undefined);
+  return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }

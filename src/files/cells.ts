@@ -1,7 +1,6 @@
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
 import { parseJson } from "../platform/json.ts";
-import type { Reason } from "../runs/outcome.ts";
-import { ownReason } from "../runs/reasons.ts";
+import { ownReason, type Reason } from "../runs/outcome.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { Header } from "./columns.ts";

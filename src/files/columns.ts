@@ -1,4 +1,4 @@
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
 import { nearestWord } from "../platform/near-words.ts";
 import { HEADINGS, headingOf, plainHeading, REASON_COLUMN } from "./headings.ts";
 

@@ -1,5 +1,5 @@
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { composedHangul } from "./damage.ts";
 import { DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";

@@ -1,4 +1,4 @@
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
 
 /** A record of a file: the line on which it begins, or its row in a sheet, counted from 1, and its cells. */
 export interface SheetRecord {

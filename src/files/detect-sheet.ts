@@ -1,4 +1,4 @@
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { BETWEEN_CONTEXTS, NONE, splitter } from "./cells.ts";
 import { columnCount, type Header, headerReader, isWhole, type ValidColumns } from "./columns.ts";

@@ -1,4 +1,4 @@
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
 
 /** What is bounded in a file: each line, or each JSON value that lies in at most so many brackets. */
 export type BoundedUnit = "line" | { readonly jsonDepth: number };

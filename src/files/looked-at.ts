@@ -1,4 +1,4 @@
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
 import type { InputFile } from "./input-file.ts";
 

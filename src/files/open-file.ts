@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { extname } from "node:path";
-import { type ByteSource, bytesAt } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
+import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
 import { EncodingDetector } from "./detect-encoding.ts";
 import type { SheetArguments } from "./detect-sheet.ts";

@@ -1,4 +1,4 @@
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
 import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";

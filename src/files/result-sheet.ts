@@ -1,4 +1,4 @@
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
 import { NO_VALUE } from "./damage.ts";
 import type { SheetRecord } from "./delimited.ts";

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
-import type { Reason, ReportedObject, RowCounts } from "../runs/outcome.ts";
-import { ownReason } from "../runs/reasons.ts";
+import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import type { Header, ValidColumns } from "./columns.ts";
 import { REASON_COLUMN } from "./headings.ts";
 import type { InputFile } from "./input-file.ts";

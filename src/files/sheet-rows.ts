@@ -1,5 +1,5 @@
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import {
   checkHeader,
   columnCount,

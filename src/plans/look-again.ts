@@ -1,10 +1,9 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { StatePlan } from "./diff/plan.ts";
 import { lookAgain } from "./diff/stale.ts";
 import { type PlanDocument, readPlan } from "./plan-document.ts";
-import { asPlanned, type PlannedChanges } from "./planned-changes.ts";
-import { isUnresolved, type ResolvedRun, resolvedUndo } from "./planned-undo.ts";
+import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolvedUndo } from "./planned-undo.ts";
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /**

@@ -1,11 +1,14 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
-import { changesOf, listedChange } from "./diff/changes.ts";
-import { isApplicable, itemCount, type StatePlan } from "./diff/plan.ts";
+import type { TargetingMemory } from "../runs/backend.ts";
+import type { Base, ServiceTargeting } from "./base.ts";
+import { type DiffInput, planOf } from "./diff/diff.ts";
+import { changesOf, isApplicable, itemCount, listedChange, type StatePlan, type Thresholds } from "./diff/plan.ts";
 import { difference, exceededLimit, fileProblem, statePlan, ulid } from "./diff/plan-schema.ts";
+import { whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo/way-back.ts";
 
 /** The way back from a run, in a plan. */
@@ -153,4 +156,52 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
     digest,
     exitCode,
   };
+}
+
+/** What a plan is asked for. */
+export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
+  /** SHA-256 of the file, in hexadecimal digits. */
+  readonly fileDigest: string;
+  readonly base: Base | undefined;
+  /** The targeting that the caller names, by ID or name. */
+  readonly targeting: string | undefined;
+}
+
+/** The service that a plan is made for, and what may be changed there. */
+export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
+  readonly memory: Pick<TargetingMemory, "resolve">;
+  readonly thresholds: Thresholds;
+  /** Reads a targeting as a whole. */
+  readonly read: (targetingId: string) => Promise<ServiceTargeting>;
+}
+
+/** A plan, and the targeting as it was when it was made; undefined where the plan creates it. */
+export interface MadePlan {
+  readonly document: PlanDocument;
+  readonly there: ServiceTargeting | undefined;
+}
+
+/**
+ * Plans a desired state. Throws a FileError where the targeting is not said or unknown, and where `prune` has no base;
+ * and what `read` throws.
+ */
+export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
+  const { desired, fileDigest, base, targeting, prune, byName } = asked;
+  const { memory, thresholds, environment, apiUrl } = scene;
+  if (prune && base === undefined) {
+    throw new FileError(
+      "prune deletes what stood in the base and is gone from the file, and there is no base",
+      "Export the targeting into a file, which writes the base beside it, or name the base.",
+    );
+  }
+  const targetingId = await whichTargeting({ given: targeting, file: desired.targeting, base, byName, memory });
+  const there = targetingId === undefined ? undefined : await scene.read(targetingId);
+  const plan = planOf({ desired, base, there, prune, byName, thresholds });
+  return { document: planDocument(plan, { environment, apiUrl, fileDigest, prune, byName }, groupsIn(there)), there };
+}
+
+/** The names of the groups of a targeting, by ID. */
+function groupsIn(there: ServiceTargeting | undefined): Readonly<Record<string, string>> {
+  const groups = there?.options.filter(({ type }) => type === "collection") ?? [];
+  return Object.fromEntries(groups.map(({ _id, name }) => [_id, name]));
 }

@@ -1,14 +1,15 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
-import { amount } from "../platform/thousands.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
+import { amount } from "../platform/text.ts";
 import { readOptionContents } from "../reading/option-contents.ts";
 import { placedOptions } from "../reading/saved-options.ts";
 import { sideBySide } from "../reading/side-by-side.ts";
-import type { Done } from "../runs/done.ts";
-import { NOTHING_PLANNED, type StatePlan } from "./diff/plan.ts";
+import type { Done } from "../runs/kind.ts";
+import type { ServiceTargeting } from "./base.ts";
+import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
+import type { lookAgain } from "./diff/stale.ts";
 import { type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
-import { asPlanned, type PlannedChanges } from "./planned-changes.ts";
 import { unlessMissing } from "./read-targeting.ts";
 import { contentsNeeded, targetingsIn, wayBack } from "./undo/undo.ts";
 import type { Present, PresentOption, UndoRow } from "./undo/way-back.ts";
@@ -168,4 +169,29 @@ async function readTargetingNow(
     }
   }
   return present;
+}
+
+/** What matters of an option that is there now. */
+type OptionThere = Pick<
+  ServiceTargeting["options"][number],
+  "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts"
+>;
+
+/** A plan, and what is there now, as those who carry it out need it. */
+export interface PlannedChanges {
+  readonly targeting: StatePlan["targeting"];
+  readonly items: readonly PlanItem[];
+  readonly alreadyDone: ReadonlySet<number>;
+  readonly stale: ReturnType<typeof lookAgain>["stale"];
+  readonly there: ReadonlyMap<string, OptionThere>;
+  /** Options of which it cannot be told whether the undone run made them: they are left alone, and reported. */
+  readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
+  /** Those of further targetings, where a way back has several. */
+  readonly further: readonly PlannedChanges[];
+}
+
+/** A plan beside the state that it was made from. */
+export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
+  const options = new Map(there?.options.map((option) => [option._id, option]));
+  return { targeting, items, alreadyDone: new Set(), stale: [], there: options, further: [] };
 }

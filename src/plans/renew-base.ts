@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import type { ManagementApi } from "../api/management.ts";
 import { inOnePiece, replaceFile } from "../files/save-file.ts";
-import { type ByteSource, bytesAt } from "../platform/bytes.ts";
+import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import { mapConcurrently, readOptionContents } from "../reading/option-contents.ts";
-import { type AppliedObjects, renamedTargeting, wroteBy } from "./applied.ts";
-import { baseText, readBase, renewedBase, type Wrote } from "./base/base.ts";
-import type { ServiceTargeting } from "./base/service-targeting.ts";
+import { baseText, readBase, renewedBase, type ServiceTargeting, type Wrote } from "./base.ts";
+import type { PlanItem, StatePlan } from "./diff/plan.ts";
+import type { Desired } from "./file/desired.ts";
 import { readKeptPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
@@ -45,4 +45,58 @@ async function written(
     return read && serviceOption(read.option, read.option.parent ?? null, read.contexts);
   });
   return { targeting: { _id, name }, options };
+}
+
+/** How the objects of an applied plan ended: the position of each in the run, and its ID. */
+export interface AppliedObjects {
+  /** Whether the object is as the plan wants it. */
+  isDone(object: number): boolean;
+  idOf(object: number): string | undefined;
+}
+
+/** An applied plan by its items; the targeting comes before them where the plan creates or renames it. */
+function firstObject({ targeting }: StatePlan): 0 | 1 {
+  return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
+}
+
+/** What an applied plan wrote, for the base: only what is as the plan wants it. */
+export function wroteBy(plan: StatePlan, objects: AppliedObjects): readonly Wrote[] {
+  const first = firstObject(plan);
+  return plan.items.flatMap((item, index): Wrote[] => {
+    const object = first + index;
+    const _id = item.kind === "create" ? objects.idOf(object) : item._id;
+    return _id === undefined || !objects.isDone(object) ? [] : [{ _id, fields: fieldsOf(item) }];
+  });
+}
+
+function fieldsOf(item: PlanItem): Wrote["fields"] {
+  if (item.kind === "create") return "created";
+  if (item.kind === "delete") return "deleted";
+  return (["name", "parent", "exposeChildren", "contexts"] as const).filter((field) => item[field] !== undefined);
+}
+
+/** Whether an applied plan gave its targeting another name. */
+export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
+  return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
+}
+
+/** The IDs of rows that have none in the file, by the position of the row: of adopted options, and of created ones. */
+export function idsOfRows(
+  { options }: Desired,
+  plan: StatePlan,
+  objects: AppliedObjects | undefined,
+): ReadonlyMap<number, string> {
+  const byName = new Map(plan.adopted.map(({ name, _id }) => [name, _id]));
+  const first = firstObject(plan);
+  for (const [index, item] of plan.items.entries()) {
+    if (item.kind !== "create" || objects?.isDone(first + index) !== true) continue;
+    const _id = objects.idOf(first + index);
+    if (_id !== undefined) byName.set(item.name, _id);
+  }
+  const ids = new Map<number, string>();
+  for (const [row, { _id, name }] of options.entries()) {
+    const found = _id === undefined && name !== undefined ? byName.get(name) : undefined;
+    if (found !== undefined) ids.set(row, found);
+  }
+  return ids;
 }

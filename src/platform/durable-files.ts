@@ -1,9 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { hasCode } from "./file-error.ts";
-import { moveOver } from "./move-over.ts";
-import { removeFile } from "./remove-file.ts";
+import { hasCode, moveOver, removeFile } from "./files.ts";
 
 /** The content of a file: one text, or pieces that may come one after the other. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;

@@ -1,5 +1,6 @@
-import { ListError } from "../api/errors.ts";
+import { isApiError, ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
+import type { ContentsStore, SeenOption } from "../runs/backend.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { steadily } from "./pages.ts";
@@ -69,4 +70,90 @@ export async function mapConcurrently<From, To>(
   const values: To[] = [];
   for await (const { value } of sideBySide({ source: () => list, map })) if (value !== undefined) values.push(value);
   return values;
+}
+
+/** Where contents come from: `store` absent, everything is read; `fresh`, everything is read and kept. */
+export interface ContentsSource {
+  readonly targetingId: string;
+  readonly store?: ContentsStore | undefined;
+  readonly fresh?: boolean | undefined;
+}
+
+/**
+ * A record as old as this when its Context IDs were read cannot have changed within the same tick of `updatedAt` and be
+ * taken for unchanged: in milliseconds, against the service's clock.
+ */
+const SETTLED_MS = 60_000;
+
+/**
+ * Every Context ID of an option whose record was read just now: those that were kept, where its record is the same, or
+ * read now; `withoutRead` is called where that was not needed. That `updatedAt` changes with Context IDs is an assumption. Throws what `readOptionContents` throws.
+ */
+export async function contextIdsOf(
+  api: ManagementApi,
+  option: OptionRecord,
+  { targetingId, store, fresh = false }: ContentsSource,
+  signal: AbortSignal,
+  withoutRead: () => void = () => {},
+): Promise<readonly string[]> {
+  const seen = seenOption(targetingId, option);
+  const kept = fresh || seen === undefined ? undefined : await store?.get(seen);
+  if (kept !== undefined) {
+    withoutRead();
+    return kept;
+  }
+  const { option: read, contexts, serverTime = 0 } = await readOptionContents(api, option._id, signal);
+  const now = seenOption(targetingId, read);
+  const isSettled = now !== undefined && Date.parse(now.updatedAt) < serverTime - SETTLED_MS;
+  if (isSettled && now.contextCount === contexts.length) await store?.put(now, contexts);
+  return contexts;
+}
+
+function seenOption(targetingId: string, { _id, updatedAt, contextCount }: OptionRecord): SeenOption | undefined {
+  if (updatedAt === undefined || contextCount === undefined) return undefined;
+  return { targetingId, optionId: _id, updatedAt, contextCount };
+}
+
+/** How many options are looked into one by one where nothing speaks for another writer. */
+const LOOKED_INTO = 100;
+
+/** An option with the Context IDs that it is to hold. */
+interface Expected {
+  readonly _id: string;
+  readonly contexts: readonly string[];
+}
+
+/** Options that hold other Context IDs than expected, and those that could not be read. */
+interface Compared {
+  readonly different: ReadonlySet<string>;
+  readonly unread: ReadonlySet<string>;
+}
+
+/**
+ * Tells which options hold other Context IDs than expected, and which could not be read. Lists tell how many each has,
+ * not which: where `isAlone`, so that nothing speaks for another writer, a hundred are looked into, spread over all, and
+ * the right number has to do for the others; but once one of them differs, every one is looked into.
+ */
+export async function compareContexts(
+  api: ManagementApi,
+  expected: readonly Expected[],
+  { isAlone, signal }: { readonly isAlone: boolean; readonly signal: AbortSignal },
+): Promise<Compared> {
+  const step = isAlone ? Math.max(1, Math.ceil(expected.length / LOOKED_INTO)) : 1;
+  const [different, unread] = [new Set<string>(), new Set<string>()];
+  const compare = async ({ _id, contexts }: Expected): Promise<undefined> => {
+    try {
+      const held = new Set((await readOptionContents(api, _id, signal)).contexts);
+      if (contexts.some((each) => !held.has(each))) different.add(_id);
+    } catch (thrown) {
+      if (!isApiError(thrown) && !signal.aborted) throw thrown;
+      // What is gone by now cannot be looked at later either.
+      if (isApiError(thrown) && thrown.effect === "rejected") different.add(_id);
+      else unread.add(_id);
+    }
+  };
+  const part = (isFirst: boolean) => expected.filter((_, at) => (at % step === 0) === isFirst);
+  await mapConcurrently(part(true), compare);
+  if (different.size > 0) await mapConcurrently(part(false), compare);
+  return { different, unread };
 }

@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
-import type { ContentsStore } from "../runs/backend/backend.ts";
+import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { contextIdsOf } from "./context-ids-of.ts";
+import { contextIdsOf } from "./option-contents.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 import { MANY_UNREAD, sideBySide, type Told } from "./side-by-side.ts";
 

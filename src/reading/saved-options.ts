@@ -1,8 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
-import { type ContentsSource, contextIdsOf } from "./context-ids-of.ts";
 import { isMissing } from "./find-options.ts";
-import { readOptionContents } from "./option-contents.ts";
+import { type ContentsSource, contextIdsOf, readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 

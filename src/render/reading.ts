@@ -1,5 +1,5 @@
-import { amount } from "../platform/thousands.ts";
-import type { SeenTargeting } from "../runs/backend/backend.ts";
+import { amount } from "../platform/text.ts";
+import type { SeenTargeting } from "../runs/backend.ts";
 import type { Saved } from "../saves/save-state.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, shown } from "./fence.ts";

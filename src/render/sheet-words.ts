@@ -1,7 +1,7 @@
 import { headingOf } from "../files/headings.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { isUnread } from "../files/looked-at.ts";
-import { thousands } from "../platform/thousands.ts";
+import { thousands } from "../platform/text.ts";
 import { shown, shownBriefly } from "./fence.ts";
 
 const DELIMITER_WORDS: Readonly<Record<string, string>> = {

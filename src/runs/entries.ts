@@ -1,6 +1,6 @@
 import { parseJson } from "../platform/json.ts";
-import { DamagedRunError, type KeptOfDamaged, type StoredRun } from "./backend/store.ts";
 import type { RunForm } from "./kind.ts";
+import { DamagedRunError, type KeptOfDamaged, type StoredRun } from "./store.ts";
 
 /** The error about a run of which only this can be read. */
 export function damaged(runId: string, kept: KeptOfDamaged = {}): DamagedRunError {

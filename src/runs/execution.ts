@@ -1,4 +1,4 @@
-import type { RunHeader } from "./backend/store.ts";
+import type { RunHeader } from "./store.ts";
 
 /** Why a run may not be executed: a code for programs, what is wrong, and what can be done about it. */
 export interface Refusal {

@@ -1,7 +1,5 @@
-import { orUnreadable, type Revision, type RunHeader, RunStoreError, type StoredRun } from "./backend/store.ts";
-import { filesOf, summaryAtRest } from "./driving.ts";
+import { filesOf, followedRun, summaryAtRest } from "./driving.ts";
 import { understood } from "./entries.ts";
-import { followedRun } from "./followed-run.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import {
   type HeldRecord,
@@ -13,9 +11,10 @@ import {
   type Status,
   transition,
 } from "./lifecycle.ts";
-import { ownReason } from "./reasons.ts";
+import { ownReason } from "./outcome.ts";
 import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
 import { cancelKept } from "./stop-requests.ts";
+import { orUnreadable, type Revision, type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
 /** How a run ends that is cancelled before it was started. */

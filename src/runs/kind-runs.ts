@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import { type ByteSource, unchanged } from "../platform/bytes.ts";
-import { inLines } from "./backend/kept.ts";
-import { type RunHeader, RunStoreError, type StoredRun, unlessNothingKept } from "./backend/store.ts";
+import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
 import { understood } from "./entries.ts";
 import { ExecutionRefusedError, type Refusal } from "./execution.ts";
+import { inLines } from "./kept.ts";
 import { type KeptRun, KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { CREATED, type HeldRecord, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
 import { type EarlierRuns, findEarlierRun, onceDone } from "./same-call.ts";
 import { leaseToResume } from "./stop-requests.ts";
+import { type RunHeader, RunStoreError, type StoredRun, unlessNothingKept } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
 /** The content that is given with a call. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isUnfinished, keptSummary } from "./backend/kept.ts";
+import { isUnfinished, keptSummary } from "./kept.ts";
 import { stopEntry } from "./outcome-schema.ts";
 import type { Lease } from "./turn.ts";
 

@@ -1,6 +1,11 @@
-import type { ByteSource } from "../platform/bytes.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/ulid.ts";
+import { damaged, isOfKind, toolOf } from "./entries.ts";
+import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
+import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
+import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
+import { summaryOf } from "./report.ts";
 import {
   DamagedRunError,
   type OrphanedRuns,
@@ -10,12 +15,7 @@ import {
   type RunStore,
   type RunSummary,
   type StoredRun,
-} from "./backend/store.ts";
-import { damaged, isOfKind, toolOf } from "./entries.ts";
-import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
-import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
-import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
-import { summaryOf } from "./report.ts";
+} from "./store.ts";
 import { releaseOnError } from "./turn.ts";
 
 /** The runs of one kind, for code that knows no kind. */

@@ -1,4 +1,3 @@
-import type { RunHeader, RunSummary } from "./backend/store.ts";
 import type { RunRecord, Status } from "./lifecycle.ts";
 import {
   type Counts,
@@ -12,6 +11,7 @@ import {
   type Standing,
   type StopCause,
 } from "./outcome.ts";
+import type { RunHeader, RunSummary } from "./store.ts";
 
 /** The status of a run as a whole, in the result of a tool that writes. */
 export type RunStatus =

@@ -1,5 +1,5 @@
-import { orUnreadable, type RunStore, type RunSummary } from "./backend/store.ts";
 import { isUnstarted } from "./lifecycle.ts";
+import { orUnreadable, type RunStore, type RunSummary } from "./store.ts";
 
 /** A call: the fingerprint by which it is recognised, and when it arrived, in milliseconds since 1970. */
 export interface MadeCall {

@@ -1,4 +1,4 @@
-import type { RunStore } from "./backend/store.ts";
+import type { RunStore } from "./store.ts";
 import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 
 /** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */

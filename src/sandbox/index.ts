@@ -1,12 +1,13 @@
-import { dataFile, noState, readDataFile } from "./data-file.ts";
-import type { ArrivedEvent } from "./events/event-log.ts";
-import { checkForward } from "./events/forward.ts";
-import { type FailedRequest, sandboxApp } from "./http/app.ts";
-import type { ManagementKey } from "./http/keys.ts";
-import { listen } from "./http/listen.ts";
-import { SeedError } from "./read-seed.ts";
+import type { AddressInfo, Socket } from "node:net";
+import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
+import type { Hono } from "hono";
+import { type FailedRequest, sandboxApp } from "./app.ts";
+import { checkForward } from "./event-endpoint.ts";
+import type { ArrivedEvent } from "./event-log.ts";
+import type { ManagementKey } from "./keys.ts";
+import { SeedError } from "./sample.ts";
 import { plantSeed, type Seed } from "./seed.ts";
-import { dumpWorld, loadWorld } from "./state-dump.ts";
+import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
 
 /** How a sandbox is set up; everything has a default. */
@@ -137,4 +138,45 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
     if (!(thrown instanceof RangeError)) throw thrown;
     throw noState(file, thrown.message, thrown);
   }
+}
+
+/** An app that is being served. */
+interface Listening {
+  readonly port: number;
+  /** Stops listening and cuts every connection. */
+  stop(): Promise<void>;
+  /** Lets the process end while this still listens, or holds connections. */
+  unref(): void;
+}
+
+/** Serves an app; port 0 takes a free one. Throws when the port cannot be taken. */
+async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number): Promise<Listening> {
+  const server = createAdaptorServer({ fetch: app.fetch });
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, resolve);
+  });
+  return {
+    port: portOf(server.address()),
+    stop: () =>
+      new Promise((resolve, reject) => {
+        server.close((error) => (error === undefined ? resolve() : reject(error)));
+        for (const socket of sockets) socket.destroy();
+      }),
+    unref() {
+      server.unref();
+      for (const socket of sockets) socket.unref();
+      server.on("connection", (socket: Socket) => socket.unref());
+    },
+  };
+}
+
+function portOf(address: AddressInfo | string | null): number {
+  if (address === null || typeof address === "string") throw new TypeError("the sandbox listens on no port");
+  return address.port;
 }

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { trimContextId } from "../spec/context-ids.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { arrivedEvent } from "./events/arrived-event.ts";
-import { eventFindings } from "./events/event-verdict.ts";
-import { DEFAULT_PROJECT } from "./http/keys.ts";
+import { arrivedEvent } from "./event-log.ts";
+import { eventFindings } from "./event-verdict.ts";
+import { DEFAULT_PROJECT } from "./keys.ts";
 import {
   dropOption,
   dropTargeting,
@@ -16,7 +16,7 @@ import {
   renameStoredOption,
   renameStoredTargeting,
   replaceContexts,
-} from "./management/stored/project.ts";
+} from "./rules/store.ts";
 import { campaignSchema, keySchema, productSchema, settingsOf } from "./state-dump.ts";
 import { projectNamed, type World } from "./world.ts";
 

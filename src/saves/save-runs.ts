@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import { endingOf } from "../changes/not-planned.ts";
-import type { ContentsStore } from "../runs/backend/backend.ts";
+import type { ContentsStore } from "../runs/backend.ts";
 import type { ExecutableRun } from "../runs/execution.ts";
 import type { Driving, Run, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";

@@ -1,9 +1,15 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 import type { RunForm, RunView } from "../runs/kind.ts";
-import type { Counts, Reason, ReportedObject, Standing, StopCause } from "../runs/outcome.ts";
+import {
+  type Counts,
+  ownReason,
+  type Reason,
+  type ReportedObject,
+  type Standing,
+  type StopCause,
+} from "../runs/outcome.ts";
 import { stopEntry } from "../runs/outcome-schema.ts";
-import { ownReason } from "../runs/reasons.ts";
 
 const at = z.number();
 const text = z.string().optional();

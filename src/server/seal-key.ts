@@ -1,6 +1,6 @@
 import { hkdfSync } from "node:crypto";
-import { RunStoreError } from "../runs/backend/store.ts";
-import { SettingsError } from "../settings/error.ts";
+import { RunStoreError } from "../runs/store.ts";
+import { SettingsError } from "../settings/value-types.ts";
 import { once } from "../tools/once.ts";
 
 const KEY_BYTES = 32;

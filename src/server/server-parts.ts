@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { RootGuard } from "../files/roots.ts";
+import type { RootGuard } from "../files/folders.ts";
 import type { Redactor } from "../render/redact.ts";
 import type { ToolContext, ToolServices } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/definition.ts";

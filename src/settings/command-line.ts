@@ -1,8 +1,7 @@
 import { parseArgs } from "node:util";
 import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
-import { SettingsError } from "./error.ts";
-import type { Form } from "./forms.ts";
 import { SETTING_LIST } from "./registry.ts";
+import { type Form, SettingsError } from "./value-types.ts";
 
 /** An option that belongs to one command, beside the settings. */
 export interface CommandOption {

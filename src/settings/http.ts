@@ -1,5 +1,5 @@
-import type { Setting } from "./forms.ts";
 import { SETTINGS } from "./registry.ts";
+import type { Setting } from "./value-types.ts";
 
 /** Reads one setting. */
 export type Read = <Value, Fallback>(setting: Setting<Value, Fallback>) => Value | Fallback;

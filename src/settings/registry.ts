@@ -18,7 +18,7 @@ import {
   text,
   toggle,
   wholeNumber,
-} from "./forms.ts";
+} from "./value-types.ts";
 
 /** Every setting of every command. */
 export const SETTINGS = {

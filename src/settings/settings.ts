@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { posix, win32 } from "node:path";
 import {
   type Environment,
   type HalfPair,
@@ -8,12 +9,9 @@ import {
   resolveEnvironment,
   type UnusableSettings,
 } from "./environment.ts";
-import { SettingsError } from "./error.ts";
-import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Setting } from "./forms.ts";
-import { givenText, type Source } from "./given.ts";
 import { type HttpSettings, type Read, readHttpSettings } from "./http.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
-import { type Platform, readStoreSettings, stateFolder } from "./state-folder.ts";
+import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Setting, SettingsError } from "./value-types.ts";
 
 /** The input that settings are read from. */
 export interface SettingsInput extends Platform {
@@ -193,4 +191,76 @@ function unknownVariables(environment: Readonly<Record<string, string | undefine
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
   );
+}
+
+const NAME = "targeting-mcp";
+
+/** The facts that the state folder depends on. */
+export interface Platform {
+  readonly platform: NodeJS.Platform;
+  /** The home folder of the person. */
+  readonly home: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** The folder in which programs of this platform keep what must survive a restart. It may not exist yet. */
+export function stateFolder({ platform, home, environment }: Platform): string {
+  if (platform === "win32") {
+    return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
+  }
+  if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
+  const given = environment.XDG_STATE_HOME;
+  // The XDG base directory specification says that a relative path is to be ignored.
+  const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
+  return posix.join(base, NAME);
+}
+
+/**
+ * Where the database is that processes on several machines share, and what this process does in it; undefined without
+ * one. Throws a SettingsError where nobody could drive its runs.
+ */
+function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
+  const url = read(SETTINGS.store);
+  const store = {
+    listenUrl: read(SETTINGS.storeListen),
+    connections: read(SETTINGS.storeConnections),
+    /** Whether this process drives runs. */
+    drives: read(SETTINGS.drive),
+    parallelProjects: read(SETTINGS.parallelProjects),
+  } as const;
+  const { variable } = SETTINGS.drive;
+  if (!store.drives && url === undefined) {
+    throw new SettingsError(`${variable} (--drive) is off, and TARGETING_MCP_STORE is missing`, variable);
+  }
+  if (!store.drives && ownKeys) {
+    throw new SettingsError(`${variable} (--drive) is off: no worker has the keys that callers bring`, variable);
+  }
+  return url === undefined ? undefined : ({ ...store, url } as const);
+}
+
+/** Where the value of a setting came from. */
+export type Source = "flag" | "environment" | "default";
+
+/** The places that settings are read from. */
+export interface Given {
+  readonly flags: ReadonlyMap<string, string>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * The text of a setting and where it was found; empty texts and placeholders are ignored. Undefined where it is not
+ * set.
+ */
+export function givenText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
+  const fromFlag = flag === undefined ? undefined : meaningful(flags.get(flag));
+  if (fromFlag !== undefined) return { text: fromFlag, source: "flag" as const };
+  const lower = anyCase === true ? environment[variable.toLowerCase()] : undefined;
+  const fromEnvironment = meaningful(environment[variable]) ?? meaningful(lower);
+  return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
+}
+
+/** Hosts pass an optional setting that the person left out as an empty text, or as `${user_config.name}`. */
+function meaningful(given: string | undefined): string | undefined {
+  const trimmed = given?.trim();
+  return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;
 }

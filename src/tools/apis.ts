@@ -1,7 +1,6 @@
 import { RejectedError } from "../api/errors.ts";
-import type { EventApi } from "../api/events.ts";
+import type { EventApi, SandboxApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
-import type { SandboxApi } from "../api/sandbox.ts";
 import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";

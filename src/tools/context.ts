@@ -1,12 +1,11 @@
-import type { EventApi } from "../api/events.ts";
+import type { EventApi, SandboxApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
-import type { SandboxApi } from "../api/sandbox.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import type { Changes } from "../changes/changes.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { ContentsStore, TargetingMemory } from "../runs/backend/backend.ts";
+import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
 import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair } from "../settings/environment.ts";

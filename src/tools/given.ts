@@ -1,14 +1,13 @@
 import type { WriteCall } from "../changes/call.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { contextRows } from "../changes/rows/context-rows.ts";
-import { optionRows } from "../changes/rows/option-rows.ts";
+import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
-import { type EventSource, eventsAsGiven, rowsOfEvents } from "../events/run/event-source.ts";
+import { type EventSource, eventsAsGiven, rowsOfEvents } from "../events/run/source.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { type RowShape, rowsOf } from "../files/rows.ts";
-import type { ByteSource } from "../platform/bytes.ts";
-import { FileError } from "../platform/file-error.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
 import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";

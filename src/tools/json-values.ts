@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isJsonObject } from "../events/check/catalogue.ts";
+import { isJsonObject } from "../events/catalogue.ts";
 import { ToolError } from "./definition.ts";
 
 /** The schema of an object with any fields, all of which are kept as they came: zod's own leave `__proto__` out. */

@@ -1,5 +1,5 @@
 import { aroundReads, type ManagementApi } from "../api/management.ts";
-import { thousands } from "../platform/thousands.ts";
+import { thousands } from "../platform/text.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./definition.ts";
 

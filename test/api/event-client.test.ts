@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { eventsOver } from "../../src/api/event-client.ts";
+import { eventsOver } from "../../src/api/events.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { type Reply, startStub } from "../support/stub-server.ts";

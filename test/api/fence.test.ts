@@ -14,7 +14,7 @@ const LARGE = JSON.stringify({ items: ["x".repeat(3_000_000)] });
 const HUGE = JSON.stringify({ items: ["x".repeat(20_000_000)] });
 /** Longer than slices may take without a renewal of the right to send the last one (src/api/http.ts). */
 const LONG_WAY_MS = 600;
-/** What may still be on its way when the last slice leaves (src/api/delivered.ts). */
+/** What may still be on its way when the last slice leaves (src/api/http.ts). */
 const FEW_BYTES = 131_072;
 
 /** The time that passes between two slices passes when a test says so, however busy the machine is. */
@@ -163,7 +163,7 @@ function queuedBytes(from: number, to: number): number {
   return Number.parseInt(row?.[4]?.split(":")[0] ?? "0", 16);
 }
 
-// Only Linux tells what is still on its way (src/api/delivered.ts).
+// Only Linux tells what is still on its way (src/api/http.ts).
 test.runIf(process.platform === "linux")("the last slice leaves once nearly all before it has arrived", async () => {
   const body = JSON.stringify({ items: ["x".repeat(4_000_000)] });
   const queued = { most: 0, atTheEnd: -1 };

@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ApiError, isApiError } from "../../src/api/errors.ts";
 import { openHttp } from "../../src/api/http.ts";
-import type { BulkItems, ManagementApi } from "../../src/api/management.ts";
-import { managementOver } from "../../src/api/management-client.ts";
+import { type BulkItems, type ManagementApi, managementOver } from "../../src/api/management.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { closedPort, type Reply, startRaw, startStub } from "../support/stub-server.ts";
 

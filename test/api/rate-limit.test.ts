@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { openHttp } from "../../src/api/http.ts";
-import { managementOver } from "../../src/api/management-client.ts";
-import { keepingToLimits } from "../../src/api/rate-limit.ts";
+import { managementOver } from "../../src/api/management.ts";
+import { keepingToLimits } from "../../src/api/retry.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { startStub } from "../support/stub-server.ts";
 

@@ -1,13 +1,13 @@
 import { onTestFinished } from "vitest";
 import * as z from "zod";
 import { openHttp } from "../../src/api/http.ts";
-import { managementOver } from "../../src/api/management-client.ts";
+import { managementOver } from "../../src/api/management.ts";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { Changes } from "../../src/changes/changes.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { TargetingMemory } from "../../src/runs/backend/backend.ts";
+import type { TargetingMemory } from "../../src/runs/backend.ts";
 import { processLock } from "../../src/runs/file/project-lock.ts";
 import { targetingMemory } from "../../src/runs/file/targeting-names.ts";
 import { Runs } from "../../src/runs/registry.ts";

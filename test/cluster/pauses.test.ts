@@ -1,7 +1,7 @@
 import pg from "pg";
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/runs/postgres/database.ts";
-import { migrate } from "../../src/runs/postgres/migrate.ts";
+import { migrate } from "../../src/runs/postgres/migrations.ts";
 import type { SharedPlace } from "../kill/holders.ts";
 import { PAUSES, pauseAll } from "../kill/pauses.ts";
 import { isLong, withPostgres } from "./cluster.ts";

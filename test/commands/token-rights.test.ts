@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { rightsNow } from "../../src/commands/http/access-now.ts";
-import { tokenRights } from "../../src/commands/http/token-rights.ts";
-import type { CallerTexts } from "../../src/runs/backend/backend.ts";
+import { rightsNow, tokenRights } from "../../src/commands/http/access-now.ts";
+import type { CallerTexts } from "../../src/runs/backend.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 
 const NAME = "oauth:https://issuer.example ann";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { basePathOf } from "../../src/plans/base/base.ts";
+import { basePathOf } from "../../src/plans/base.ts";
 import { textOf } from "../support/clients.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { checkedReport, startSession, tokensOfResult } from "../support/writing.ts";

@@ -7,7 +7,7 @@ import { formatOf, openBytes } from "../../src/files/open-file.ts";
 import { sheetRows } from "../../src/files/sheet-rows.ts";
 import { writtenSheet } from "../../src/files/sheet-writing.ts";
 import type { WrittenRow } from "../../src/files/written-rows.ts";
-import { bytesOf } from "../../src/platform/bytes.ts";
+import { bytesOf } from "../../src/platform/held-folder.ts";
 import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { startTestSandbox } from "../support/sandbox.ts";

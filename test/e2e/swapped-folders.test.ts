@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openFile } from "../../src/files/open-file.ts";
-import { FileError } from "../../src/platform/file-error.ts";
+import { FileError } from "../../src/platform/files.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 

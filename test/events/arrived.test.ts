@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { describeEventType, listEventTypes } from "../../src/events/check/event-types.ts";
-import { coverageOf } from "../../src/events/watch/coverage.ts";
-import { type ArrivedEvent, checkExpectations, type Expectation } from "../../src/events/watch/expectations.ts";
+import { coverageOf } from "../../src/events/coverage.ts";
+import { describeEventType, listEventTypes } from "../../src/events/event-types.ts";
+import { type ArrivedEvent, checkExpectations, type Expectation } from "../../src/events/expectations.ts";
 
 function at(arrivedAt: number, eventName: string, parameters: Record<string, unknown> = {}): ArrivedEvent {
   return { body: { uid: "u", eventName, ...parameters }, verdict: "recorded", arrivedAt };

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { NotSentError } from "../../src/api/errors.ts";
 import type { EventApi } from "../../src/api/events.ts";
-import { fencedEvents } from "../../src/events/run/send/fenced-events.ts";
+import { fencedEvents } from "../../src/events/run/drive.ts";
 import { HeldBackError } from "../../src/platform/fence.ts";
 import { LeaseLostError, readClocks, soleTurn, type Turn } from "../../src/runs/turn.ts";
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { validateEvent } from "../../src/events/check/validate.ts";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { eventsOf } from "../../src/events/suites/suite.ts";
-import { eventFindings, verdictOf } from "../../src/sandbox/events/event-verdict.ts";
+import { validateEvent } from "../../src/events/validate.ts";
+import { eventFindings, verdictOf } from "../../src/sandbox/event-verdict.ts";
 import { VERDICT_CASES } from "./verdicts.ts";
 
 /** The sandbox has its own reading of the documents, and records what they leave open. */

@@ -4,13 +4,8 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { AmbiguousError, BusyError, NotSentError, RejectedError, type RejectionKind } from "../../src/api/errors.ts";
 import type { EventAnswer, EventApi } from "../../src/api/events.ts";
-import type { EventSettlement } from "../../src/events/run/event-settlement.ts";
-import {
-  type IndexedEvent,
-  type SendOptions,
-  type SendReport,
-  sendEvents,
-} from "../../src/events/run/send/send-events.ts";
+import { type IndexedEvent, type SendOptions, type SendReport, sendEvents } from "../../src/events/run/send.ts";
+import type { EventSettlement } from "../../src/events/run/verdicts.ts";
 import { virtualClock } from "./virtual-clock.ts";
 
 const operation = "trackEvent" as const;

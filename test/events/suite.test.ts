@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { validateEvent } from "../../src/events/check/validate.ts";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { eventSuite, eventSuiteJsonSchema, eventsOf } from "../../src/events/suites/suite.ts";
+import { validateEvent } from "../../src/events/validate.ts";
 import { keptAs } from "./reference-service.ts";
 
 const suite = generateEventTests({ seed: 7 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nearestName, rememberingNearestName } from "../../src/events/check/near-names.ts";
-import { validateEvent } from "../../src/events/check/validate.ts";
+import { nearestName, rememberingNearestName } from "../../src/events/spelling.ts";
+import { validateEvent } from "../../src/events/validate.ts";
 import { VERDICT_CASES } from "./verdicts.ts";
 
 describe("the verdict on an event", () => {

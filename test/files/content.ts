@@ -1,8 +1,7 @@
-import { contextRows } from "../../src/changes/rows/context-rows.ts";
-import { optionRows } from "../../src/changes/rows/option-rows.ts";
+import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
 import type { Encoding, Format } from "../../src/files/input-file.ts";
 import { type GivenItem, itemsIn, type RowShape } from "../../src/files/rows.ts";
-import type { ByteSource } from "../../src/platform/bytes.ts";
+import type { ByteSource } from "../../src/platform/held-folder.ts";
 
 /** A content that arrives in pieces of a few bytes. */
 export function contentOf(content: string | Uint8Array, size = 7): ByteSource {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { findFile } from "../../src/files/folders.ts";
 import { freePlaceFor, saveFile } from "../../src/files/save-file.ts";
-import { FileError } from "../../src/platform/file-error.ts";
+import { FileError } from "../../src/platform/files.ts";
 
 async function folders() {
   const root = await realpath(await mkdtemp(join(tmpdir(), "targeting-files-")));

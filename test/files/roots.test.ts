@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { usableRoots } from "../../src/files/roots.ts";
+import { usableRoots } from "../../src/files/folders.ts";
 
 test("roots of a client open folders to work in, and none that holds or lies beside keys or runs", async () => {
   const top = await realpath(await mkdtemp(join(tmpdir(), "targeting-roots-")));

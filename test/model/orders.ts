@@ -1,4 +1,4 @@
-import { planRequests } from "../../src/model/plan-requests.ts";
+import { planRequests } from "../../src/model/order.ts";
 import { TargetingModel } from "../../src/model/targeting-model.ts";
 import { Work } from "../../src/model/work.ts";
 import { type Case, type Random, randomCase, randomOf, type Tree, tightCase } from "./cases.ts";

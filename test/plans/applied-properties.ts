@@ -1,11 +1,10 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
-import { baseOf } from "../../src/plans/base/base.ts";
-import type { ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import { baseOf, type ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../src/plans/diff/plan.ts";
 import { planDocument } from "../../src/plans/plan-document.ts";
-import { asPlanned } from "../../src/plans/planned-changes.ts";
+import { asPlanned } from "../../src/plans/planned-undo.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import type { startService } from "../changes/service.ts";
 import { isPossible, meaningOf, type Thing, type World } from "./meaning.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { baseOf } from "../../src/plans/base/base.ts";
+import { baseOf } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { textOf } from "../../src/plans/look-again.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
-import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText } from "../../src/plans/file/write-desired.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { jsonPathAt } from "../../src/plans/file/forms/json-path.ts";
+import { jsonPathAt } from "../../src/plans/file/json-nodes.ts";
 
 const text = JSON.stringify({
   version: 1,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { baseText, readBase } from "../../src/plans/base/base.ts";
+import { baseText, readBase } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { driftFromFile, driftSince } from "../../src/plans/diff/drift.ts";
 import { lookAgain } from "../../src/plans/diff/stale.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { planDocument, readPlan } from "../../src/plans/plan-document.ts";
-import { whichTargeting } from "../../src/plans/which-targeting.ts";
+import { whichTargeting } from "../../src/plans/read-targeting.ts";
 import { planMarkdown } from "../../src/render/plans/plan-markdown.ts";
 
 const T = "01J0000000000000000000000T";

@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
-import { baseOf, renewedBase, type Wrote } from "../../src/plans/base/base.ts";
-import { digestOfContexts, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import { baseOf, digestOfContexts, renewedBase, type ServiceTargeting, type Wrote } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount, type PlanItem, type StatePlan } from "../../src/plans/diff/plan.ts";
 import { lookAgain } from "../../src/plans/diff/stale.ts";

@@ -1,12 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { contextRows } from "../../src/changes/rows/context-rows.ts";
-import { optionRows } from "../../src/changes/rows/option-rows.ts";
+import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
 import { openBytes } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { writtenSheet } from "../../src/files/sheet-writing.ts";
 import type { SheetFormat } from "../../src/files/written-rows.ts";
-import type { ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import type { ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../../src/plans/file/write-desired.ts";

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { ChangeRun } from "../../src/changes/change-run.ts";
-import { baseOf } from "../../src/plans/base/base.ts";
+import { baseOf } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { isApplicable, itemCount } from "../../src/plans/diff/plan.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";

@@ -1,6 +1,11 @@
 import { expect } from "vitest";
-import { type Base, baseOf } from "../../src/plans/base/base.ts";
-import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../../src/plans/base/service-targeting.ts";
+import {
+  type Base,
+  baseOf,
+  digestOfContexts,
+  type ServiceOption,
+  type ServiceTargeting,
+} from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import type { StatePlan } from "../../src/plans/diff/plan.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect } from "vitest";
 import { wayBack } from "../../src/plans/undo/undo.ts";
 import type { Present, UndoRow } from "../../src/plans/undo/way-back.ts";
-import type { Done, DoneOption } from "../../src/runs/done.ts";
+import type { Done, DoneOption } from "../../src/runs/kind.ts";
 import { isPossible, type Thing, type World } from "./meaning.ts";
 import { applied, comparable, TARGETING } from "./plan-properties.ts";
 import { editedWorld, randomOf, randomWorld } from "./random-edits.ts";

@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { moveOver } from "../../src/platform/move-over.ts";
+import { moveOver } from "../../src/platform/files.ts";
 
 /** A system whose renaming fails with these codes, one after the other, before it works. */
 function system(platform: NodeJS.Platform, codes: readonly string[]) {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { thousands } from "../../src/platform/thousands.ts";
+import { thousands } from "../../src/platform/text.ts";
 
 test.each([
   [0, "0"],

@@ -1,12 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
-import { StepMaker, sentFields } from "../../src/changes/rows/step-maker.ts";
+import { StepMaker, sentFields } from "../../src/changes/rows/steps.ts";
 import { requestReason } from "../../src/changes/state/api-reasons.ts";
 import { messageFor } from "../../src/render/failures/messages.ts";
 import { requestFailure } from "../../src/render/failures/request-failures.ts";
-import type { Reason } from "../../src/runs/outcome.ts";
-import { OWN_CODES } from "../../src/runs/reasons.ts";
+import { OWN_CODES, type Reason } from "../../src/runs/outcome.ts";
 
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
 const OTHER = "01JABCDEFGHJKMNPQRSTVWXYZ1";

@@ -1,9 +1,9 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Backend } from "../../src/runs/backend/backend.ts";
-import { inLines } from "../../src/runs/backend/kept.ts";
-import { ShareFullError, withShares } from "../../src/runs/backend/shares.ts";
-import type { RunHeader, RunSummary } from "../../src/runs/backend/store.ts";
+import type { Backend } from "../../src/runs/backend.ts";
+import { inLines } from "../../src/runs/kept.ts";
+import { ShareFullError, withShares } from "../../src/runs/shares.ts";
+import type { RunHeader, RunSummary } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";
 import { transitionContract } from "./transitions.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { beyondCall, callUntil, duringCall } from "../../src/platform/call-time.ts";
-import { StoreUnavailableError } from "../../src/runs/backend/store.ts";
+import { beyondCall, callUntil, duringCall } from "../../src/platform/clock.ts";
 import { inCallTime } from "../../src/runs/postgres/database.ts";
+import { StoreUnavailableError } from "../../src/runs/store.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
 const NEVER = new Promise<never>(() => {});

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { journalEntry } from "../../src/changes/state/entry-schema.ts";
-import { EVENT_FORM } from "../../src/events/run/event-form.ts";
-import { keptSummary } from "../../src/runs/backend/kept.ts";
+import { EVENT_FORM } from "../../src/events/run/run-kind.ts";
+import { keptSummary } from "../../src/runs/kept.ts";
 
 const reason = { code: "BUSY" };
 

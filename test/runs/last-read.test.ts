@@ -2,11 +2,11 @@ import { appendFile, mkdtemp, readFile, rename, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { sourceOfEvents } from "../../src/events/run/event-source.ts";
+import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { RunStore } from "../../src/runs/backend/store.ts";
 import { fileRunStore } from "../../src/runs/file/run-store.ts";
 import { LastRead } from "../../src/runs/kept-runs.ts";
+import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { sentEvents } from "../support/sent-events.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { judgedClock, retentionWatch, type SeenClock } from "../../src/runs/backend/retention-clock.ts";
+import { judgedClock, retentionWatch, type SeenClock } from "../../src/runs/retention-clock.ts";
 
 const DAY_MS = 86_400_000;
 const NOW = 1_800_000_000_000;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { OrphanedRuns } from "../../src/runs/backend/store.ts";
 import { claimOrphans } from "../../src/runs/orphaned-runs.ts";
 import { orphanedRuns } from "../../src/runs/postgres/backend.ts";
 import type { Database } from "../../src/runs/postgres/database.ts";
 import type { Member } from "../../src/runs/postgres/member.ts";
+import type { OrphanedRuns } from "../../src/runs/store.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
 /** How many runs are left by a worker that writes to as many projects as it may by default. */

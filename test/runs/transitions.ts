@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Backend } from "../../src/runs/backend/backend.ts";
-import type { RunStore } from "../../src/runs/backend/store.ts";
+import type { Backend } from "../../src/runs/backend.ts";
 import { moveRun, type RunRecord, type Status, transition } from "../../src/runs/lifecycle.ts";
+import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 
 // The transitions of a run by hand, as the design lists them, and each of them against each other one.

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { orderedIds } from "../../src/sandbox/management/stored/ordered-ids.ts";
+import { orderedIds } from "../../src/sandbox/rules/store.ts";
 
 test("the list stays sorted, without repeats, and pages like an array, whatever is added and removed", () => {
   const id = fc.integer({ min: 0, max: 2500 }).map((value) => String(value).padStart(6, "0"));

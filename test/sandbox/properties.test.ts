@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ManagementOperation, OPERATIONS, type RequestParts } from "../../src/sandbox/management/operations.ts";
-import { emptyProject, type Project } from "../../src/sandbox/management/stored/project.ts";
+import { type ManagementOperation, OPERATIONS, type RequestParts } from "../../src/sandbox/rules/operations.ts";
+import { emptyProject, type Project } from "../../src/sandbox/rules/store.ts";
 import { dumpProject } from "../../src/sandbox/state-dump.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 

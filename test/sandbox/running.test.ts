@@ -119,7 +119,7 @@ test.skipIf(process.platform === "win32")("the command serves until it is told t
   withFolder(async (folder) => {
     const data = join(folder, "state.json");
     const child = runScript(`
-      const { runSandbox } = await import("./src/commands/sandbox/sandbox-line.ts");
+      const { runSandbox } = await import("./src/commands/sandbox-line.ts");
       await runSandbox({ host: "127.0.0.1", port: 0, data: ${JSON.stringify(data)} });
     `);
     let printed = "";

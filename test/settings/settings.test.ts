@@ -3,12 +3,11 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { settingsHelp } from "../../src/commands/help.ts";
-import { wordsAsFolders } from "../../src/commands/words-as-folders.ts";
+import { wordsAsFolders } from "../../src/commands/stdio.ts";
 import { parseCommandLine } from "../../src/settings/command-line.ts";
-import { SettingsError } from "../../src/settings/error.ts";
-import { proxyFor } from "../../src/settings/proxy.ts";
-import { readSettings } from "../../src/settings/settings.ts";
-import { stateFolder } from "../../src/settings/state-folder.ts";
+import { proxyFor } from "../../src/settings/environment.ts";
+import { readSettings, stateFolder } from "../../src/settings/settings.ts";
+import { SettingsError } from "../../src/settings/value-types.ts";
 
 const HOME = "/home/person";
 

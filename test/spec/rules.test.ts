@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nameProblemWords } from "../../src/platform/name-words.ts";
+import { nameProblemWords } from "../../src/platform/text.ts";
 import { contextIdProblem, trimContextId } from "../../src/spec/context-ids.ts";
 import { codePoints, nameProblem } from "../../src/spec/names.ts";
 import { routesWith } from "../../src/spec/routes.ts";

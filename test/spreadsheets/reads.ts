@@ -1,5 +1,5 @@
 // Reads a workbook as an import does, and prints how many rows it has, or why it is refused, and the most memory taken.
-import { optionRows } from "../../src/changes/rows/option-rows.ts";
+import { optionRows } from "../../src/changes/rows/input-rows.ts";
 import { openFile } from "../../src/files/open-file.ts";
 import { rowsOf } from "../../src/files/rows.ts";
 

@@ -1,10 +1,9 @@
 import { onTestFinished } from "vitest";
 import type * as z from "zod";
-import { eventsOver } from "../../src/api/event-client.ts";
+import { eventsOver, sandboxOver } from "../../src/api/events.ts";
 import { openHttp } from "../../src/api/http.ts";
-import { sandboxOver } from "../../src/api/sandbox.ts";
+import { observerOf } from "../../src/events/observe.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
-import { observerOf } from "../../src/events/watch/observe.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/failures/messages.ts";
 import { Runs } from "../../src/runs/registry.ts";

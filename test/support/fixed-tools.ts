@@ -1,11 +1,10 @@
 import { onTestFinished } from "vitest";
-import { eventsOver } from "../../src/api/event-client.ts";
+import { eventsOver, sandboxOver } from "../../src/api/events.ts";
 import { openHttp } from "../../src/api/http.ts";
-import { managementOver } from "../../src/api/management-client.ts";
-import { sandboxOver } from "../../src/api/sandbox.ts";
+import { managementOver } from "../../src/api/management.ts";
 import { Changes } from "../../src/changes/changes.ts";
+import { observerOf } from "../../src/events/observe.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
-import { observerOf } from "../../src/events/watch/observe.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import { reasonWords } from "../../src/render/failures/messages.ts";

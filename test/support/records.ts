@@ -1,5 +1,5 @@
-import type { RunStore, RunSummary } from "../../src/runs/backend/store.ts";
 import { isUnstarted, moveRun, type Status } from "../../src/runs/lifecycle.ts";
+import type { RunStore, RunSummary } from "../../src/runs/store.ts";
 
 type Records = Pick<RunStore, "record" | "update">;
 

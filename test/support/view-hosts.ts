@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport, type Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import * as z from "zod";
-import { hasCode } from "../../src/platform/file-error.ts";
+import { hasCode } from "../../src/platform/files.ts";
 import type { Answer, Said } from "./clients.ts";
 import { atEnd } from "./ends.ts";
 import { startHttp } from "./http-server.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { mendEvent } from "../../src/events/check/mend.ts";
+import { mendEvent } from "../../src/events/fix-spelling.ts";
 import { trackEvents } from "../../src/tools/events/track-events.ts";
 import { getRun } from "../../src/tools/runs/get-run.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";

@@ -1,5 +1,4 @@
-import type { Reason } from "../../runs/outcome.ts";
-import { ownReason } from "../../runs/reasons.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";

@@ -4,15 +4,13 @@ import { mapConcurrently, readOptionContents } from "../../reading/option-conten
 import { readOptions } from "../../reading/option-lists.ts";
 import { isEmpty } from "../../reading/option-scan.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
-import type { TakenName } from "../../runs/outcome.ts";
-import { ownReason } from "../../runs/reasons.ts";
-import { NameIndex } from "../../spec/name-match.ts";
+import { ownReason, type TakenName } from "../../runs/outcome.ts";
+import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteWithin } from "./former-values.ts";
-import { found, isOption, noteTaken } from "./names/option-names.ts";
-import { type NamedTargeting, renamedSince, unnamed } from "./names/targeting-names.ts";
+import { found, isOption, type NamedTargeting, noteTaken, renamedSince, unnamed } from "./names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
 /** The input of `delete_targeting`. */

@@ -1,16 +1,13 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { placeOf } from "../../files/rows.ts";
-import type { ByteSource } from "../../platform/bytes.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
-import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
+import type { Decided, JournalEntry, RunFacts, Settlement, Step, UpdateContextsItem } from "../rows/entries.ts";
 import { FormerValues } from "../rows/former.ts";
-import type { UpdateContextsItem } from "../rows/inputs.ts";
-import { ObjectList } from "../rows/object-list.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
-import { StepList } from "../rows/step-list.ts";
-import { StepMaker } from "../rows/step-maker.ts";
-import type { LookAgain, ResolveUndone } from "./desired/desired-changes.ts";
+import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
+import type { LookAgain, ResolveUndone } from "./desired-changes.ts";
 
 /** What planning may use of the world: reads only. */
 export interface PlanningContext {

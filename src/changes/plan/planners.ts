@@ -1,11 +1,10 @@
-export { planUpdateContexts, targetsOf } from "./contexts/update-contexts.ts";
-export { planAddOptions } from "./creating/add-options.ts";
-export { planCreateTargetings } from "./creating/create-targetings.ts";
-export { OptionDrafts } from "./creating/option-drafts.ts";
+export { planAddOptions } from "./add-options.ts";
+export { planCreateTargetings } from "./create-targetings.ts";
 export { planDeleteOptions, planDeleteTargetings } from "./deletes.ts";
-export { planDesired } from "./desired/plan-desired.ts";
 export { noteFormerValues, noteOptionsThere } from "./former-values.ts";
-export { optionFinder } from "./names/option-names.ts";
-export { planRenameTargetings, planUpdateOptions } from "./names/renames.ts";
-export { namesNow } from "./names/targeting-names.ts";
+export { namesNow, optionFinder } from "./names.ts";
+export { OptionDrafts } from "./option-drafts.ts";
 export { Plan } from "./plan.ts";
+export { planDesired } from "./plan-desired.ts";
+export { planRenameTargetings, planUpdateOptions } from "./renames.ts";
+export { planUpdateContexts, targetsOf } from "./update-contexts.ts";

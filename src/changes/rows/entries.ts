@@ -1,3 +1,4 @@
+import type { SplitCells } from "../../files/cells.ts";
 import type {
   Asked,
   NearIds,
@@ -8,7 +9,7 @@ import type {
   StopCause,
   TakenName,
 } from "../../runs/outcome.ts";
-import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
+import type { CreateTargetingItem, OptionChanges, OptionToCreate, OptionType } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
 /**
@@ -255,3 +256,44 @@ export type JournalEntry =
   | { readonly t: "waited"; readonly ms: number }
   | { readonly t: "stop"; readonly cause: StopCause; readonly at: number; readonly reason?: Reason }
   | { readonly t: "resume"; readonly at: number };
+
+/** What happens to an option whose name the targeting already has. */
+export type OnExisting = "fail" | "skip" | "addContexts";
+
+/** A sub-option as a caller gives it. */
+export interface ChildInput {
+  readonly name: string;
+  readonly contexts?: readonly string[] | undefined;
+}
+
+/** An option to create as a caller gives it. */
+export interface OptionInput extends ChildInput {
+  readonly type?: OptionType | undefined;
+  readonly children?: readonly ChildInput[] | undefined;
+  readonly exposeChildren?: boolean | undefined;
+}
+
+/** An item of `bulk_add_options`. */
+export interface AddOptionInput extends OptionInput {
+  /** Of a row of a file: the option that it is about, where the targeting has it. */
+  readonly _id?: string | undefined;
+  readonly parent?: string | undefined;
+  readonly parentName?: string | undefined;
+}
+
+/** An item of `update_contexts`. */
+export interface UpdateContextsItem {
+  readonly _id?: string | undefined;
+  readonly _ids?: readonly string[] | undefined;
+  readonly name?: string | undefined;
+  readonly names?: readonly string[] | undefined;
+  readonly add?: readonly string[] | undefined;
+  readonly remove?: readonly string[] | undefined;
+  readonly set?: readonly string[] | undefined;
+  readonly addFrom?: readonly string[] | undefined;
+  readonly removeFrom?: readonly string[] | undefined;
+  /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
+  readonly calledName?: string | undefined;
+  /** Of a row: the cells of Context IDs that were taken apart. */
+  readonly split?: SplitCells | undefined;
+}

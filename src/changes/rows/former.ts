@@ -1,5 +1,7 @@
 import * as z from "zod";
+import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import type { OnExisting, Settlement } from "./entries.ts";
 
 const ids = z.array(z.string());
 
@@ -62,4 +64,12 @@ export class FormerValues {
   *lines(): Generator<string> {
     for (const line of this.#lines.values()) yield `${JSON.stringify(line)}\n`;
   }
+}
+
+const EXISTS = ownReason("EXISTS");
+
+/** The outcome of an option that exists and is not changed: skipped by choice, or with nothing to be given to it. */
+export function leftAsItIs(object: number, _id: string, onExisting: OnExisting): Settlement {
+  if (onExisting === "skip") return { object, outcome: "skipped", reason: EXISTS, _id };
+  return { object, outcome: "alreadyDone", _id };
 }

@@ -1,10 +1,10 @@
-import type { Reason } from "../../runs/outcome.ts";
-import { ownReason } from "../../runs/reasons.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import type { Step } from "../rows/entries.ts";
-import type { StepMaker } from "../rows/step-maker.ts";
+import type { StepMaker } from "../rows/steps.ts";
+import type { RunState } from "../state/change-state.ts";
 import type { ChangeDriver, Consequences } from "./change-driver.ts";
-import { targetOf } from "./defer.ts";
+import { targetOf, wantedName } from "./reconcile.ts";
 
 /**
  * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
@@ -88,4 +88,23 @@ function partly(step: Step, reason: Reason): Consequences {
 
 function inverseOf({ add, remove }: ContextChanges): ContextChanges {
   return { ...(remove === undefined ? {} : { add: remove }), ...(add === undefined ? {} : { remove: add }) };
+}
+
+/** An option or targeting that still has the temporary name that a run gave it. */
+export interface StrandedName {
+  readonly _id: string;
+  readonly temporaryName: string;
+  readonly formerName: string;
+  /** False where no answer came, so that the thing may have its old name still. */
+  readonly isSure: boolean;
+}
+
+/** Things whose names are temporary at this moment: of a run that rests, those that `resume_run` has to settle. */
+export function strandedNames(state: RunState): readonly StrandedName[] {
+  return state.preparingSteps().flatMap(({ step, isSure }) => {
+    const [_id, temporaryName, { formerName }] = [targetOf(step), wantedName(step), step];
+    if (_id === undefined || temporaryName === undefined || formerName === undefined) return [];
+    const names = state.stepsChanging(_id).filter((other) => other.id !== step.id && wantedName(other) !== undefined);
+    return names.some(({ id }) => state.isDone(id)) ? [] : [{ _id, temporaryName, formerName, isSure }];
+  });
 }

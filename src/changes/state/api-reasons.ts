@@ -1,6 +1,5 @@
 import { type ApiError, problemOf, RATE_LIMITED, type RejectionKind } from "../../api/errors.ts";
-import type { Reason } from "../../runs/outcome.ts";
-import { OWN_CODES, type OwnCode } from "../../runs/reasons.ts";
+import { OWN_CODES, type OwnCode, type Reason } from "../../runs/outcome.ts";
 import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 

@@ -1,9 +1,15 @@
-import type { Counts, Did, OtherCount, Reason, Standing, StopCause } from "../../runs/outcome.ts";
-import { ownReason } from "../../runs/reasons.ts";
+import {
+  type Counts,
+  type Did,
+  type OtherCount,
+  ownReason,
+  type Reason,
+  type Standing,
+  type StopCause,
+} from "../../runs/outcome.ts";
 import type { Binding, JournalEntry, RunFacts, Step } from "../rows/entries.ts";
-import type { ObjectList } from "../rows/object-list.ts";
 import { RowBlock } from "../rows/row-block.ts";
-import type { StepList } from "../rows/step-list.ts";
+import type { ObjectList, StepList } from "../rows/steps.ts";
 import { type PlannedWork, RunWork } from "./run-work.ts";
 
 /**

@@ -1,8 +1,7 @@
 import type { Reason } from "../../runs/outcome.ts";
 import type { Step } from "../rows/entries.ts";
-import type { ObjectList } from "../rows/object-list.ts";
 import { RowBlock } from "../rows/row-block.ts";
-import type { StepList } from "../rows/step-list.ts";
+import type { ObjectList, StepList } from "../rows/steps.ts";
 
 /** Where a step stands. */
 type StepStanding =

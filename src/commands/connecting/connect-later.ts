@@ -1,4 +1,4 @@
-import type { Backend } from "../../runs/backend/backend.ts";
+import type { Backend } from "../../runs/backend.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { once } from "../../tools/once.ts";

@@ -1,14 +1,13 @@
 import { type Http, openHttp } from "../../api/http.ts";
-import { keepingToLimits } from "../../api/rate-limit.ts";
 import { serverTimeOf } from "../../api/rejections.ts";
-import { BUILT_IN_KEYS } from "../../sandbox/http/keys.ts";
+import { keepingToLimits } from "../../api/retry.ts";
+import { BUILT_IN_KEYS } from "../../sandbox/keys.ts";
 import type { Log, LogFields } from "../../server/log.ts";
 import type { Observer } from "../../server/observing/observer.ts";
-import type { Endpoint, LiveEnvironment, SandboxEnvironment } from "../../settings/environment.ts";
-import { proxyFor } from "../../settings/proxy.ts";
+import { type Endpoint, type LiveEnvironment, proxyFor, type SandboxEnvironment } from "../../settings/environment.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { acceptedKeys, embeddedSandbox, type Named } from "../sandbox/embedded-sandbox.ts";
+import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
 import { startsSandbox } from "./offer.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */

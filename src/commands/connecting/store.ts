@@ -1,8 +1,8 @@
 import { systemClock } from "../../platform/clock.ts";
-import type { Backend } from "../../runs/backend/backend.ts";
-import { withShares } from "../../runs/backend/shares.ts";
-import { RunStoreError } from "../../runs/backend/store.ts";
+import type { Backend } from "../../runs/backend.ts";
 import { fileBackend } from "../../runs/file/backend.ts";
+import { withShares } from "../../runs/shares.ts";
+import { RunStoreError } from "../../runs/store.ts";
 import type { Log } from "../../server/log.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import type { Settings } from "../../settings/settings.ts";

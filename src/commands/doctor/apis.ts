@@ -10,6 +10,10 @@ import {
 import type { EventApi } from "../../api/events.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import { knownOf, rateLimitWords, refusalWords, remedyOf } from "../../render/failures/request-failures.ts";
+import { noneUsable, publishedKeys } from "../../server/http/issuer-keys.ts";
+import { readLoginMetadata } from "../../server/http/issuer-metadata.ts";
+import { reasonOf } from "../../server/http/issuer-reads.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { Operation, RouteTable } from "../../spec/routes.ts";
 import { type Check, note, ok, problem } from "./machine.ts";
 
@@ -152,11 +156,11 @@ async function outcomeOf(probe: Probe): Promise<ProbeOutcome> {
     if (thrown instanceof RejectedError) return { probe, ...rejectionMeans(thrown) };
     const silent = thrown instanceof NotSentError || thrown.statusCode === undefined;
     const remedy = remedyOf(knownOf(problemOf(thrown)));
-    return { probe, kind: silent ? "unreached" : "trouble", words: reasonOf(thrown), remedy };
+    return { probe, kind: silent ? "unreached" : "trouble", words: failureReason(thrown), remedy };
   }
 }
 
-function reasonOf({ reason, statusCode }: NotSentError | AmbiguousError): string {
+function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): string {
   const isSuccess = statusCode !== undefined && statusCode < 300;
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
@@ -240,4 +244,34 @@ function routeCheck(
       `such as ${example}.`
     : (known ?? `Check ${names.address}: it may be the address of something else, or the service has trouble now.`);
   return [problem(about, words, remedy)];
+}
+
+const ABOUT = "authorization server";
+const REMEDY =
+  "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
+
+/** Reads what a server over HTTP reads of the authorization server: its keys, and where people log in. */
+export async function checkIssuer(
+  oauth: NonNullable<Settings["http"]["oauth"]>,
+  proxies: Settings["proxies"],
+): Promise<readonly Check[]> {
+  const { issuer, clientId } = oauth;
+  const keys = orProblem("its keys cannot be read", async () => {
+    const { usable, count } = await publishedKeys({ ...oauth, proxies });
+    if (usable.length === 0) throw new Error(noneUsable(count));
+    return `${usable.length} of ${count} published keys can be used`;
+  });
+  const login = orProblem("people cannot log in there", async () => {
+    await readLoginMetadata(issuer, proxies);
+    return "people can log in there";
+  });
+  return Promise.all(clientId === undefined ? [keys] : [keys, login]);
+}
+
+async function orProblem(what: string, look: () => Promise<string>): Promise<Check> {
+  try {
+    return ok(ABOUT, await look());
+  } catch (thrown) {
+    return problem(ABOUT, `${what}: ${reasonOf(thrown)}`, REMEDY);
+  }
 }

@@ -1,24 +1,19 @@
 import { type Redactor, redactorFor } from "../../render/redact.ts";
-import { RunStoreError } from "../../runs/backend/store.ts";
+import { RunStoreError } from "../../runs/store.ts";
 import { allTools, listedTools, type Offer } from "../../server/listing.ts";
-import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../../settings/access.ts";
+import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../../settings/access-file.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
-import type { Setting } from "../../settings/forms.ts";
-import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
-import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import { givenText, type Settings, type SettingsInput, type Source } from "../../settings/settings.ts";
+import { type Setting, SettingsError } from "../../settings/value-types.ts";
 import { type Connected, whileConnected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
-import { checkAccess } from "../http/http-access.ts";
-import { uncovered } from "../http/people/uncovered.ts";
+import { checkAccess, uncovered } from "../http/http-access.ts";
 import { inputOf, isOn, routesOf, settingsFrom } from "../settings-input.ts";
 import { VERSION } from "../version.ts";
 import { checkEvents, checkManagement } from "./apis.ts";
 import { exposures } from "./exposures.ts";
-import { type Check, checkFolders, checkNode, note, ok, problem } from "./machine.ts";
-import { checkStore } from "./store.ts";
-import { type Diagnosis, diagnosisText, type SettingShown, type UnfinishedRun } from "./words.ts";
+import { type Check, checkFolders, checkNode, checkStore, note, ok, problem, type StoreShown } from "./machine.ts";
 
 /** A person waits for the answer: no probe takes longer, and none is tried again. */
 const PROBE_TIMEOUT_MS = 10_000;
@@ -144,7 +139,7 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
 async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
   const { oauth } = settings.http;
   if (oauth === undefined) return [];
-  const { checkIssuer } = await import("./issuer.ts");
+  const { checkIssuer } = await import("./apis.ts");
   return checkIssuer(oauth, settings.proxies);
 }
 
@@ -217,4 +212,66 @@ function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[
     found: redactor.text(check.found),
     ...(check.remedy !== undefined && { remedy: redactor.text(check.remedy) }),
   }));
+}
+
+/** A setting, where it came from, and its text; of a secret only whether it is set. */
+export interface SettingShown {
+  readonly variable: string;
+  readonly source: Source;
+  readonly value: string;
+}
+
+/** A run that `resume_run` could continue, or that is being driven now. */
+export interface UnfinishedRun {
+  readonly runId: string;
+  readonly tool: string;
+  readonly status: string;
+}
+
+/** What `targeting-mcp doctor --json` prints. */
+export interface Diagnosis {
+  /** False when something must be fixed. */
+  readonly ok: boolean;
+  readonly version: string;
+  /** Undefined where the settings cannot be used. */
+  readonly environment: "live" | "sandbox" | undefined;
+  readonly checks: readonly Check[];
+  /** Where runs are kept; undefined where the settings cannot be used. */
+  readonly store?: StoreShown;
+  readonly settings: readonly SettingShown[];
+  /** Names of the tools that would be listed. */
+  readonly tools: readonly string[];
+  readonly unfinishedRuns: readonly UnfinishedRun[];
+}
+
+const MARKS = { ok: "ok", note: "note", problem: "FIX" } as const satisfies Record<Check["state"], string>;
+
+/** A diagnosis as a person reads it in a terminal. */
+export function diagnosisText(diagnosis: Diagnosis): string {
+  const { ok, version, environment, checks, settings, tools, unfinishedRuns } = diagnosis;
+  const found = checks.flatMap(({ about, state, found, remedy }): readonly (readonly string[])[] => [
+    [MARKS[state], about, found],
+    ...(remedy === undefined ? [] : [["", "", `→ ${remedy}`]]),
+  ]);
+  const given = settings.filter(({ source }) => source !== "default");
+  const paragraphs = [
+    `targeting-mcp ${version}${environment === undefined ? "" : `, environment: ${environment}`}`,
+    table(found),
+    given.length === 0
+      ? "Settings: every one has its default."
+      : `Settings (all others have their defaults):\n${table(given.map((one) => [one.variable, one.source, one.value]))}`,
+    tools.length === 0 ? "Tools: none would be listed." : `Tools (${tools.length}): ${tools.join(", ")}`,
+    ...(unfinishedRuns.length === 0
+      ? []
+      : [`Unfinished runs:\n${table(unfinishedRuns.map((run) => [run.runId, run.tool, run.status]))}`]),
+    ok ? "Nothing must be fixed." : "Something must be fixed: see the lines marked FIX.",
+  ];
+  return `${paragraphs.join("\n\n")}\n`;
+}
+
+/** Rows in columns; the last column is as wide as it is. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");
+  return rows.map((row) => `  ${line(row).trimEnd()}`).join("\n");
 }

@@ -1,11 +1,9 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { SEAL_KEY_FILE } from "../../runs/file/seal-key.ts";
-import type { Setting } from "../../settings/forms.ts";
-import { givenText } from "../../settings/given.ts";
-import { isPlain } from "../../settings/loopback.ts";
 import { SETTINGS } from "../../settings/registry.ts";
-import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import { givenText, type Settings, type SettingsInput } from "../../settings/settings.ts";
+import { isPlain, type Setting } from "../../settings/value-types.ts";
 import type { Check } from "./machine.ts";
 
 /** What others of this machine, or on the way to a service, could read: a check that is no "ok", with its remedy. */

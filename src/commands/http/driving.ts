@@ -1,18 +1,21 @@
 import { systemClock } from "../../platform/clock.ts";
 import type { Runs } from "../../runs/registry.ts";
+import { asksWho, authenticator } from "../../server/http/auth.ts";
+import { httpError } from "../../server/http/guards.ts";
+import type { ServedFigures } from "../../server/http/probes.ts";
 import { followWork } from "../../server/log.ts";
+import { FIGURES_TYPE } from "../../server/observing/figures.ts";
 import { sealKeys } from "../../server/seal-key.ts";
-import { type Access, secretsIn } from "../../settings/access.ts";
+import { type Access, secretsIn } from "../../settings/access-file.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { settingsOfKeys } from "../../settings/project-keys.ts";
 import type { Settings, SettingsInput } from "../../settings/settings.ts";
+import { isLoopback } from "../../settings/value-types.ts";
 import { observers } from "../connecting/observers.ts";
 import { backendOf, isStoreReady } from "../connecting/store.ts";
 import { isOn } from "../settings-input.ts";
-import { orAsked } from "../stop-signal.ts";
-import { accessNow, rightsNow } from "./access-now.ts";
-import { type Projects, projects } from "./projects.ts";
-import { tokenRights } from "./token-rights.ts";
+import { orAsked } from "../terminal.ts";
+import { accessNow, rightsNow, tokenRights } from "./access-now.ts";
+import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
 /** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
@@ -117,4 +120,33 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
     if (isShared(its) && !found.has(its.project.id)) found.set(its.project.id, () => all.of(keys).services.runs);
   }
   return found;
+}
+
+/** Headers that a proxy adds: what comes with one comes from elsewhere. */
+const OF_A_PROXY = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
+/**
+ * Serves figures to programs of this machine, and to callers with a token of the access file. The right of a token does
+ * not matter: figures name no caller and no object. Tokens of an issuer, and keys, open nothing here.
+ */
+export function servedFigures(text: () => string, access: Access): ServedFigures {
+  const authenticate = authenticator({ access, addresses: [], ownKeys: false });
+  return {
+    contentType: FIGURES_TYPE,
+    text,
+    async refuse(request, from) {
+      if (isFromHere(request, from)) return undefined;
+      if (!asksWho({ access, jwt: undefined, ownKeys: false })) {
+        return httpError(403, "figures are for this machine, and for tokens of TARGETING_MCP_ACCESS_FILE");
+      }
+      const caller = await authenticate(request);
+      return caller instanceof Response ? caller : undefined;
+    },
+  };
+}
+
+/** Whether a request was sent on this machine, and to it: not through a proxy that runs here. */
+function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
+  const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
+  return isLocal && isLoopback(url) && !OF_A_PROXY.some((name) => headers.has(name));
 }

@@ -2,16 +2,15 @@ import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import { getRequestListener } from "@hono/node-server";
 import { probes } from "../../server/http/probes.ts";
-import { readAccess } from "../../settings/access.ts";
+import { readAccess } from "../../settings/access-file.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { text, wholeNumber } from "../../settings/forms.ts";
+import { text, wholeNumber } from "../../settings/value-types.ts";
 import { NO_TRACES } from "../connecting/observers.ts";
 import { giveUpAfter, withoutStore } from "../connecting/store.ts";
 import { listen } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { stopSignal } from "../stop-signal.ts";
-import { driveLeftRuns, LAST_CALLS_MS, startProcess } from "./driving.ts";
-import { servedFigures } from "./served-figures.ts";
+import { stopSignal } from "../terminal.ts";
+import { driveLeftRuns, LAST_CALLS_MS, servedFigures, startProcess } from "./driving.ts";
 
 /** Drives runs of a shared store without serving calls, until a signal comes; gives the exit code. */
 export async function runWorker(line: CommandLine): Promise<number> {

@@ -1,16 +1,15 @@
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { sealKeys } from "../../server/seal-key.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
-import { wholeNumber } from "../../settings/forms.ts";
 import type { Settings } from "../../settings/settings.ts";
+import { SettingsError, wholeNumber } from "../../settings/value-types.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { connect } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
 import { backendOf } from "../connecting/store.ts";
 import { cannotListen } from "../listening.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { stopSignal } from "../stop-signal.ts";
+import { stopSignal } from "../terminal.ts";
 import { openBrowser } from "./browser.ts";
 import { LOOPBACK, type LocalPage, localPage } from "./local-page.ts";
 import { personHere } from "./person.ts";

@@ -1,11 +1,19 @@
-import type { ChangeRun } from "../../changes/change-run.ts";
-import { endingsOf } from "../../changes/finish-run.ts";
+import { createHash } from "node:crypto";
+import { realpath } from "node:fs/promises";
+import { basename, dirname, resolve } from "node:path";
+import { type ChangeRun, endingsOf } from "../../changes/change-run.ts";
+import type { BaseFile } from "../../changes/plan/desired-changes.ts";
+import { basePathOf } from "../../plans/base.ts";
 import { isApplicable, itemCount } from "../../plans/diff/plan.ts";
+import { formatToRead } from "../../plans/file/read-desired.ts";
+import { withIds } from "../../plans/file/write-ids.ts";
 import { groupNamesOf, type PlanDocument, readPlan } from "../../plans/plan-document.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { type AppliedObjects, idsOfRows } from "../../plans/renew-base.ts";
+import { FileError } from "../../platform/files.ts";
+import { amount } from "../../platform/text.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
+import { SettingsError } from "../../settings/value-types.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
@@ -15,10 +23,17 @@ import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
 import { dryRunToApply } from "../../tools/writing/dry-runs.ts";
 import { isOn } from "../settings-input.ts";
-import { baseFileOf, baseFileOfPlan, writeIds } from "./after-apply.ts";
 import { carriedOut, forPerson, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
-import { type AskedFile, askedFile, bytesAtPath, isThere, planFile, printFileProblems } from "./files.ts";
-import { type PlanContext, printLines, withProject } from "./project.ts";
+import {
+  type AskedFile,
+  askedFile,
+  bytesAtPath,
+  isThere,
+  type PlannedFile,
+  planFile,
+  printFileProblems,
+} from "./files.ts";
+import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";
 
 /** What is applied, and how. */
 interface ApplyLine extends AskedFile {
@@ -150,4 +165,44 @@ function otherService(): FileError {
 function print(document: PlanDocument, file: string): void {
   const { plan, digest } = document;
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
+}
+
+/** The base beside a file, which the run that applies the file renews. Throws where there is none. */
+export async function baseFileOf(file: string): Promise<BaseFile> {
+  const path = await realpath(basePathOf(file));
+  return { root: dirname(path), steps: [basename(path)] };
+}
+
+/**
+ * The base beside the file that a kept plan was made from; undefined where it had none. Where that file is not found from
+ * the plan, the command tells so, and the base stays as it was.
+ */
+export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
+  if (file === undefined) return undefined;
+  const path = resolve(dirname(planPath), file);
+  if (await isThere(basePathOf(path))) return baseFileOf(path);
+  tell(`${basePathOf(file)} is not there beside the plan, so that this base is not renewed.`);
+  return undefined;
+}
+
+/**
+ * Writes the `_id`s of adopted and created options into the rows of a file that have none; everything else in it stays.
+ * False where the file has changed since it was read: then nothing is written.
+ */
+export async function writeIds(
+  file: string,
+  { read: { desired, digest }, document: { plan } }: PlannedFile,
+  objects: AppliedObjects | undefined,
+): Promise<boolean> {
+  const ids = idsOfRows(desired, plan, objects);
+  if (ids.size === 0) return true;
+  const bytes = await bytesAtPath(file);
+  if (createHash("sha256").update(bytes).digest("hex") !== digest) {
+    tell(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
+    return false;
+  }
+  const text = await withIds(bytes.toString("utf8"), formatToRead(file), ids);
+  await writeOver([{ path: file, pieces: [text] }]);
+  tell(`${file}: ${amount(ids.size, "_id")} written`);
+  return true;
 }

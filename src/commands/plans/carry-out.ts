@@ -1,16 +1,16 @@
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
 import { needsConfirmation } from "../../changes/confirmation.ts";
-import type { BaseFile } from "../../changes/plan/desired/desired-changes.ts";
-import type { MadePlan } from "../../plans/make-plan.ts";
-import { asPlanned } from "../../plans/planned-changes.ts";
+import type { BaseFile } from "../../changes/plan/desired-changes.ts";
+import type { MadePlan } from "../../plans/plan-document.ts";
+import { asPlanned } from "../../plans/planned-undo.ts";
 import { unmarked } from "../../render/fence.ts";
 import { changesOf } from "../../tools/apis.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { reportedRun } from "../../tools/runs/run-reports.ts";
 import { type Decision, startDecided } from "../../tools/writing/decide.ts";
 import { personHere } from "../page/person.ts";
-import { stopSignal } from "../stop-signal.ts";
+import { stopSignal } from "../terminal.ts";
 import { type PlanContext, saysYes, tell } from "./project.ts";
 
 /** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */

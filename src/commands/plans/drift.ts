@@ -1,6 +1,6 @@
 import { planOf } from "../../plans/diff/diff.ts";
 import { driftFromFile, driftSince } from "../../plans/diff/drift.ts";
-import { whichTargeting } from "../../plans/which-targeting.ts";
+import { whichTargeting } from "../../plans/read-targeting.ts";
 import { driftLines } from "../../render/plans/drift-text.ts";
 import { problemLine } from "../../render/plans/words.ts";
 import type { CommandLine } from "../../settings/command-line.ts";

@@ -1,14 +1,13 @@
 import { dirname, relative, resolve, sep } from "node:path";
-import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
+import { requestsOf } from "../../changes/plan/plan-desired.ts";
 import type { Problem } from "../../plans/file/desired.ts";
 import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/plan-document.ts";
-import { asPlanned } from "../../plans/planned-changes.ts";
+import { asPlanned } from "../../plans/planned-undo.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
 import { sheetNotes } from "../../render/sheet-words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
-import { path } from "../../settings/forms.ts";
+import { path, SettingsError } from "../../settings/value-types.ts";
 import { isOn } from "../settings-input.ts";
 import { type AskedFile, askedFile, planFile, printFileProblems } from "./files.ts";
 import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";

@@ -3,25 +3,23 @@ import { statSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ManagementApi } from "../../api/management.ts";
-import type { ServiceTargeting } from "../../plans/base/service-targeting.ts";
+import type { ServiceTargeting } from "../../plans/base.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { syncFolder } from "../../platform/durable-files.ts";
-import { FileError } from "../../platform/file-error.ts";
-import { moveOver } from "../../platform/move-over.ts";
+import { FileError, moveOver } from "../../platform/files.ts";
 import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { failureOf } from "../../server/calls/failures.ts";
 import type { Log } from "../../server/log.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
-import { givenText } from "../../settings/given.ts";
 import { SETTINGS } from "../../settings/registry.ts";
-import type { Settings } from "../../settings/settings.ts";
+import { givenText, type Settings } from "../../settings/settings.ts";
+import { SettingsError } from "../../settings/value-types.ts";
 import type { ToolContext } from "../../tools/context.ts";
 import { whileConnected } from "../connecting/connect.ts";
 import { ownCaller } from "../connecting/own-caller.ts";
 import { inputOf, settingsFrom } from "../settings-input.ts";
-import { askInTerminal, QuestionInterrupted } from "../setup/terminal.ts";
+import { askInTerminal, QuestionInterrupted } from "../terminal.ts";
 
 /** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
 export interface PlanContext extends ToolContext {

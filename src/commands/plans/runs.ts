@@ -1,7 +1,6 @@
 import { runsText } from "../../render/changes/runs.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
-import { text } from "../../settings/forms.ts";
+import { SettingsError, text } from "../../settings/value-types.ts";
 import { savedResultsAt } from "../../tools/runs/result-sheet.ts";
 import { ownRun } from "../../tools/runs/run-reports.ts";
 import { recentRuns, shownRuns } from "../../tools/runs/shown-runs.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
-import type { RunHeader } from "../../runs/backend/store.ts";
+import type { RunHeader } from "../../runs/store.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
+import { SettingsError } from "../../settings/value-types.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { plannedRun } from "../../tools/plans/applied-plan.ts";
 import { planWayBack } from "../../tools/plans/planned-way-back.ts";

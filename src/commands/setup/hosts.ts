@@ -1,7 +1,9 @@
-import { posix, win32 } from "node:path";
-import type { Platform } from "../../settings/state-folder.ts";
-import { jsonList } from "./config/json.ts";
-import { tomlList } from "./config/toml.ts";
+import { access, constants } from "node:fs/promises";
+import { dirname, posix, win32 } from "node:path";
+import type { Platform } from "../../settings/settings.ts";
+import { isFileError, isThere } from "./config-file.ts";
+import { jsonList } from "./edit-json.ts";
+import { tomlList } from "./edit-toml.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
 /** A program that starts MCP servers, and where it keeps the list of them. */
@@ -149,4 +151,55 @@ function inApplicationFolder(platform: Platform, parts: readonly string[]): stri
   if (platform.platform === "darwin") return inHome(platform, ["Library", "Application Support", ...parts]);
   const given = environment.XDG_CONFIG_HOME;
   return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
+}
+
+/** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */
+export async function hostsFound(platform: Platform): Promise<readonly string[]> {
+  const found = await Promise.all(
+    Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
+  );
+  return found.flat();
+}
+
+/** Whether this machine has the command of a host, its configuration, or the folder of it. */
+export async function isHere(host: Host, platform: Platform): Promise<boolean> {
+  const file = host.file(platform);
+  const folder = dirname(file);
+  if ((await isSeen(file)) || (folder !== platform.home && (await isSeen(folder)))) return true;
+  return host.own !== undefined && (await programFound(host.own.program, platform));
+}
+
+/** Whether a path is there; one that cannot be looked at is not. */
+async function isSeen(path: string): Promise<boolean> {
+  try {
+    return await isThere(path);
+  } catch (thrown) {
+    if (isFileError(thrown)) return false;
+    throw thrown;
+  }
+}
+
+/** Whether a program can be started by its name alone. */
+export async function programFound(
+  program: string,
+  { platform, environment }: Platform,
+  canStart: (file: string) => Promise<boolean> = isStartable,
+): Promise<boolean> {
+  const { delimiter, join } = platform === "win32" ? win32 : posix;
+  const isWindows = platform === "win32";
+  const folders = (environment.PATH ?? environment.Path ?? "").split(delimiter).filter((folder) => folder !== "");
+  const endings = isWindows ? (environment.PATHEXT ?? ".COM;.EXE;.BAT;.CMD").split(";") : [""];
+  const files = folders.flatMap((folder) => endings.map((ending) => join(folder, program + ending)));
+  const there = await Promise.all(files.map((file) => canStart(file)));
+  return there.includes(true);
+}
+
+async function isStartable(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return true;
+  } catch {
+    // Whatever is the matter with it: it cannot be started.
+    return false;
+  }
 }

@@ -1,5 +1,5 @@
-import type { Platform } from "../../settings/state-folder.ts";
-import { bytesOf, isFileError, modeForOthers, textOf } from "./config/file.ts";
+import type { Platform } from "../../settings/settings.ts";
+import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
 import { UnsafeChange } from "./entry.ts";
 import { HOSTS } from "./hosts.ts";
 import { commandLine, keysHeld } from "./settings.ts";

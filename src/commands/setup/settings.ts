@@ -1,12 +1,10 @@
 import { delimiter } from "node:path";
-import { folders, path, type Setting, seed } from "../../settings/forms.ts";
-import { givenText } from "../../settings/given.ts";
 import { SETTING_LIST, SETTINGS } from "../../settings/registry.ts";
-import type { SettingsInput } from "../../settings/settings.ts";
+import { givenText, type SettingsInput } from "../../settings/settings.ts";
+import { folders, path, type Setting, seed } from "../../settings/value-types.ts";
 import { routesOf, settingsFrom } from "../settings-input.ts";
-import { type Entry, type Fields, isFilledIn, isReference, tableOf } from "./entry.ts";
+import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf } from "./entry.ts";
 import type { Host } from "./hosts.ts";
-import type { Launch } from "./launch.ts";
 
 /** The entry for the settings that are given; keys are only referred to. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {

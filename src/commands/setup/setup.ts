@@ -2,30 +2,27 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { redactorFor } from "../../render/redact.ts";
 import { type CommandLine, didYouMean } from "../../settings/command-line.ts";
-import { SettingsError } from "../../settings/error.ts";
 import type { SettingsInput } from "../../settings/settings.ts";
+import { SettingsError } from "../../settings/value-types.ts";
 import { inputOf, isOn } from "../settings-input.ts";
+import { askInTerminal, QuestionInterrupted } from "../terminal.ts";
 import {
   bytesOf,
   checkWritable,
   exchange,
   isFileError,
   isThere,
+  linesChanged,
   makePrivate,
   modeForOthers,
   targetOf,
   textOf,
-} from "./config/file.ts";
-import { type Entry, type Fields, isFilledIn, tableOf, UnsafeChange } from "./entry.ts";
-import { withFolders } from "./folders-asked.ts";
-import { hostsFound, isHere } from "./found.ts";
-import { HOSTS, type Host, OTHER_WORDS } from "./hosts.ts";
-import { type Launch, launchOf } from "./launch.ts";
-import { nextSteps, type Task } from "./next-steps.ts";
+} from "./config-file.ts";
+import { type Entry, type Fields, isFilledIn, type Launch, launchOf, tableOf, UnsafeChange } from "./entry.ts";
+import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
+import { nextSteps, type Task, withFolders } from "./next-steps.ts";
 import { openWords } from "./open-files.ts";
 import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld } from "./settings.ts";
-import { linesChanged } from "./shown.ts";
-import { askInTerminal, QuestionInterrupted } from "./terminal.ts";
 
 /** What a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;

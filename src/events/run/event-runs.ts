@@ -1,11 +1,11 @@
-import { unlessNothingKept } from "../../runs/backend/store.ts";
 import type { Run, RunsContext } from "../../runs/kind.ts";
 import { KindRuns } from "../../runs/kind-runs.ts";
 import { type EarlierRuns, startOrJoin } from "../../runs/same-call.ts";
-import type { EventWorld } from "./event-drive.ts";
-import { beginOf, eventKind } from "./event-kind.ts";
-import { type EventCall, type EventEntry, type EventRunState, resends } from "./event-run-state.ts";
-import type { EventCounts, EventSource } from "./event-source.ts";
+import { unlessNothingKept } from "../../runs/store.ts";
+import type { EventWorld } from "./drive.ts";
+import { beginOf, eventKind } from "./run-kind.ts";
+import { type EventCall, type EventEntry, type EventRunState, resends } from "./run-state.ts";
+import type { EventCounts, EventSource } from "./source.ts";
 
 /** Events to be sent: where they are, and how many, where the source does not count them yet. */
 export interface PlannedEvents extends Partial<EventCounts> {

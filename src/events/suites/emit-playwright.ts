@@ -1,7 +1,7 @@
 import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS } from "../../spec/events.ts";
 import { EVENT_LIMITS } from "../../spec/limits.ts";
-import { EVENT_NAMES } from "../check/catalogue.ts";
-import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-frame.ts";
+import { EVENT_NAMES } from "../catalogue.ts";
+import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**

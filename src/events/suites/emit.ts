@@ -18,7 +18,7 @@ export const SUITE_FORMATS = {
   vitest: {
     fileName: "events.test.ts",
     mimeType: "text/typescript",
-    emit: async (suite) => (await import("./emit-vitest.ts")).emitVitest(suite),
+    emit: async (suite) => (await import("./emit-scripts.ts")).emitVitest(suite),
   },
   playwright: {
     fileName: "events.spec.ts",
@@ -28,7 +28,7 @@ export const SUITE_FORMATS = {
   curl: {
     fileName: "events.sh",
     mimeType: "application/x-sh",
-    emit: async (suite) => (await import("./emit-curl.ts")).emitCurl(suite),
+    emit: async (suite) => (await import("./emit-scripts.ts")).emitCurl(suite),
   },
 } as const satisfies Record<string, Format>;
 

@@ -1,8 +1,15 @@
-import { type EventName, isEventName } from "../../spec/events.ts";
-import { EVENT_NAMES } from "../check/catalogue.ts";
-import { UnsupportedEventError } from "../check/event-types.ts";
-import { RULES, type Rule } from "../check/rules.ts";
-import { type CaseDraft, KIND_CASES, subjectOf } from "./case-kinds.ts";
+import {
+  EVENT_FIELDS,
+  EVENTS,
+  type EventName,
+  type EventSpec,
+  ITEM_FIELDS,
+  isEventName,
+  type Parameter,
+} from "../../spec/events.ts";
+import { EVENT_LIMITS } from "../../spec/limits.ts";
+import { EVENT_NAMES, RULES, type Rule, type RuleName } from "../catalogue.ts";
+import { UnsupportedEventError } from "../event-types.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PREFIX } from "./suite.ts";
 
 /** What a generated suite is to hold. */
@@ -86,4 +93,245 @@ function sequences(eventNames: readonly EventName[], uid: string, seed: number):
       events: names.map((name) => subjectOf(name, uid, seed).full),
     }),
   );
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A case before it gets its verdict: what is sent, and the rule that decides, if any. */
+interface CaseDraft {
+  /** What tells the case from the others of its event and kind, e.g. the parameter; words separated by hyphens. */
+  readonly about: string;
+  readonly title: string;
+  readonly rule?: RuleName;
+  readonly body: Body;
+}
+
+/** An event under test, with samples to vary. */
+interface Subject {
+  readonly eventName: EventName;
+  readonly parameters: Readonly<Record<string, Parameter>>;
+  /** The event with what it needs, and one item where it takes items. */
+  readonly minimal: Body;
+  /** The event with every parameter. */
+  readonly full: Body;
+}
+
+/** A multi-byte character that is one UTF-16 unit, and one that is two. */
+const WIDE = "가";
+const WIDER = "😀";
+
+const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
+const ITEM_LIMIT = EVENT_LIMITS.items.value;
+const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
+
+/** Makes the samples of an event for one user. */
+function subjectOf(eventName: EventName, uid: string, seed: number): Subject {
+  const { parameters }: EventSpec = EVENTS[eventName];
+  const sample = sampleParameters(parameters, seed);
+  const needed = Object.entries(sample).filter(([name]) => parameters[name]?.required);
+  const minimal: Record<string, unknown> = { uid, eventName, ...Object.fromEntries(needed) };
+  if (parameters.items !== undefined) minimal.items = [{ item_id: "item-1" }];
+  return { eventName, parameters, minimal, full: { uid, eventName, platform: "web", ...sample } };
+}
+
+function draft(about: string, title: string, body: Body, rule?: RuleName): CaseDraft {
+  return { about, title, body, ...(rule && { rule }) };
+}
+
+/** The cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences span events and stand apart. */
+const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
+  minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
+  full: ({ full }) => [draft("all", "every parameter", full)],
+  missing: missingCases,
+  limit: limitCases,
+  type: typeCases,
+  unknown: ({ minimal }) => [
+    draft("parameter", "a parameter that no event defines", { ...minimal, not_a_parameter: "x" }, "unknownParameter"),
+  ],
+  misspelt: misspeltCases,
+  item: itemCases,
+};
+
+function missingCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
+  const own = requiredNames(parameters).flatMap((name) => [
+    draft(name, `without ${name}`, without(minimal, name), "requiredMissing"),
+    draft(`${name}-null`, `${name} null`, { ...minimal, [name]: null }, "requiredNull"),
+    ...(parameters[name]?.type === "string"
+      ? [draft(`${name}-empty`, `${name} empty`, { ...minimal, [name]: "" }, "requiredEmpty")]
+      : []),
+  ]);
+  return [
+    ...own,
+    draft("uid", "without uid", without(minimal, "uid"), "uidMissing"),
+    draft("eventName", "without eventName", without(minimal, "eventName"), "eventNameMissing"),
+    draft("eventName-empty", "eventName empty", { ...minimal, eventName: "" }, "eventNameEmpty"),
+  ];
+}
+
+function limitCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
+  const strings = ["uid", "platform", ...namesOf(parameters, "string")];
+  const edge = (name: string, length: number, rule?: RuleName): CaseDraft => {
+    const body = { ...minimal, [name]: WIDE.repeat(length) };
+    return draft(`${name}-${length}`, `${name} of ${length} multi-byte characters`, body, rule);
+  };
+  const name = (length: number, rule: RuleName): CaseDraft => {
+    const body = { ...minimal, eventName: "x".repeat(length) };
+    return draft(`eventName-${length}`, `eventName of ${length} characters`, body, rule);
+  };
+  return [
+    ...strings.flatMap((string) => [edge(string, STRING_LIMIT), edge(string, STRING_LIMIT + 1, "stringTooLong")]),
+    name(NAME_LIMIT, "eventNameUnsupported"),
+    name(NAME_LIMIT + 1, "eventNameTooLong"),
+    draft(
+      "platform-units",
+      `platform of ${STRING_LIMIT} characters in twice as many UTF-16 units`,
+      { ...minimal, platform: WIDER.repeat(STRING_LIMIT) },
+      "lengthUnclear",
+    ),
+    ...(parameters.items === undefined ? [] : itemLimitCases(minimal)),
+  ];
+}
+
+function itemLimitCases(minimal: Body): readonly CaseDraft[] {
+  const count = (items: number, rule?: RuleName): CaseDraft =>
+    draft(`items-${items}`, `${items} items`, { ...minimal, items: itemsWithId(items) }, rule);
+  const length = STRING_LIMIT + 1;
+  const strings = namesOf(ITEM_FIELDS, "string").map((name) => {
+    const body = withItem(minimal, name, WIDE.repeat(length));
+    return draft(
+      `items-${name}-${length}`,
+      `${name} of an item of ${length} multi-byte characters`,
+      body,
+      "stringTooLong",
+    );
+  });
+  return [count(ITEM_LIMIT), count(ITEM_LIMIT + 1, "tooManyItems"), ...strings];
+}
+
+function typeCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
+  const wrong = (name: string, { type }: Parameter): unknown =>
+    type === "string" ? 7 : type === "number" ? "7" : { item_id: name };
+  const own = Object.entries({ platform: EVENT_FIELDS.platform, ...parameters }).map(([name, parameter]) =>
+    draft(name, `${name} of the wrong type`, { ...minimal, [name]: wrong(name, parameter) }, "wrongType"),
+  );
+  const ofItems = Object.entries(parameters.items === undefined ? {} : ITEM_FIELDS).map(([name, parameter]) => {
+    const body = withItem(minimal, name, wrong(name, parameter));
+    return draft(`items-${name}`, `${name} of an item of the wrong type`, body, "wrongType");
+  });
+  return [
+    ...own,
+    ...ofItems,
+    draft("uid", "uid a number", { ...minimal, uid: 7 }, "uidNotString"),
+    draft("eventName", "eventName a number", { ...minimal, eventName: 7 }, "eventNameNotString"),
+  ];
+}
+
+function misspeltCases({ eventName, parameters, minimal, full }: Subject): readonly CaseDraft[] {
+  const wrongNames = {
+    upper: eventName.toUpperCase(),
+    capital: eventName.charAt(0).toUpperCase() + eventName.slice(1),
+    camel: `${camel(eventName)}${eventName.includes("_") ? "" : "Event"}`,
+    hyphen: `${eventName.replaceAll("_", "-")}-`,
+    typo: eventName.slice(0, -1),
+  };
+  const names = Object.entries(wrongNames).map(([about, name]) =>
+    draft(`eventName-${about}`, `eventName written ${name}`, { ...minimal, eventName: name }, "eventNameUnsupported"),
+  );
+  const own = Object.entries(parameters).flatMap(([name, { required }]) =>
+    [camel(name), `${name}s`, name.toUpperCase()]
+      .filter((written) => written !== name)
+      .map((written) => {
+        const body = { ...without(minimal, name), [written]: full[name] };
+        const rule = required ? "requiredMissing" : "unknownParameter";
+        return draft(`${name}-${written}`, `${name} written ${written}`, body, rule);
+      }),
+  );
+  return [...names, ...own];
+}
+
+function itemCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
+  if (parameters.items === undefined) {
+    const body = { ...minimal, items: itemsWithId(1) };
+    return [draft("unused", "items on an event that takes none", body, "itemsUnused")];
+  }
+  const nameless = Object.entries({ first: 0, middle: 2, last: 4 }).map(([place, position]) => {
+    const items = itemsWithId(5).with(position, { item_name: "mug" });
+    return draft(place, `the ${place} item without item_id`, { ...minimal, items }, "requiredMissing");
+  });
+  return [
+    ...nameless,
+    draft("none", "without items", without(minimal, "items"), "itemsMissing"),
+    draft("empty", "with an empty list of items", { ...minimal, items: [] }, "itemsMissing"),
+  ];
+}
+
+function withItem(minimal: Body, name: string, value: unknown): Body {
+  return { ...minimal, items: [{ item_id: "item-1", [name]: value }] };
+}
+
+function requiredNames(parameters: Readonly<Record<string, Parameter>>): readonly string[] {
+  return Object.keys(parameters).filter((name) => parameters[name]?.required);
+}
+
+function namesOf(parameters: Readonly<Record<string, Parameter>>, type: Parameter["type"]): readonly string[] {
+  return Object.keys(parameters).filter((name) => parameters[name]?.type === type);
+}
+
+function itemsWithId(count: number): readonly Body[] {
+  return Array.from({ length: count }, (_, index) => ({ item_id: `item-${index + 1}` }));
+}
+
+function without(event: Body, name: string): Body {
+  return Object.fromEntries(Object.entries(event).filter(([other]) => other !== name));
+}
+
+function camel(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** A source of numbers in [0, 1): the same for the same seed. */
+function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
+const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
+
+/**
+ * A sample value for a parameter, in a form that reads like what an application sends. A parameter has the same value
+ * wherever it appears in a suite, so that a cart and a purchase speak of the same item.
+ */
+function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
+  if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
+  const random = seededRandom(seedOf(name, seed));
+  if (type === "number") return Math.floor(random() * 5) + 1;
+  if (name === "currency") return pick(CURRENCIES, random);
+  const code = Math.floor(random() * 36 ** 5).toString(36);
+  if (name.endsWith("_url")) return `https://example.com/${code}`;
+  return name.endsWith("_id") ? `${name}-${code}` : `${pick(WORDS, random)} ${code}`;
+}
+
+/** A value for each of the parameters; `value` is `price` × `quantity`. */
+function sampleParameters(parameters: Readonly<Record<string, Parameter>>, seed: number): Record<string, unknown> {
+  const sample: Record<string, unknown> = {};
+  for (const [name, parameter] of Object.entries(parameters)) sample[name] = sampleValue(name, parameter, seed);
+  const { price, quantity, value } = sample;
+  if (value !== undefined && typeof price === "number" && typeof quantity === "number") sample.value = price * quantity;
+  return sample;
+}
+
+function seedOf(name: string, seed: number): number {
+  let mixed = seed;
+  for (const letter of name) mixed = Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0);
+  return mixed;
+}
+
+function pick(choices: readonly string[], random: () => number): string {
+  return choices[Math.floor(random() * choices.length)] ?? "";
 }

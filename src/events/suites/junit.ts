@@ -1,4 +1,4 @@
-import { BASIS_WORDS } from "../check/rules.ts";
+import { BASIS_WORDS } from "../catalogue.ts";
 import type { CaseResult, SuiteReport } from "./run-suite.ts";
 
 /**

@@ -3,8 +3,8 @@ import { AmbiguousError, BusyError, RejectedError } from "../../api/errors.ts";
 import type { EventAnswer, EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import type { Verdict } from "../check/rules.ts";
-import { runEndOf } from "../run/event-settlement.ts";
+import type { Verdict } from "../catalogue.ts";
+import { runEndOf } from "../run/verdicts.ts";
 import { BASES, CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
 
 const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);

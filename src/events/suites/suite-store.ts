@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
-import type { SuiteTexts } from "../../runs/backend/backend.ts";
-import { RunStoreError } from "../../runs/backend/store.ts";
+import type { SuiteTexts } from "../../runs/backend.ts";
+import { RunStoreError } from "../../runs/store.ts";
 import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";

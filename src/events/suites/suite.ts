@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import { RULES, type Verdict } from "../check/rules.ts";
+import { RULES, type Verdict } from "../catalogue.ts";
 
 /** What a case of a suite is about. */
 export const CASE_KINDS = [

@@ -1,9 +1,8 @@
 import { formatValue } from "hucre";
-import { FileError } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/files.ts";
 import { NO_VALUE } from "../damage.ts";
 import type { SheetRecord } from "../delimited.ts";
-import type { Archive } from "./archive.ts";
-import { readXml, unescaped } from "./xml.ts";
+import { type Archive, readXml, unescaped } from "./archive.ts";
 
 /** What the cells of all sheets refer to. */
 export interface SheetParts {

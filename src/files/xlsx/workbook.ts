@@ -1,11 +1,10 @@
-import { type ByteSource, wholeOf } from "../../platform/bytes.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/files.ts";
+import { type ByteSource, wholeOf } from "../../platform/held-folder.ts";
 import { HEADER_WITHIN, listed } from "../columns.ts";
 import type { SheetRecord } from "../delimited.ts";
 import type { SheetForm, SheetSeen } from "../input-file.ts";
-import { type Archive, openArchive, unreadableWorkbook } from "./archive.ts";
+import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook } from "./archive.ts";
 import { readSheet, type SheetParts } from "./sheet.ts";
-import { readWholeXml, unescaped } from "./xml.ts";
 
 const MEGABYTE = 1_048_576;
 /** Parts that are held in memory. */

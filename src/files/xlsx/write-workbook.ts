@@ -1,8 +1,7 @@
 import { Zip, ZipDeflate } from "fflate";
-import { FileError } from "../../platform/file-error.ts";
-import { thousands } from "../../platform/thousands.ts";
-import { VALUES_SHEET } from "../values-sheet.ts";
-import type { CellMark, WrittenRow, WrittenSheet } from "../written-rows.ts";
+import { FileError } from "../../platform/files.ts";
+import { thousands } from "../../platform/text.ts";
+import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from "../written-rows.ts";
 
 /** What Excel takes. */
 const MOST_ROWS = 1_048_576;

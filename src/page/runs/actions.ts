@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/files.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
 import { undoCounts } from "../../render/plans/undo-text.ts";
 import { ExecutionRefusedError } from "../../runs/execution.ts";

@@ -1,5 +1,12 @@
-import { CHANGE_KINDS, changesOf, itemChanges, type ListedChange } from "../../plans/diff/changes.ts";
-import type { Difference, PlanItem, StatePlan } from "../../plans/diff/plan.ts";
+import {
+  CHANGE_KINDS,
+  changesOf,
+  type Difference,
+  itemChanges,
+  type ListedChange,
+  type PlanItem,
+  type StatePlan,
+} from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../../plans/plan-document.ts";
 import { undoLine } from "../../render/plans/undo-text.ts";
 import { FIELD_WORDS } from "../../render/plans/words.ts";

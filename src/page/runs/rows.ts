@@ -1,15 +1,15 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import { approvalWords } from "../../render/approval.ts";
 import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
-import { orUnreadable } from "../../runs/backend/store.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import { changedAt } from "../../runs/outcome.ts";
 import { countsOf, didCounts } from "../../runs/report.ts";
+import { orUnreadable } from "../../runs/store.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
 import { approvalOfRun } from "../../tools/runs/run-reports.ts";

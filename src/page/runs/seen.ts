@@ -1,7 +1,7 @@
 import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
-import { DamagedRunError, orUnreadable, type RunHeader } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
+import { DamagedRunError, orUnreadable, type RunHeader } from "../../runs/store.ts";
 import { ulidTime } from "../../spec/ulid.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import type { ToolServices } from "../../tools/context.ts";

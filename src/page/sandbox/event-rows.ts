@@ -1,7 +1,7 @@
 import { parseJson } from "../../platform/json.ts";
 import { arrivedSentences } from "../../render/events/arrived-sentences.ts";
-import type { ArrivedEvent, EventLog } from "../../sandbox/events/event-log.ts";
-import { isFields } from "../../sandbox/events/event-verdict.ts";
+import type { ArrivedEvent, EventLog } from "../../sandbox/event-log.ts";
+import { isFields } from "../../sandbox/event-verdict.ts";
 import { EVENTS, type EventSpec } from "../../spec/events.ts";
 import type { CoverageRow, EventList, EventRow } from "../wire.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type Fault, type Faults, faultSchema } from "../../sandbox/http/faults.ts";
+import { type Fault, type Faults, faultSchema } from "../../sandbox/faults.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import type { FaultRow, FaultsMessage } from "../wire.ts";
 

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { reset, resetSchema } from "../../sandbox/http/control-plane.ts";
+import { reset, resetSchema } from "../../sandbox/control-plane.ts";
 import type { World } from "../../sandbox/world.ts";
 import { PATHS } from "../paths.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";

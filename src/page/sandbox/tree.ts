@@ -1,4 +1,4 @@
-import type { Project, StoredOption } from "../../sandbox/management/stored/project.ts";
+import type { Project, StoredOption } from "../../sandbox/rules/store.ts";
 import type { World } from "../../sandbox/world.ts";
 import type { OptionList, OptionRow, TargetingRow } from "../wire.ts";
 

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { originIn } from "../../platform/origins.ts";
-import { isLoopback } from "../../settings/loopback.ts";
+import { isLoopback } from "../../settings/value-types.ts";
 import { refusalAnswer } from "./answers.ts";
 
 /** The most bytes of a POST's body: the page sends decisions and short forms. */

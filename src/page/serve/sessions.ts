@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import type { EndedSessions } from "../../runs/backend/backend.ts";
+import type { EndedSessions } from "../../runs/backend.ts";
 import { TOKEN_HEADER } from "../paths.ts";
 import { sealFor } from "./seal.ts";
 

@@ -1,5 +1,4 @@
-import type { Base, BaseOption } from "../base/base.ts";
-import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
+import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.ts";
 import type { Desired, Problem } from "../file/desired.ts";
 import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 

@@ -1,6 +1,4 @@
-import type { Base, BaseOption } from "../base/base.ts";
-import { groupedBy } from "../base/grouped-by.ts";
-import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
+import { type Base, type BaseOption, groupedBy, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { type Desired, type DesiredOption, type Problems, quoted } from "../file/desired.ts";
 import type { Difference } from "./plan.ts";
 

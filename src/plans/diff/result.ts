@@ -1,5 +1,5 @@
 import { LIMITS } from "../../spec/limits.ts";
-import type { ServiceOption } from "../base/service-targeting.ts";
+import type { ServiceOption } from "../base.ts";
 import { type Problems, quoted, type Spot } from "../file/desired.ts";
 import type { DesiredRow } from "./match.ts";
 import type { ChangeItem, CreateItem, ExceededLimit, ParentRef, PlanItem } from "./plan.ts";

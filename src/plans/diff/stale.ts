@@ -1,4 +1,4 @@
-import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base/service-targeting.ts";
+import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { differingFields } from "./drift.ts";
 import { type Service, serviceOf } from "./match.ts";
 import type {

@@ -1,4 +1,4 @@
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import { type Spot, UnreadableFile } from "./desired.ts";
 
 /** A text. `isPlain`: written without quotes, as only YAML can. */

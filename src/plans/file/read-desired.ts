@@ -1,30 +1,34 @@
 import { createHash } from "node:crypto";
-import { extname } from "node:path";
+import { extname, isAbsolute } from "node:path";
 import { setFlagsFromString } from "node:v8";
+import { type ListedContextId, listedContextIds } from "../../files/context-list.ts";
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { damageIn, damageWords, NO_VALUE } from "../../files/damage.ts";
 import { QuoteFault } from "../../files/delimited.ts";
 import type { SheetArguments } from "../../files/detect-sheet.ts";
+import { findFile } from "../../files/folders.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type BoundedUnit, lineLimit } from "../../files/line-limit.ts";
 import { formatOf, openBytes, unknownForm } from "../../files/open-file.ts";
 import type { OpenedFile } from "../../files/rows.ts";
-import { FileError } from "../../platform/file-error.ts";
-import { thousands } from "../../platform/thousands.ts";
-import { addSuspect, checkRows } from "./check-rows.ts";
-import { readContextsFiles } from "./contexts-file.ts";
+import { FileError } from "../../platform/files.ts";
+import { bytesAt } from "../../platform/held-folder.ts";
+import { thousands } from "../../platform/text.ts";
 import {
   type Desired,
+  type DesiredOption,
   type DesiredTargeting,
   type Problem,
   Problems,
+  quoted,
+  type Spot,
   type Suspect,
   UnreadableFile,
 } from "./desired.ts";
-import type { Drafts } from "./draft.ts";
-import { jsonNodes } from "./forms/json-nodes.ts";
-import { readNdjson } from "./forms/ndjson.ts";
-import { desiredRows, type ReadSheet, readSheet } from "./forms/sheet.ts";
-import { readTree } from "./tree.ts";
+import { jsonNodes, readNdjson } from "./json-nodes.ts";
+import { desiredRows, type ReadSheet, readSheet } from "./sheet.ts";
+import { type Drafts, type NamedFile, readTree } from "./tree.ts";
+import { addContextId } from "./values.ts";
 
 /** The forms of a desired state. */
 export type DesiredFormat = "yaml" | "json" | "csv" | "ndjson";
@@ -153,7 +157,7 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   if (format === "ndjson") return { ...NO_SUSPECTS, targeting: readNdjson(text, drafts) };
   const unmarked = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   if (format === "json") return { ...NO_SUSPECTS, targeting: readTree(jsonNodes(unmarked), drafts) };
-  const { yamlNodes } = await import("./forms/yaml-nodes.ts");
+  const { yamlNodes } = await import("./yaml-nodes.ts");
   const targeting = readTree(await yamlNodes(unmarked), drafts);
   const beyond = drafts.options[MOST_YAML_OPTIONS];
   if (beyond !== undefined) {
@@ -229,4 +233,91 @@ function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: str
   const known = FOREIGN.find(([start]) => first.startsWith(start));
   if (known !== undefined) return [known[1], known[2]];
   return bytes.subarray(0, 1024).includes(0) ? ["the file holds binary data", AS_TEXT] : undefined;
+}
+
+/** Looks for what two rows of a file claim at once: an `_id`, or a name. */
+function checkRows(options: readonly DesiredOption[], problems: Problems): void {
+  const ids = new Map<string, Spot>();
+  const names = new Map<string, Spot>();
+  for (const option of options) {
+    const { _id, name, spots } = option;
+    if (_id !== undefined) claim(ids, _id, spots._id ?? option, `the _id ${_id}`, problems);
+    if (name !== undefined) claim(names, name, spots.name ?? option, `the name ${quoted(name)}`, problems);
+  }
+}
+
+function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: string, problems: Problems): void {
+  const first = claimed.get(what);
+  if (first === undefined) claimed.set(what, spot);
+  else {
+    problems.add(
+      spot,
+      `${words} stands twice${first.line === spot.line ? "" : ` in the file: on line ${first.line} and on line ${spot.line}`}`,
+      "An option stands once, and names are unique within a targeting.",
+      [first.line, spot.line],
+    );
+  }
+}
+
+/** The problem that a text most likely is not what was written before a spreadsheet opened the file. */
+export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
+  const damage = damageIn(text);
+  if (damage === undefined) return;
+  const { message, remedy } = damageWords(damage);
+  problems.add(
+    spot,
+    `${quoted(text.trim() === NO_VALUE ? "" : text)} in ${field} ${message}; neither the service nor the base has it`,
+    remedy,
+  );
+}
+
+/** Where files of Context IDs are, and how long a line of them may be. */
+interface BesideFile {
+  /** The folder of the desired state; undefined where it did not come from a file, which has none beside it. */
+  readonly folder: string | undefined;
+  readonly maxLineBytes: number | undefined;
+}
+
+/** Reads the files of Context IDs that rows name, one ID a line, and puts them into the rows. */
+async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
+  const { files, options, problems } = drafts;
+  const read = new Map<string, readonly ListedContextId[]>();
+  for (const file of files) {
+    const listed = read.get(file.path) ?? (await listAt(beside, file, problems));
+    if (listed === undefined) continue;
+    read.set(file.path, listed);
+    const ids = new Set<string>();
+    for (const { line, id } of listed) {
+      addContextId(ids, id, file.spot, problems, ` (line ${line} of ${quoted(file.path)})`);
+    }
+    const option = options[file.row];
+    if (option !== undefined) options[file.row] = { ...option, contexts: { ids: [...ids], atLeast: false } };
+  }
+}
+
+async function listAt(
+  { folder, maxLineBytes }: BesideFile,
+  { path, spot }: NamedFile,
+  problems: Problems,
+): Promise<readonly ListedContextId[] | undefined> {
+  if (folder === undefined) {
+    return problems.add(
+      spot,
+      "contextsFile is given where there is no file beside which it could lie",
+      "Write the Context IDs under contexts, or give the desired state as a file.",
+    );
+  }
+  if (isAbsolute(path) || /^[A-Za-z]:/.test(path)) {
+    return problems.add(
+      spot,
+      `contextsFile ${quoted(path)} is no relative path`,
+      "Name a file beside this one, or in a folder below.",
+    );
+  }
+  try {
+    return await listedContextIds(bytesAt(await findFile(path, [folder])), maxLineBytes);
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    return problems.add(spot, `contextsFile: ${thrown.message}`, thrown.remedy);
+  }
 }

@@ -1,4 +1,4 @@
-import { nameProblemWords } from "../../platform/name-words.ts";
+import { nameProblemWords } from "../../platform/text.ts";
 import { contextIdProblem, trimContextId } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";

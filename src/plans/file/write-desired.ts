@@ -1,10 +1,9 @@
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
 import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
-import { FileError } from "../../platform/file-error.ts";
-import { thousands } from "../../platform/thousands.ts";
-import { groupedBy } from "../base/grouped-by.ts";
-import type { ServiceOption, ServiceTargeting } from "../base/service-targeting.ts";
+import { FileError } from "../../platform/files.ts";
+import { thousands } from "../../platform/text.ts";
+import { groupedBy, type ServiceOption, type ServiceTargeting } from "../base.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
 /** The address of the published schema of a desired state, for editors. */

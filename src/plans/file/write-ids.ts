@@ -2,11 +2,11 @@ import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { recordsIn } from "../../files/delimited.ts";
 import { openBytes } from "../../files/open-file.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
-import { FileError } from "../../platform/file-error.ts";
-import { jsonNodes } from "./forms/json-nodes.ts";
-import { desiredRows } from "./forms/sheet.ts";
+import { FileError } from "../../platform/files.ts";
+import { jsonNodes } from "./json-nodes.ts";
 import type { Entry, MapNode, Node } from "./node.ts";
 import { type ReadFormat, readDesired } from "./read-desired.ts";
+import { desiredRows } from "./sheet.ts";
 
 /** Text that goes in at a place, for so much that goes out. */
 interface Splice {
@@ -45,7 +45,7 @@ async function splicesOf(
 ): Promise<readonly Splice[]> {
   if (format === "csv") return sheetSplices(text, ids);
   if (format === "ndjson") return ndjsonSplices(text, ids);
-  const root = format === "json" ? jsonNodes(text) : await (await import("./forms/yaml-nodes.ts")).yamlNodes(text);
+  const root = format === "json" ? jsonNodes(text) : await (await import("./yaml-nodes.ts")).yamlNodes(text);
   return [...optionsIn(root)].flatMap((map, row) => {
     const [id, first] = [ids.get(row), map.entries[0]];
     return id === undefined || first === undefined ? [] : [mapSplice(text, map, first, id, format === "json")];

@@ -1,6 +1,5 @@
-import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../../runs/done.ts";
-import { groupedBy } from "../base/grouped-by.ts";
-import { digestOfContexts } from "../base/service-targeting.ts";
+import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../../runs/kind.ts";
+import { digestOfContexts, groupedBy } from "../base.ts";
 import {
   itemCount,
   type ParentRef,
@@ -9,8 +8,7 @@ import {
   type SeenOption,
   type StatePlan,
 } from "../diff/plan.ts";
-import { type Intended, intended } from "./intents.ts";
-import { leaveOutUnfit } from "./unfit.ts";
+import { type Intended, intended, leaveOutUnfit } from "./unfit.ts";
 import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
 
 /** The targetings that a run changed, or changed something in, or may have. */

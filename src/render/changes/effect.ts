@@ -1,6 +1,6 @@
 import type { Loss } from "../../changes/plan/plan.ts";
 import type { EffectObject, EffectPart } from "../../changes/rows/entries.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import type { KnownChange, ReportedObject } from "../../runs/outcome.ts";
 import { many } from "../failures/words.ts";
 import { fenced, shown } from "../fence.ts";

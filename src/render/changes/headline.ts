@@ -1,4 +1,4 @@
-import { amount, thousands } from "../../platform/thousands.ts";
+import { amount, thousands } from "../../platform/text.ts";
 import type { Did, RowCounts } from "../../runs/outcome.ts";
 import type { RunStatus } from "../../runs/report.ts";
 import type { Approval } from "../approval.ts";

@@ -1,5 +1,5 @@
 import { RATE_LIMITED } from "../../api/errors.ts";
-import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import type { StrandedName } from "../../changes/settle/take-back.ts";
 import type { ToldFailure } from "../failures/failures.ts";
 import { plain, shown } from "../fence.ts";
 import { placesWords } from "../places.ts";

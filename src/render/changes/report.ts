@@ -1,5 +1,5 @@
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
-import { amount } from "../../platform/thousands.ts";
+import { amount } from "../../platform/text.ts";
 import { type Approval, approvalLines } from "../approval.ts";
 import { type VerdictRow, verdictLine } from "../events/event-report.ts";
 import { type FailureForm, failureRow, type ToldFailure } from "../failures/failures.ts";

@@ -1,5 +1,5 @@
 import type { PlannedRequest, StaleField } from "../../changes/rows/entries.ts";
-import type { StrandedName } from "../../changes/settle/stranded-names.ts";
+import type { StrandedName } from "../../changes/settle/take-back.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import type { Refusal } from "../../runs/execution.ts";
 import type { Counts, Did, NearIds, OtherCount, RowCounts, TakenName } from "../../runs/outcome.ts";

@@ -1,4 +1,4 @@
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import type { ObjectResult } from "../../runs/report.ts";
 import { cut } from "../failures/failures.ts";

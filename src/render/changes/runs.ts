@@ -1,4 +1,4 @@
-import { amount } from "../../platform/thousands.ts";
+import { amount } from "../../platform/text.ts";
 import { shown } from "../fence.ts";
 
 /** A run as a list of runs shows it. */

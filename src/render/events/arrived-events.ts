@@ -1,8 +1,7 @@
-import type { SandboxEvent } from "../../api/sandbox.ts";
-import { BASIS_WORDS } from "../../events/check/rules.ts";
-import type { Coverage, WrongEvents } from "../../events/watch/coverage.ts";
-import type { EventCoverage } from "../../events/watch/event-coverage.ts";
-import { arrivedFindings, verdictBasis } from "../../events/watch/findings.ts";
+import type { SandboxEvent } from "../../api/events.ts";
+import { BASIS_WORDS } from "../../events/catalogue.ts";
+import type { Coverage, EventCoverage, WrongEvents } from "../../events/coverage.ts";
+import { arrivedFindings, verdictBasis } from "../../events/findings.ts";
 import { fenced, plain, seen, shown } from "../fence.ts";
 import { tokensOf, withinTokens } from "../page.ts";
 

@@ -1,5 +1,5 @@
-import { nearestName } from "../../events/check/near-names.ts";
-import { arrivedFindings } from "../../events/watch/findings.ts";
+import { arrivedFindings } from "../../events/findings.ts";
+import { nearestName } from "../../events/spelling.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { plain } from "../fence.ts";
 

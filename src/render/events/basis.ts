@@ -1,4 +1,4 @@
-import { BASIS_WORDS, type RuleBasis } from "../../events/check/rules.ts";
+import { BASIS_WORDS, type RuleBasis } from "../../events/catalogue.ts";
 
 const MEANINGS = {
   documented: "documented: the API's documents say so",

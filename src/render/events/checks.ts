@@ -1,7 +1,7 @@
-import { BASIS_WORDS, type RuleBasis } from "../../events/check/rules.ts";
-import type { ExpectationResult } from "../../events/watch/expectations.ts";
-import type { WrongKind } from "../../events/watch/findings.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { BASIS_WORDS, type RuleBasis } from "../../events/catalogue.ts";
+import type { ExpectationResult } from "../../events/expectations.ts";
+import type { WrongKind } from "../../events/findings.ts";
+import { thousands } from "../../platform/text.ts";
 import { fenced, plain, seen, shown } from "../fence.ts";
 import { tokensOf, withinTokens } from "../page.ts";
 

@@ -1,5 +1,5 @@
 import { RATE_LIMITED } from "../../api/errors.ts";
-import type { EventCode } from "../../events/run/event-reason.ts";
+import type { EventCode } from "../../events/run/verdicts.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { knownOf, rateLimitWords, refusalWords, remedyOf } from "../failures/request-failures.ts";
 import { plain } from "../fence.ts";

@@ -1,5 +1,5 @@
-import { BASIS_WORDS, type Finding, type RuleBasis } from "../../events/check/rules.ts";
-import type { VerdictGroup } from "../../events/run/verdict-kinds.ts";
+import { BASIS_WORDS, type Finding, type RuleBasis } from "../../events/catalogue.ts";
+import type { VerdictGroup } from "../../events/run/verdicts.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import type { PlaceRange } from "../../runs/report.ts";
 import { plain } from "../fence.ts";

@@ -1,4 +1,4 @@
-import type { EventType, EventTypeDetail, ParameterType } from "../../events/check/event-types.ts";
+import type { EventType, EventTypeDetail, ParameterType } from "../../events/event-types.ts";
 
 /** The catalogue in words, one line for each event. */
 export function eventTypesText(events: readonly EventType[]): string {

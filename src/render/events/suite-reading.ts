@@ -1,4 +1,4 @@
-import type { RuleBasis } from "../../events/check/rules.ts";
+import type { RuleBasis } from "../../events/catalogue.ts";
 import type { SuiteFormat } from "../../events/suites/emit.ts";
 import { fenced, seen, shown } from "../fence.ts";
 import { tokensOf } from "../page.ts";

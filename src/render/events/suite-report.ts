@@ -1,4 +1,4 @@
-import { BASIS_WORDS } from "../../events/check/rules.ts";
+import { BASIS_WORDS } from "../../events/catalogue.ts";
 import type { CaseResult, SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../../events/suites/suite.ts";
 import { type Approval, approvalLines } from "../approval.ts";

@@ -1,4 +1,4 @@
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../../runs/report.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { shown, shownBriefly } from "../fence.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { nameProblemWords } from "../../platform/name-words.ts";
+import { nameProblemWords } from "../../platform/text.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { NAME_RULES } from "../../spec/names.ts";
 import type { Message } from "../message.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type ApiError, ListError, type ListProblem, problemOf, RATE_LIMITED } from "../../api/errors.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import { fenced, plain, shown } from "../fence.ts";
 import type { Message } from "../message.ts";
 import { networkRemedy, type Way } from "./network.ts";

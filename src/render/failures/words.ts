@@ -1,5 +1,5 @@
 import type { StaleField } from "../../changes/rows/entries.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { shown } from "../fence.ts";

@@ -1,6 +1,12 @@
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
-import { CHANGE_KINDS, changesOf, type ListedChange } from "../../plans/diff/changes.ts";
-import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
+import {
+  CHANGE_KINDS,
+  changesOf,
+  isApplicable,
+  itemCount,
+  type ListedChange,
+  type StatePlan,
+} from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument } from "../../plans/plan-document.ts";
 import type { RenderedReport } from "../changes/report.ts";
 import { OPERATION_WORDS } from "../failures/messages.ts";

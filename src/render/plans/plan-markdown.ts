@@ -1,4 +1,4 @@
-import { changesOf } from "../../plans/diff/changes.ts";
+import { changesOf } from "../../plans/diff/plan.ts";
 import { shown } from "../fence.ts";
 import type { ShownPlan } from "./plan-text.ts";
 import { changeLine, count, KIND_WORDS, linesOf, planCounts } from "./words.ts";

@@ -1,4 +1,4 @@
-import { CHANGE_KINDS, changesOf, itemChanges, type ListedChange } from "../../plans/diff/changes.ts";
+import { CHANGE_KINDS, changesOf, itemChanges, type ListedChange } from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../../plans/plan-document.ts";
 import type { UndoRow } from "../../plans/undo/way-back.ts";
 import type { RenderedReport } from "../changes/report.ts";

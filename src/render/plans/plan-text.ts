@@ -1,5 +1,10 @@
-import { CHANGE_KINDS, changesOf, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
-import type { StatePlan } from "../../plans/diff/plan.ts";
+import {
+  CHANGE_KINDS,
+  changesOf,
+  type ListedChange,
+  type ListedChangeKind,
+  type StatePlan,
+} from "../../plans/diff/plan.ts";
 import { shown } from "../fence.ts";
 import { changeLine, count, KIND_WORDS, linesOf, planCounts } from "./words.ts";
 

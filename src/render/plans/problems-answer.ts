@@ -1,5 +1,5 @@
 import type { Problem } from "../../plans/file/desired.ts";
-import { amount } from "../../platform/thousands.ts";
+import { amount } from "../../platform/text.ts";
 import type { RenderedReport } from "../changes/report.ts";
 import { fitted } from "./plan-answer.ts";
 import { count, problemLine } from "./words.ts";

@@ -1,4 +1,4 @@
-import type { ListedChange } from "../../plans/diff/changes.ts";
+import type { ListedChange } from "../../plans/diff/plan.ts";
 import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../../plans/undo/way-back.ts";
 import { shown } from "../fence.ts";
 import { changeLine, contextIds, count, FIELD_WORDS, place, value } from "./words.ts";

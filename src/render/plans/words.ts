@@ -1,7 +1,14 @@
-import { CHANGE_KINDS, type ListedChange, type ListedChangeKind } from "../../plans/diff/changes.ts";
-import type { Difference, ExceededLimit, ShownValue, StatePlan } from "../../plans/diff/plan.ts";
+import {
+  CHANGE_KINDS,
+  type Difference,
+  type ExceededLimit,
+  type ListedChange,
+  type ListedChangeKind,
+  type ShownValue,
+  type StatePlan,
+} from "../../plans/diff/plan.ts";
 import type { Problem } from "../../plans/file/desired.ts";
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import { plain, shown } from "../fence.ts";
 
 /** How each kind of change is called where changes are counted. */

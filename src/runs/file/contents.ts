@@ -1,10 +1,9 @@
 import { appendFile, mkdir, open, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
-import { hasCode } from "../../platform/file-error.ts";
+import { hasCode, moveOver } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
-import { moveOver } from "../../platform/move-over.ts";
-import type { ContentsStore, SeenOption } from "../backend/backend.ts";
+import type { ContentsStore, SeenOption } from "../backend.ts";
 
 /** Where contents are kept. */
 interface ContentsFile {

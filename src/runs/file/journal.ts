@@ -3,11 +3,11 @@ import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { syncFolder } from "../../platform/durable-files.ts";
-import { moveOver } from "../../platform/move-over.ts";
-import { lineBytes } from "../backend/kept.ts";
-import type { RunJournal } from "../backend/store.ts";
+import { moveOver } from "../../platform/files.ts";
+import { lineBytes } from "../kept.ts";
+import type { RunJournal } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
-import { unlessMissing } from "./files.ts";
+import { unlessMissing } from "./run-folder.ts";
 
 /**
  * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../platform/clock.ts";
-import { hasCode } from "../../platform/file-error.ts";
-import type { ProjectLock } from "../backend/backend.ts";
+import { hasCode } from "../../platform/files.ts";
+import type { ProjectLock } from "../backend.ts";
 import { type Lease, RECENT_MS, soleTurn } from "../turn.ts";
 import { tryLease } from "./lease.ts";
 

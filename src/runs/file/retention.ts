@@ -4,13 +4,11 @@ import type { Clock } from "../../platform/clock.ts";
 import { makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
-import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
 import { isUnstarted, mayBeUnfinished } from "../lifecycle.ts";
-import type { KeptMark } from "./caller-runs.ts";
-import { namesIn, readText, unlessMissing } from "./files.ts";
+import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import { isLeased } from "./lease.ts";
-import { FILES, readHeader, readRecord, runsIn } from "./run-folder.ts";
-import { callerFolder, INDEX_FOLDER, type IndexedRun, type RunIndex } from "./run-index.ts";
+import { FILES, namesIn, readHeader, readRecord, readText, runsIn, unlessMissing } from "./run-folder.ts";
+import { callerFolder, INDEX_FOLDER, type IndexedRun, type KeptMark, type RunIndex } from "./run-index.ts";
 
 const DAY_MS = 86_400_000;
 /**

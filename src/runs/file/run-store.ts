@@ -4,9 +4,12 @@ import { join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
+import { removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
-import { removeFile } from "../../platform/remove-file.ts";
-import { groupOf, headerIn, isRunId, VERSION } from "../backend/kept.ts";
+import { damaged } from "../entries.ts";
+import { groupOf, headerIn, isRunId, VERSION } from "../kept.ts";
+import { mayBeUnfinished } from "../lifecycle.ts";
+import { onceDone } from "../same-call.ts";
 import {
   type Revision,
   type RunHeader,
@@ -14,17 +17,25 @@ import {
   type RunStore,
   RunStoreError,
   type StoredRun,
-} from "../backend/store.ts";
-import { damaged } from "../entries.ts";
-import { mayBeUnfinished } from "../lifecycle.ts";
-import { onceDone } from "../same-call.ts";
+} from "../store.ts";
 import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
-import { keepPart, namesIn, partIn, readText, unlessMissing, usable } from "./files.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
 import { isLeased, tryLease } from "./lease.ts";
 import { machineLock } from "./project-lock.ts";
 import { adoptRuns, clockOf, DEFAULT_RETENTION, indexedRun, isLargeRun, noteRest, sweeper } from "./retention.ts";
-import { FILES, isDamaged, readHeader, readRecord, recordFile } from "./run-folder.ts";
+import {
+  FILES,
+  isDamaged,
+  keepPart,
+  namesIn,
+  partIn,
+  readHeader,
+  readRecord,
+  readText,
+  recordFile,
+  unlessMissing,
+  usable,
+} from "./run-folder.ts";
 import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
 
 const NEVER = new AbortController().signal;

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
-import { RunStoreError } from "../backend/store.ts";
-import { unlessMissing } from "./files.ts";
+import { RunStoreError } from "../store.ts";
 import { machineLock } from "./project-lock.ts";
+import { unlessMissing } from "./run-folder.ts";
 
 /** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";

@@ -2,15 +2,14 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import * as z from "zod";
-import { hasCode } from "../../platform/file-error.ts";
-import { moveOver } from "../../platform/move-over.ts";
+import { hasCode, moveOver } from "../../platform/files.ts";
 import {
   MOST_REMEMBERED,
   type NamesOptions,
   namedAmong,
   type SeenTargeting,
   type TargetingMemory,
-} from "../backend/backend.ts";
+} from "../backend.ts";
 
 /** Where and how a memory is kept. */
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {

@@ -1,14 +1,13 @@
-import { beyondCall } from "../../platform/call-time.ts";
-import type { Clock } from "../../platform/clock.ts";
-import type { Backend } from "../backend/backend.ts";
-import type { OrphanedRuns } from "../backend/store.ts";
+import { beyondCall, type Clock } from "../../platform/clock.ts";
+import type { Backend } from "../backend.ts";
 import { type SharedLeases, sharedLock } from "../file/project-lock.ts";
 import type { Retention } from "../file/retention.ts";
 import { targetingMemory } from "../file/targeting-names.ts";
+import type { OrphanedRuns } from "../store.ts";
 import { type DatabaseOptions, ONCE, openDatabase } from "./database.ts";
 import { type LeasesOf, type StoredLease, takeLease } from "./lease.ts";
 import { memberOf } from "./member.ts";
-import { checkTables, tablesOf } from "./migrate.ts";
+import { checkTables, tablesOf } from "./migrations.ts";
 import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
 import { keptSealKey, storedContents, storedNames, storedSuites } from "./side-stores.ts";

@@ -1,7 +1,6 @@
 import pg from "pg";
-import { callUntil } from "../../platform/call-time.ts";
-import { type Clock, systemClock } from "../../platform/clock.ts";
-import { RunStoreError, StoreUnavailableError } from "../backend/store.ts";
+import { type Clock, callUntil, systemClock } from "../../platform/clock.ts";
+import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
 /** How long a statement is tried again while the database cannot be reached, in milliseconds. */
 const PATIENCE_MS = 5000;

@@ -1,6 +1,5 @@
 import { hostname } from "node:os";
-import { beyondCall } from "../../platform/call-time.ts";
-import type { Clock } from "../../platform/clock.ts";
+import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, untilThere } from "./database.ts";
 
 /** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */

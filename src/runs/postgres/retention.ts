@@ -1,8 +1,8 @@
 import type { Clock } from "../../platform/clock.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt } from "../../spec/ulid.ts";
-import { type RetentionWatch, retentionWatch, seenClock } from "../backend/retention-clock.ts";
 import type { Retention } from "../file/retention.ts";
+import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { ByteSource } from "../../platform/bytes.ts";
-import { callUntil } from "../../platform/call-time.ts";
+import { callUntil } from "../../platform/clock.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
-import type { ProjectLock } from "../backend/backend.ts";
-import { groupOf, headerIn, isRunId, lineBytes, VERSION } from "../backend/kept.ts";
+import type { ProjectLock } from "../backend.ts";
+import { damaged } from "../entries.ts";
+import { groupOf, headerIn, isRunId, lineBytes, VERSION } from "../kept.ts";
+import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
 import {
   LostEntriesError,
   type OrphanedRuns,
@@ -13,9 +15,7 @@ import {
   type StopStore,
   type StoredRun,
   StoreUnavailableError,
-} from "../backend/store.ts";
-import { damaged } from "../entries.ts";
-import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
+} from "../store.ts";
 import { type Intent, isFresh, type Lease, readClocks, type Turn } from "../turn.ts";
 import type { Database } from "./database.ts";
 import { driverOf, type LeasesOf, StoredLease, storedLease, TTL, takeLease } from "./lease.ts";

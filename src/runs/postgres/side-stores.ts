@@ -9,8 +9,8 @@ import {
   type SeenTargeting,
   type SuiteTexts,
   type TargetingMemory,
-} from "../backend/backend.ts";
-import { RunStoreError } from "../backend/store.ts";
+} from "../backend.ts";
+import { RunStoreError } from "../store.ts";
 import { type Database, ONCE } from "./database.ts";
 
 /** Longer contents are read anew each time, in characters of JSON: a statement with more of them takes too long. */

@@ -1,8 +1,7 @@
 import { systemClock } from "../../platform/clock.ts";
-import { RunStoreError } from "../backend/store.ts";
-import { type Database, type DatabaseOptions, openDatabase, untilThere } from "./database.ts";
-import { checkTables, migrate, type Tables, tablesOf } from "./migrate.ts";
-import { checkRights, type ProbedServer, probeServer } from "./probe.ts";
+import { RunStoreError } from "../store.ts";
+import { type Database, type DatabaseOptions, openDatabase, RIGHTS_REMEDY, untilThere } from "./database.ts";
+import { checkTables, migrate, type Tables, tablesOf } from "./migrations.ts";
 import { checkSealKey } from "./side-stores.ts";
 
 const AGAIN_MS = 500;
@@ -94,4 +93,104 @@ async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | 
         where relnamespace = 'targeting_mcp'::regnamespace and relkind = 'r') as bytes`,
   );
   return told ?? NOTHING;
+}
+
+/** Versions of the server before this one lack what the tables need. */
+const OLDEST = 140_000;
+
+interface Probed {
+  readonly number: number;
+  readonly version: string;
+  readonly standby: boolean;
+  readonly fsync: string;
+  readonly full_page_writes: string;
+  readonly synchronous_commit: string;
+  readonly asynchronous: boolean;
+}
+
+/** Which standbys are synchronous only some roles may see; that none is asked for, every role. */
+const PROBE = `
+  select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
+    pg_is_in_recovery() as standby, current_setting('fsync') as fsync,
+    current_setting('full_page_writes') as full_page_writes, current_setting('synchronous_commit') as synchronous_commit,
+    exists (
+      select from pg_stat_replication where state is distinct from 'backup'
+        and (sync_state = 'async' or current_setting('synchronous_standby_names') = '')
+    ) as asynchronous`;
+
+/** What a database says about itself. */
+interface ProbedServer {
+  /** Its version, in words. */
+  readonly server: string;
+  /** What may lose what it acknowledged, in words that name PostgreSQL's setting. */
+  readonly weaknesses: readonly string[];
+  /** Why it cannot be used at all. */
+  readonly unfit?: RunStoreError;
+}
+
+/** Looks at the server by its direct address. */
+async function probeServer(database: Pick<Database, "direct">): Promise<ProbedServer> {
+  const client = await database.direct();
+  try {
+    const [told] = (await client.query<Probed & { [column: string]: unknown }>(PROBE)).rows;
+    if (told === undefined) throw new RunStoreError("the database tells nothing about itself", "Is it PostgreSQL?");
+    const server = `PostgreSQL ${told.version}`;
+    const unfit =
+      told.number < OLDEST ? `it is ${server}` : told.standby ? "it is a standby, which takes no writes" : "";
+    const weaknesses = [...weaknessesOf(told), ...((await locksExclude(database)) ? [] : [POOLED])];
+    if (unfit === "") return { server, weaknesses };
+    const words = `the database of TARGETING_MCP_STORE cannot be used: ${unfit}`;
+    return { server, weaknesses, unfit: new RunStoreError(words, "Name the primary of a PostgreSQL 14 or newer.") };
+  } finally {
+    await client.end();
+  }
+}
+
+function weaknessesOf(told: Probed): readonly string[] {
+  const found: readonly (readonly [boolean, string])[] = [
+    [told.fsync === "off", "fsync is off in PostgreSQL: a loss of power loses runs and their journals"],
+    [told.full_page_writes === "off", "full_page_writes is off in PostgreSQL: a loss of power may damage the tables"],
+    [
+      told.synchronous_commit === "off",
+      "synchronous_commit is off for this role or database: it is switched on for this server's sessions",
+    ],
+    [
+      told.asynchronous,
+      "a standby of PostgreSQL is asynchronous: a failover to it loses what was journaled last (synchronous_standby_names)",
+    ],
+  ];
+  return found.flatMap(([is, words]) => (is ? [words] : []));
+}
+
+const POOLED =
+  "advisory locks do not exclude: a pooler in transaction mode lies between, so that a dead process is noticed only when its leases expire (TARGETING_MCP_STORE_LISTEN names a direct address)";
+
+/** Whether the lock of one session keeps another one out, which it does not where a pooler shares sessions. */
+async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
+  const [one, other] = [await database.direct(), await database.direct()];
+  try {
+    // Any two processes may probe at once, so that the number is one of this probe.
+    const number = Math.floor(Math.random() * 2 ** 31);
+    await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
+    const query = "select pg_try_advisory_lock(1953325937, $1) as free";
+    return (await other.query<{ free: boolean }>(query, [number])).rows[0]?.free === false;
+  } finally {
+    await Promise.all([one.end(), other.end()]);
+  }
+}
+
+/** Tables on which the role may not do all that is needed, and a sequence likewise. */
+const LACKING = `
+  select string_agg(distinct c.relname, ', ') as tables
+  from pg_class c, unnest(array['select', 'insert', 'update', 'delete']) as needed
+  where c.relnamespace = to_regnamespace('targeting_mcp') and case c.relkind
+    when 'r' then (needed = 'select' or c.relname <> 'migration') and not has_table_privilege(c.oid, needed)
+    when 'S' then c.relname = 'worker_number' and not has_sequence_privilege(c.oid, 'usage')
+    else false end`;
+
+/** Throws a RunStoreError where the role lacks rights on the tables. */
+async function checkRights(database: Pick<Database, "rows">): Promise<void> {
+  const [lacking] = await database.rows<{ tables: string | null }>(LACKING);
+  if (typeof lacking?.tables !== "string") return;
+  throw new RunStoreError(`the role of TARGETING_MCP_STORE lacks rights on ${lacking.tables}`, RIGHTS_REMEDY);
 }

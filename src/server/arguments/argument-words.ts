@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { nearestName } from "../../events/check/near-names.ts";
+import { nearestName } from "../../events/spelling.ts";
 import { shownBriefly } from "../../render/fence.ts";
 import { formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
 

@@ -1,6 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { type RootGuard, usableRoots } from "../../files/roots.ts";
+import { type RootGuard, usableRoots } from "../../files/folders.ts";
 import { once } from "../../tools/once.ts";
 import { isModern } from "./ask.ts";
 

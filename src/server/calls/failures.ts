@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
-import { UnsupportedEventError } from "../../events/check/event-types.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { UnsupportedEventError } from "../../events/event-types.ts";
+import { FileError } from "../../platform/files.ts";
 import { requestFailure } from "../../render/failures/request-failures.ts";
-import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/backend/store.ts";
 import { ExecutionRefusedError } from "../../runs/execution.ts";
+import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/store.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { PlanningError } from "../../tools/writing/planned.ts";
 import type { Log } from "../log.ts";

@@ -14,11 +14,11 @@ import {
 import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
 import { taskWaitsText } from "../../render/page-words.ts";
-import { DamagedRunError } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Status } from "../../runs/lifecycle.ts";
 import { changedAt } from "../../runs/outcome.ts";
 import { countsOf } from "../../runs/report.ts";
+import { DamagedRunError } from "../../runs/store.ts";
 import { ulidBytes, ulidOfBytes, ulidTime } from "../../spec/ulid.ts";
 import type { ToolContext } from "../../tools/context.ts";
 import type { ToolAnswer } from "../../tools/definition.ts";

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
-import { type Access, type AccessToken, callsTools, type ProjectKeys } from "../../settings/access.ts";
-import { headerKey } from "../../settings/forms.ts";
+import { type Access, type AccessToken, callsTools, type ProjectKeys } from "../../settings/access-file.ts";
+import { headerKey } from "../../settings/value-types.ts";
 import type { AccessClaims, JwtVerifier } from "./auth-jwt.ts";
 import { httpError } from "./guards.ts";
 import { IssuerUnreachable } from "./issuer-reads.ts";

@@ -3,7 +3,7 @@ import { createServer, type Server as HttpServer, type ServerResponse } from "no
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { createMcpHandler, isLegacyRequest, type McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
-import { SettingsError } from "../../settings/error.ts";
+import { SettingsError } from "../../settings/value-types.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
 import { showsViews } from "../shows-views.ts";

@@ -1,7 +1,7 @@
 import { createPublicKey } from "node:crypto";
 import { createLocalJWKSet, type JWTVerifyGetKey } from "jose";
 import * as z from "zod";
-import type { Proxies } from "../../settings/proxy.ts";
+import type { Proxies } from "../../settings/environment.ts";
 import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
 
 /** Where an issuer's keys are. */

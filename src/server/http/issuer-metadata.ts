@@ -1,6 +1,6 @@
 import * as oauth from "oauth4webapi";
-import { isLoopback } from "../../settings/loopback.ts";
-import type { Proxies } from "../../settings/proxy.ts";
+import type { Proxies } from "../../settings/environment.ts";
+import { isLoopback } from "../../settings/value-types.ts";
 import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
 
 /** How requests to an authorization server are sent: through the proxies, and in clear only on this machine. */

@@ -1,5 +1,5 @@
 import { openHttp } from "../../api/http.ts";
-import { type Proxies, proxyFor } from "../../settings/proxy.ts";
+import { type Proxies, proxyFor } from "../../settings/environment.ts";
 
 /** Only asymmetric signatures: the key that checks a token cannot make one. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];

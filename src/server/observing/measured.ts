@@ -1,7 +1,7 @@
 import { AmbiguousError, NotSentError } from "../../api/errors.ts";
-import type { Backend, ProjectLock } from "../../runs/backend/backend.ts";
-import type { RunStore } from "../../runs/backend/store.ts";
+import type { Backend, ProjectLock } from "../../runs/backend.ts";
 import { OUTCOMES } from "../../runs/outcome.ts";
+import type { RunStore } from "../../runs/store.ts";
 import { type Figures, newFigures } from "./figures.ts";
 import type { Observer } from "./observer.ts";
 

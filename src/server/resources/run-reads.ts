@@ -1,5 +1,5 @@
-import { DamagedRunError } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
+import { DamagedRunError } from "../../runs/store.ts";
 import { planTextOf, removedLines, resultLine } from "../../tools/runs/run-files.ts";
 import type { ResourceContext } from "./definition.ts";
 

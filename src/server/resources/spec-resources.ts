@@ -19,7 +19,7 @@ function page(name: string, title: string, description: string, content: () => P
 /** What the API documents say, to be looked up. */
 export const SPEC_RESOURCES: readonly ResourceDefinition[] = [
   page("events", "Supported events", "Every supported event with its required and optional parameters.", async () =>
-    (await import("../../events/check/event-types.ts")).listEventTypes(),
+    (await import("../../events/event-types.ts")).listEventTypes(),
   ),
   page("limits", "Limits", "Every limit of both APIs, with the section that states it.", async () => {
     const { EVENT_LIMITS, LIMITS } = await import("../../spec/limits.ts");

@@ -1,11 +1,11 @@
 import * as z from "zod";
-import { isJsonObject } from "../../events/check/catalogue.ts";
-import { rememberingNearestName } from "../../events/check/near-names.ts";
-import { validateEvent } from "../../events/check/validate.ts";
-import { EventRunState, resends, settledEntry } from "../../events/run/event-run-state.ts";
+import { isJsonObject } from "../../events/catalogue.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
-import { type EventSource, type GivenEvent, objectOf } from "../../events/run/event-source.ts";
-import { verdictOf } from "../../events/run/verdict-kinds.ts";
+import { EventRunState, resends, settledEntry } from "../../events/run/run-state.ts";
+import { type EventSource, type GivenEvent, objectOf } from "../../events/run/source.ts";
+import { verdictOf } from "../../events/run/verdicts.ts";
+import { rememberingNearestName } from "../../events/spelling.ts";
+import { validateEvent } from "../../events/validate.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
 import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../render/events/event-report.ts";

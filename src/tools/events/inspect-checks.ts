@@ -1,8 +1,6 @@
-import type { SandboxEvent } from "../../api/sandbox.ts";
-import { type ArrivedEvent, checkExpectations } from "../../events/watch/expectations.ts";
-import { checkOrder } from "../../events/watch/order.ts";
-import { checkTook } from "../../events/watch/took.ts";
-import { thousands } from "../../platform/thousands.ts";
+import type { SandboxEvent } from "../../api/events.ts";
+import { type ArrivedEvent, checkExpectations, checkOrder, checkTook } from "../../events/expectations.ts";
+import { thousands } from "../../platform/text.ts";
 import type { CheckRow, ExpectationRow } from "../../render/events/checks.ts";
 import type { InspectInput } from "./inspect-input.ts";
 

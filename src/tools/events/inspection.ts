@@ -1,9 +1,8 @@
 import * as z from "zod";
-import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../../api/sandbox.ts";
-import { isJsonObject } from "../../events/check/catalogue.ts";
-import { coverageOf } from "../../events/watch/coverage.ts";
-import { eventCoverageOf } from "../../events/watch/event-coverage.ts";
-import { wrongKinds } from "../../events/watch/findings.ts";
+import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../../api/events.ts";
+import { isJsonObject } from "../../events/catalogue.ts";
+import { coverageOf, eventCoverageOf } from "../../events/coverage.ts";
+import { wrongKinds } from "../../events/findings.ts";
 import { type ArrivedRow, arrivedLine, arrivedRow, eventCoverageText } from "../../render/events/arrived-events.ts";
 import { basisNote } from "../../render/events/basis.ts";
 import { toldCheck, toldExpectations, toldFindings } from "../../render/events/checks.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { describeEventType, listEventTypes } from "../../events/check/event-types.ts";
+import { describeEventType, listEventTypes } from "../../events/event-types.ts";
 import { eventTypesText, eventTypeText } from "../../render/events/event-types.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 

@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { isApproval } from "../../approvals/approvals.ts";
+import { observerOf } from "../../events/observe.ts";
 import { junitXml } from "../../events/suites/junit.ts";
 import { runSuite, type SuiteReport } from "../../events/suites/run-suite.ts";
 import { type EventSuite, eventSuite } from "../../events/suites/suite.ts";
 import type { KeptSuite } from "../../events/suites/suite-store.ts";
-import { observerOf } from "../../events/watch/observe.ts";
 import { findFile, findFreePlace, type Place } from "../../files/folders.ts";
 import { inOnePiece, saveFile } from "../../files/save-file.ts";
 import { textOf } from "../../files/text.ts";
-import { bytesAt } from "../../platform/bytes.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/files.ts";
+import { bytesAt } from "../../platform/held-folder.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText, questionText } from "../../render/changes/effect.ts";
 import { confirmationStep, confirmationText } from "../../render/changes/report.ts";

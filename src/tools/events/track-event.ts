@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { asMeant } from "../../events/check/as-meant.ts";
-import { eventsIn, sourceOfEvents } from "../../events/run/event-source.ts";
+import { eventsIn, sourceOfEvents } from "../../events/run/source.ts";
+import { asMeant } from "../../events/spelling.ts";
 import { repeatedEventWords } from "../../render/events/event-report.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../../spec/events.ts";
 import { sendingOf } from "../apis.ts";

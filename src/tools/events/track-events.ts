@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { asMeant } from "../../events/check/as-meant.ts";
 import type { EventRun } from "../../events/run/event-runs.ts";
 import {
   countEvents,
@@ -8,8 +7,9 @@ import {
   rowsOfEvents,
   sourceOfEvents,
   sourceOfFile,
-} from "../../events/run/event-source.ts";
-import { thousands } from "../../platform/thousands.ts";
+} from "../../events/run/source.ts";
+import { asMeant } from "../../events/spelling.ts";
+import { thousands } from "../../platform/text.ts";
 import type { EarlierRuns } from "../../runs/same-call.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";

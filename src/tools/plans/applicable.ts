@@ -1,9 +1,8 @@
 import { needsConfirmation } from "../../changes/confirmation.ts";
 import type { Loss } from "../../changes/plan/plan.ts";
-import type { StatePlan } from "../../plans/diff/plan.ts";
-import { exceededThresholds } from "../../plans/diff/thresholds.ts";
+import { exceededThresholds, type StatePlan } from "../../plans/diff/plan.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { amount } from "../../platform/thousands.ts";
+import { amount } from "../../platform/text.ts";
 import { limitLine } from "../../render/plans/words.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { ToolError } from "../definition.ts";

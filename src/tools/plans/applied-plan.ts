@@ -1,9 +1,9 @@
+import { isGoing, type Planning } from "../../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { Changes, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
-import { plannedRequests, weighed } from "../../changes/pack/requests.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { isGoing, type Planning } from "../../changes/planning.ts";
+import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { changedEffect, effectText, questionText } from "../../render/changes/effect.ts";

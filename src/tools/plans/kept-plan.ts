@@ -1,14 +1,14 @@
 import * as z from "zod";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
-import type { DesiredChanges } from "../../changes/plan/desired/desired-changes.ts";
-import { requestsOf } from "../../changes/plan/desired/plan-desired.ts";
+import type { DesiredChanges } from "../../changes/plan/desired-changes.ts";
+import { requestsOf } from "../../changes/plan/plan-desired.ts";
 import type { PlannedRequest } from "../../changes/rows/entries.ts";
 import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.ts";
 
 import { readKeptPlan } from "../../plans/look-again.ts";
 import { type PlanDocument, plansOf } from "../../plans/plan-document.ts";
-import { asPlanned } from "../../plans/planned-changes.ts";
+import { asPlanned } from "../../plans/planned-undo.ts";
 import { blockedText } from "../../render/changes/report.ts";
 
 import { readCursor } from "../../render/page.ts";

@@ -1,7 +1,5 @@
-import type { PlanningTool } from "../../changes/call.ts";
-import type { ChangeHeader } from "../../changes/changes.ts";
-import type { KeptPlan, MadeText } from "../../changes/kept-plan.ts";
-import { isGoing } from "../../changes/planning.ts";
+import { isGoing, type PlanningTool } from "../../changes/call.ts";
+import type { ChangeHeader, KeptPlan, MadeText } from "../../changes/changes.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolAnswer } from "../definition.ts";

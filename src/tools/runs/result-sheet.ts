@@ -1,7 +1,6 @@
 import { dirname, resolve } from "node:path";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import { contextRows } from "../../changes/rows/context-rows.ts";
-import { optionRows } from "../../changes/rows/option-rows.ts";
+import { contextRows, optionRows } from "../../changes/rows/input-rows.ts";
 import { lookedAt } from "../../files/looked-at.ts";
 import { type ResultSource, type RowResult, resultRows } from "../../files/result-sheet.ts";
 import type { MoreOfSheet, RowShape } from "../../files/rows.ts";
@@ -9,7 +8,7 @@ import { freePlaceFor, saveFile } from "../../files/save-file.ts";
 import type { SheetHeader, SheetRow } from "../../files/sheet-rows.ts";
 import { writtenSheet } from "../../files/sheet-writing.ts";
 import type { SheetFormat } from "../../files/written-rows.ts";
-import { desiredRows } from "../../plans/file/forms/sheet.ts";
+import { desiredRows } from "../../plans/file/sheet.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { messageFor } from "../../render/failures/messages.ts";
 import { columnsOf } from "../../render/failures/reason-columns.ts";

@@ -4,7 +4,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
 import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import type { EffectObject } from "../../changes/rows/entries.ts";
-import { amount } from "../../platform/thousands.ts";
+import { amount } from "../../platform/text.ts";
 import { approvalOf, declinedIn } from "../../render/approval.ts";
 import { type Effect, effectPart, effectText, questionText, shortName } from "../../render/changes/effect.ts";
 import { confirmationStep, renderReport } from "../../render/changes/report.ts";

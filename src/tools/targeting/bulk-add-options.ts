@@ -41,7 +41,7 @@ export const bulkAddOptions = {
   output: runOutput,
   async handler({ items, onExisting, dryRun, ...all }, context) {
     const { about, others: given } = fileArgumentsOf(all);
-    const { optionRows } = await import("../../changes/rows/option-rows.ts");
+    const { optionRows } = await import("../../changes/rows/input-rows.ts");
     const opened = await openedFile(about, { items }, optionRows, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
     const found = await neededTargeting(referenceOf(given, opened), context);

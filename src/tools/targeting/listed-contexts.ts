@@ -1,8 +1,8 @@
 import { listedContextIds } from "../../files/context-list.ts";
 import { damageIn, damageWords } from "../../files/damage.ts";
 import { findFile } from "../../files/folders.ts";
-import { bytesAt } from "../../platform/bytes.ts";
-import { FileError } from "../../platform/file-error.ts";
+import { FileError } from "../../platform/files.ts";
+import { bytesAt } from "../../platform/held-folder.ts";
 import { shown } from "../../render/fence.ts";
 import type { ToolContext } from "../context.ts";
 import { readableDirs } from "../readable-dirs.ts";

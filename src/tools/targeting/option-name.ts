@@ -3,7 +3,7 @@ import { readOptions } from "../../reading/option-lists.ts";
 import { fenced, shown } from "../../render/fence.ts";
 import { listLine } from "../../render/option-lines.ts";
 import { optionRow } from "../../render/reading.ts";
-import { NameIndex } from "../../spec/name-match.ts";
+import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { ToolError } from "../definition.ts";
 import type { FoundByName } from "./targeting-name.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { NamedTargeting } from "../../changes/plan/names/targeting-names.ts";
+import type { NamedTargeting } from "../../changes/plan/names.ts";
 import { fenced, shown } from "../../render/fence.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";

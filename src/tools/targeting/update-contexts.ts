@@ -58,7 +58,7 @@ export const updateContexts = {
   async handler({ items: given, confirmation: token, dryRun, ...all }, context) {
     const tool = "update_contexts";
     const { about, others } = fileArgumentsOf(all);
-    const { contextRows } = await import("../../changes/rows/context-rows.ts");
+    const { contextRows } = await import("../../changes/rows/input-rows.ts");
     const opened = await openedFile(about, { items: given }, contextRows, context);
     const items = given === undefined ? undefined : await listed(given, context);
     const found = await findTargeting(referenceOf(others, opened), context);

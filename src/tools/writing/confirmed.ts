@@ -1,12 +1,11 @@
 import * as z from "zod";
-import type { WriteCall, WriteTool } from "../../changes/call.ts";
+import { isGoing, type WriteCall, type WriteTool } from "../../changes/call.ts";
 import { writeCall } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { needsConfirmation } from "../../changes/confirmation.ts";
 import { isWithdrawn } from "../../changes/not-planned.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
-import { isGoing } from "../../changes/planning.ts";
 import { changedEffect } from "../../render/changes/effect.ts";
 import { isUnstarted } from "../../runs/lifecycle.ts";
 import { changesOf } from "../apis.ts";

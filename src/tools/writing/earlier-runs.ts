@@ -1,6 +1,6 @@
 import { interruptedHint } from "../../render/changes/earlier-runs.ts";
-import { unlessNothingKept } from "../../runs/backend/store.ts";
 import type { Interrupted } from "../../runs/registry.ts";
+import { unlessNothingKept } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 
 /** Names the caller's runs that were cut short, for the answer of a write; not the one it is about. */

@@ -1,4 +1,4 @@
-import { thousands } from "../../platform/thousands.ts";
+import { thousands } from "../../platform/text.ts";
 import type { ReportCounts } from "../../runs/report.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 

@@ -1,11 +1,10 @@
 import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
-import { type ContextRow, contextRows } from "../../changes/rows/context-rows.ts";
-import { type OptionRow, optionRows } from "../../changes/rows/option-rows.ts";
+import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
-import type { ByteSource } from "../../platform/bytes.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
 import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
 
 /** How the file of a call was read and its first rows were understood, as notes; none for a call without a file. */

@@ -6,9 +6,9 @@ import { CONFIRMATION_MS, lossDigest } from "../../changes/confirmation.ts";
 import type { Loss, Plan } from "../../changes/plan/plan.ts";
 import type { RunFacts } from "../../changes/rows/entries.ts";
 import { type Effect, effectOfCall, effectText } from "../../render/changes/effect.ts";
-import { orUnreadable } from "../../runs/backend/store.ts";
 import type { Run } from "../../runs/kind.ts";
-import { ownReason } from "../../runs/reasons.ts";
+import { ownReason } from "../../runs/outcome.ts";
+import { orUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 

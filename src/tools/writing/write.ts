@@ -1,12 +1,11 @@
 import * as z from "zod";
-import type { WriteCall } from "../../changes/call.ts";
+import { isGoing, type Planning, type WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { Plan } from "../../changes/plan/plan.ts";
-import { isGoing, type Planning } from "../../changes/planning.ts";
-import type { ByteSource } from "../../platform/bytes.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
 import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
 import { changedEffect, effectOfCall, effectText, questionText } from "../../render/changes/effect.ts";
 import { changesOf } from "../apis.ts";

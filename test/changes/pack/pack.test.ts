@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { columnsOf, FAMILIES, LIMITS, lowerBound, mostRequests, randomFrom } from "../../../bench/packing-families.ts";
-import { pack as packColumns } from "../../../src/changes/pack/pack.ts";
-import { REQUEST_LIMITS } from "../../../src/changes/pack/request-limits.ts";
+import { REQUEST_LIMITS } from "../../../src/changes/plan/packing-input.ts";
+import { pack as packColumns } from "../../../src/changes/plan/requests.ts";
 import type { Weight } from "../../../src/changes/rows/entries.ts";
 
 const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;

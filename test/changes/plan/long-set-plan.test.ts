@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { planContextChanges } from "../../../src/changes/plan/contexts/context-changes.ts";
+import { planContextChanges } from "../../../src/changes/plan/context-changes.ts";
 import { Plan } from "../../../src/changes/plan/plan.ts";
 import { ulidOf } from "../../support/tool-context.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RowNames } from "../../../src/changes/plan/creating/option-drafts.ts";
+import { RowNames } from "../../../src/changes/plan/option-drafts.ts";
 
 /** Pairs of names that have one hash. */
 const PAIRS = [

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { contextRows } from "../../../src/changes/rows/context-rows.ts";
-import { optionRows } from "../../../src/changes/rows/option-rows.ts";
+import { contextRows, optionRows } from "../../../src/changes/rows/input-rows.ts";
 import type { Format } from "../../../src/files/input-file.ts";
 import { rejectedRows } from "../../../src/files/rejects.ts";
 import type { FailedObject, RowShape } from "../../../src/files/rows.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import { breakCircles, inTurn, turnsOf } from "../../../src/changes/send/rename-order.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { breakCircles, inTurn, turnsOf } from "../../../src/changes/settle/drive.ts";
 import { fakeDriver, idAt } from "../fake-driver.ts";
 
 const IDS = [idAt(0), idAt(1), idAt(2)] as const;

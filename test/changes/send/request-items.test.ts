@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { requestItems } from "../../../src/changes/change-run.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import { idAt } from "../fake-driver.ts";
 

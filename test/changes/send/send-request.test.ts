@@ -2,9 +2,9 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { BulkAnswer } from "../../../src/api/management.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import { sendBatch, sendingOf } from "../../../src/changes/send/send-request.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import type { ChangeDriver } from "../../../src/changes/settle/change-driver.ts";
+import { sendBatch, sendingOf } from "../../../src/changes/settle/send-request.ts";
 import { LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
 import { changesIn, fakeDriver, idAt, START } from "../fake-driver.ts";
 

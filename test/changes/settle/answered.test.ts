@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import { settleAnswer } from "../../../src/changes/settle/answered.ts";
-import type { Batch } from "../../../src/changes/settle/batch.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { type Batch, settleAnswer } from "../../../src/changes/settle/send-request.ts";
 import type { BulkResult } from "../../../src/spec/records.ts";
 import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
 

@@ -1,12 +1,10 @@
 // What a refusal leads to besides a failure: waiting for another change, a change of what exists, a temporary name.
 import { describe, expect, test } from "vitest";
-import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
-import type { OnExisting } from "../../../src/changes/rows/inputs.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import { mayWorkLater } from "../../../src/changes/settle/defer.ts";
+import type { JournalEntry, OnExisting, Step } from "../../../src/changes/rows/entries.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption } from "../../../src/changes/settle/settle-items.ts";
-import { strandedNames } from "../../../src/changes/settle/stranded-names.ts";
-import { takeBack } from "../../../src/changes/settle/take-back.ts";
+import { strandedNames, takeBack } from "../../../src/changes/settle/take-back.ts";
 import { fakeDriver, idAt } from "../fake-driver.ts";
 
 const [A, B, OTHER, TARGETING] = [idAt(1), idAt(2), idAt(3), idAt(4)];

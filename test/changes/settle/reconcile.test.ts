@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import { existingIds, reconcileCreates } from "../../../src/changes/settle/lost-answers/reconcile.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
 import type { HeldOption } from "../../support/tool-context.ts";
 import { fakeDriver, idAt, START } from "../fake-driver.ts";
 

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, type ApiError, BusyError, NotSentError, RejectedError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import type { Batch } from "../../../src/changes/settle/batch.ts";
-import { handleError } from "../../../src/changes/settle/lost-answers/unanswered.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
+import { type Batch, handleError } from "../../../src/changes/settle/send-request.ts";
 import { HeldBackError } from "../../../src/platform/fence.ts";
 import { changesIn, fakeDriver, idAt } from "../fake-driver.ts";
 

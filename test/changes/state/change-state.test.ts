@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Plan } from "../../../src/changes/plan/plan.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
+import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { Reason } from "../../../src/runs/outcome.ts";
 import { objectResults } from "../../support/object-results.ts";

@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { ObjectList } from "../../../src/changes/rows/object-list.ts";
-import { StepList } from "../../../src/changes/rows/step-list.ts";
-import { StepMaker } from "../../../src/changes/rows/step-maker.ts";
-import { Outcomes } from "../../../src/changes/state/outcomes.ts";
+import { ObjectList, StepList, StepMaker } from "../../../src/changes/rows/steps.ts";
+import { Outcomes } from "../../../src/changes/state/run-work.ts";
 import { StepStandings } from "../../../src/changes/state/step-standings.ts";
 import { idAt } from "../fake-driver.ts";
 

@@ -1,12 +1,12 @@
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import type { Backend } from "../../../src/runs/backend/backend.ts";
-import { DamagedRunError } from "../../../src/runs/backend/store.ts";
+import type { Backend } from "../../../src/runs/backend.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { StoredLease } from "../../../src/runs/postgres/lease.ts";
-import { migrate } from "../../../src/runs/postgres/migrate.ts";
+import { migrate } from "../../../src/runs/postgres/migrations.ts";
+import { DamagedRunError } from "../../../src/runs/store.ts";
 import { backendContract } from "../../runs/backend-contract.ts";
 import { restRun, startRun, summaryOf } from "../../support/records.ts";
 import { type TestPostgres, testPostgres } from "../postgres.ts";

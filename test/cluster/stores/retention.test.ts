@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import type { Backend } from "../../../src/runs/backend/backend.ts";
-import type { RunHeader } from "../../../src/runs/backend/store.ts";
+import type { Backend } from "../../../src/runs/backend.ts";
 import type { Retention } from "../../../src/runs/file/retention.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
-import { migrate } from "../../../src/runs/postgres/migrate.ts";
+import { migrate } from "../../../src/runs/postgres/migrations.ts";
+import type { RunHeader } from "../../../src/runs/store.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 import { restRun, startRun } from "../../support/records.ts";
 import { statement, type TestPostgres, testPostgres } from "../postgres.ts";

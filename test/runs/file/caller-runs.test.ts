@@ -2,9 +2,8 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { callerRuns } from "../../../src/runs/file/caller-runs.ts";
-import { keepPart, partIn } from "../../../src/runs/file/files.ts";
-import { runIndex } from "../../../src/runs/file/run-index.ts";
+import { keepPart, partIn } from "../../../src/runs/file/run-folder.ts";
+import { callerRuns, runIndex } from "../../../src/runs/file/run-index.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 
 const newRunId = ulidSource(

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { sourceOfEvents } from "../../../src/events/run/event-source.ts";
+import { sourceOfEvents } from "../../../src/events/run/source.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { fileBackend } from "../../../src/runs/file/backend.ts";
 import { runsIn } from "../../../src/runs/file/run-folder.ts";

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { RunStoreError } from "../../../src/runs/backend/store.ts";
 import { understood } from "../../../src/runs/entries.ts";
 import { journalLines, openJournal, partJournal } from "../../../src/runs/file/journal.ts";
 import type { RunForm } from "../../../src/runs/kind.ts";
+import { RunStoreError } from "../../../src/runs/store.ts";
 import { type Lease, LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
 
 const FORM: RunForm<unknown, { readonly n: number }> = {

@@ -1,8 +1,7 @@
 import { findFreePlace } from "../../../files/folders.ts";
 import { freePlaceFor } from "../../../files/save-file.ts";
-import { isPart } from "../../../saves/save-options.ts";
+import { asksDesired, isPart } from "../../../saves/save-options.ts";
 import type { ListAsked, SaveCall } from "../../../saves/save-state.ts";
-import { asksDesired } from "../../../saves/save-whole.ts";
 import { savesOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";

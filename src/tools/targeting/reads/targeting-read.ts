@@ -1,8 +1,8 @@
 import { RejectedError } from "../../../api/errors.ts";
 import { rowsThatFit } from "../../../render/page.ts";
 import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../../render/reading.ts";
-import type { SeenTargeting } from "../../../runs/backend/backend.ts";
-import { folded } from "../../../spec/name-match.ts";
+import type { SeenTargeting } from "../../../runs/backend.ts";
+import { folded } from "../../../spec/names.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";

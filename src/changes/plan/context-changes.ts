@@ -1,0 +1,213 @@
+import type { OptionContents } from "../../reading/option-contents.ts";
+import type { Reason } from "../../runs/outcome.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { ContextChanges } from "../../spec/records.ts";
+import { parts, tooManyForOption } from "./checks.ts";
+import { type ContextWork, contextParts, type Growth } from "./context-parts.ts";
+import { noteHeld } from "./former-values.ts";
+import type { Plan } from "./plan.ts";
+
+/** What a call wants of one option, over all its items. */
+export interface ContextWish {
+  readonly optionId: string;
+  readonly objects: number[];
+  /** What each of its items asks for, in their order. */
+  readonly asked: AskedChange[];
+  add: Set<string>;
+  remove: Set<string>;
+  set: Set<string> | undefined;
+}
+
+/** A wish, compared with the Context IDs that the option holds, where these were read. */
+interface PlannedChange {
+  readonly wish: ContextWish;
+  readonly contents: OptionContents | undefined;
+  readonly held: ReadonlySet<string>;
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
+
+/**
+ * Plans the steps of wishes about different options; `contents` has the options that were read, or why reading failed.
+ * A change that does not fit into one request is sent in parts.
+ */
+export function planContextChanges(
+  plan: Plan,
+  wishes: readonly ContextWish[],
+  contents: ReadonlyMap<string, OptionContents | Reason>,
+): void {
+  const changes = wishes.flatMap((wish) => {
+    const read = contents.get(wish.optionId);
+    if (read === undefined || !("code" in read)) return changeOf(wish, read);
+    for (const object of wish.objects) plan.fail(object, read);
+    return [];
+  });
+  const room = roomInProject(changes);
+  const moving = movingBetweenGroups(changes);
+  for (const change of changes) {
+    if (change.contents !== undefined) {
+      noteRows(plan, change.wish.asked, change.contents);
+      noteHeld(plan, change.contents, changedIn(change.wish, change.held));
+    }
+    noteLoss(plan, change);
+    planChange(plan, change, { room, moving });
+  }
+}
+
+/** The Context IDs that a wish may change: a `set` all that the option holds, too. */
+function changedIn({ set, add, remove }: ContextWish, held: ReadonlySet<string>): ReadonlySet<string> {
+  return new Set(set === undefined ? [...add, ...remove] : [...set, ...held]);
+}
+
+function changeOf(wish: ContextWish, contents: OptionContents | undefined): PlannedChange {
+  const held = new Set(contents?.contexts ?? []);
+  const wanted = wish.set;
+  return {
+    wish,
+    contents,
+    held,
+    add: wanted === undefined ? [...wish.add] : [...wanted].filter((id) => !held.has(id)),
+    remove: wanted === undefined ? [...wish.remove] : [...held].filter((id) => !wanted.has(id)),
+  };
+}
+
+/** What the changes of a call share. */
+interface Together {
+  /** How many more Context IDs the project may hold after the call, as far as that is known. */
+  readonly room: { left: number };
+  /** Context IDs that one group of the call loses and another one may get. */
+  readonly moving: ReadonlySet<string>;
+}
+
+/**
+ * A project may hold 200,000 Context IDs (management-api 8.1), of which those of the options that were read are known.
+ */
+function roomInProject(changes: readonly PlannedChange[]): { left: number } {
+  let left: number = LIMITS.projectContextIds.value;
+  for (const { held, add, remove } of changes)
+    left -= held.size + Math.max(0, newOf(add, held) - keptFrom(remove, held));
+  return { left: Math.max(0, left) };
+}
+
+const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add.filter((id) => !held.has(id)).length;
+const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
+  remove.filter((id) => held.has(id)).length;
+
+/** Two groups never hold the same own Context ID (management-api 7.2): it has to leave one before the other gets it. */
+function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
+  const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
+  const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
+  return new Set(groups.flatMap(({ held, add }) => add.filter((id) => !held.has(id) && leaving.has(id))));
+}
+
+/** In one step where one request can carry it, else in parts. */
+function planChange(plan: Plan, change: PlannedChange, together: Together): void {
+  const { wish, held, add, remove } = change;
+  const whole: ContextChanges =
+    wish.set === undefined
+      ? { ...(wish.add.size > 0 ? { add } : {}), ...(wish.remove.size > 0 ? { remove } : {}) }
+      : { set: [...wish.set] };
+  const all = [...(whole.set ?? []), ...(whole.add ?? []), ...(whole.remove ?? [])];
+  if (parts(all).length === 1) {
+    addStep(plan, change, all.length === 0 && whole.set === undefined ? { add: [] } : whole, []);
+    return;
+  }
+  const after = new Set([...held, ...add]);
+  for (const id of remove) after.delete(id);
+  const tooMany = tooManyForOption([...after]);
+  if (tooMany !== undefined && after.size > held.size) {
+    for (const object of wish.objects) plan.fail(object, tooMany);
+    return;
+  }
+  const work = workOf(change, together.moving);
+  const growth = growthOf(change, after, together.room);
+  const sequence = contextParts(work, { growth });
+  if (sequence.length === 0) addStep(plan, change, { add: [] }, []);
+  let previous: readonly number[] = [];
+  for (const contexts of sequence) previous = [addStep(plan, change, contexts, previous)];
+}
+
+function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySet<string>): ContextWork {
+  const add = change.add.filter((id) => !held.has(id));
+  const remove = change.remove.filter((id) => held.has(id));
+  if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
+  const early = remove.filter((id) => moving.has(id));
+  // A group without sub-options may not be empty in between (management-api 7.4 case 7).
+  if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
+  const isEarly = new Set(early);
+  return {
+    add: add.filter((id) => !moving.has(id)),
+    late: add.filter((id) => moving.has(id)),
+    early,
+    remove: remove.filter((id) => !isEarly.has(id)),
+  };
+}
+
+/** By how much an option may grow between its parts: to its own limits, as far as the project has room. */
+function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
+  const needed = Math.max(0, after.size - held.size);
+  const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
+  const more = Math.min(room.left, Math.max(0, peak - needed));
+  room.left -= more;
+  const bytes = Math.max(bytesOf(after), LIMITS.optionContextBytes.value) - bytesOf(held);
+  return { ids: needed + more, bytes: Math.max(0, bytes) };
+}
+
+function bytesOf(ids: ReadonlySet<string>): number {
+  let bytes = 0;
+  for (const id of ids) bytes += Buffer.byteLength(id, "utf8");
+  return bytes;
+}
+
+function addStep(plan: Plan, { wish }: PlannedChange, contexts: ContextChanges, after: readonly number[]): number {
+  const { optionId: id, objects } = wish;
+  const fields = after.length > 0 ? { objects, after } : { objects };
+  return plan.add(plan.make.updateOption({ id }, { contexts }, fields)).id;
+}
+
+function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChange): void {
+  const removed = remove.filter((id) => held.has(id));
+  if (contents === undefined || removed.length === 0) return;
+  const empties = removed.length === contents.contexts.length && add.length === 0;
+  plan.losses.push({
+    name: contents.option.name,
+    _id: wish.optionId,
+    kind: "contextIds",
+    count: removed.length,
+    ...(empties ? { empties } : {}),
+  });
+  plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
+}
+
+/** What one item asks for: `set`, or what is to be added and removed. */
+export interface AskedChange {
+  readonly object: number;
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+  readonly set?: readonly string[];
+}
+
+/** Notes for the report what each item about an option changes, one after the other, given what the option holds. */
+export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, contexts }: OptionContents): void {
+  const held = new Set(contexts);
+  for (const { object, add, remove, set } of asked) {
+    const wanted = set ?? add;
+    const kept = new Set(set);
+    const gone = set === undefined ? remove : [...held].filter((id) => !kept.has(id));
+    const added = wanted.filter((id) => !held.has(id)).length;
+    const removed = gone.filter((id) => held.has(id)).length;
+    for (const id of gone) held.delete(id);
+    for (const id of wanted) held.add(id);
+    const change = {
+      // An item with an empty list adds nothing, and says so.
+      ...((set !== undefined || add.length > 0 || remove.length === 0) && {
+        added,
+        alreadyThere: wanted.length - added,
+      }),
+      ...((set !== undefined || remove.length > 0) && { removed }),
+      ...(set === undefined && remove.length > 0 && { absent: remove.length - removed }),
+    };
+    plan.objects.amend(object, { name: option.name, change });
+  }
+  for (const { object } of asked) plan.objects.amend(object, { contextCount: held.size });
+}

@@ -1,0 +1,97 @@
+import { ownReason } from "../../runs/outcome.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionInput } from "../rows/entries.ts";
+import { badName } from "./checks.ts";
+import { checkOption, groupItem, type NamesInUse, type NewOption, planOption } from "./option-drafts.ts";
+import { Plan } from "./plan.ts";
+
+/** The input of `create_targetings`. */
+export interface CreateTargetingsInput {
+  readonly items: readonly { readonly name: string; readonly options?: readonly OptionInput[] | undefined }[];
+}
+
+interface TargetingCandidate {
+  readonly object: number;
+  readonly name: string;
+  readonly options: readonly NewOption[];
+}
+
+/**
+ * Plans creating targetings with their options. As many options travel inside their targeting as do not cost a request
+ * more; the others are added afterwards (management-api 8.1: 100 options per create request, 5,000 per add request).
+ */
+export function planCreateTargetings(input: CreateTargetingsInput): Plan {
+  const plan = new Plan();
+  const candidates: TargetingCandidate[] = [];
+  const names = new Map<string, number>();
+  input.items.forEach((item, index) => {
+    const object = plan.object({ index, name: item.name });
+    const options = (item.options ?? []).map((option, child) => ({
+      option,
+      object: plan.object({ index, child, name: option.name }),
+      grandchildren: (option.children ?? []).map((grandchild, position) =>
+        plan.object({ index, child, grandchild: position, name: grandchild.name }),
+      ),
+    }));
+    const first = names.get(item.name);
+    const reason =
+      badName(item.name) ??
+      (first === undefined ? undefined : ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: first, field: "name" }));
+    if (reason !== undefined) {
+      plan.fail(object, reason);
+      const left = ownReason("NEEDS_FAILED", { needs: object });
+      for (const inside of options) {
+        for (const each of [inside.object, ...inside.grandchildren]) plan.leaveOut(each, left);
+      }
+      return;
+    }
+    names.set(item.name, index);
+    const optionNames: NamesInUse = new Map();
+    const good = options.flatMap(({ option, object: at, grandchildren }) => {
+      const place = { object: at, index, child: (position: number): number => grandchildren[position] ?? at };
+      return checkOption(plan, option, place, optionNames, false) ?? [];
+    });
+    candidates.push({ object, name: item.name, options: good });
+  });
+  planAll(plan, candidates);
+  return plan;
+}
+
+function planAll(plan: Plan, candidates: readonly TargetingCandidate[]): void {
+  const requests = Math.ceil(candidates.length / LIMITS.targetingItems.value);
+  const room = {
+    options: requests * LIMITS.targetingCreateOptions.value,
+    contextIds: requests * LIMITS.requestContextIds.value,
+  };
+  const left: { readonly option: NewOption; readonly targeting: number }[] = [];
+  for (const { object, name, options } of candidates) {
+    const inside: NewOption[] = [];
+    const ofItem = { options: LIMITS.targetingCreateOptions.value, contextIds: LIMITS.requestContextIds.value };
+    for (const option of options) {
+      const size = sizeOf(option);
+      const hasRoom = [room, ofItem].every((r) => size.options <= r.options && size.contextIds <= r.contextIds);
+      if (hasRoom) {
+        inside.push(option);
+        for (const each of [room, ofItem]) {
+          each.options -= size.options;
+          each.contextIds -= size.contextIds;
+        }
+      } else left.push({ option, targeting: object });
+    }
+    const objects = [object, ...inside.flatMap((option) => [option.object, ...option.children.map((c) => c.object)])];
+    const items = inside.map((option) =>
+      option.isGroup
+        ? groupItem(option, option.contexts, option.children)
+        : { name: option.name, ...(option.contexts.length > 0 ? { contexts: option.contexts } : {}) },
+    );
+    plan.add(plan.make.createTargeting(items.length > 0 ? { name, options: items } : { name }, { objects }));
+  }
+  for (const { option, targeting } of left) planOption(plan, option, { targeting: { object: targeting } });
+}
+
+function sizeOf(option: NewOption): { readonly options: number; readonly contextIds: number } {
+  return {
+    options: 1 + option.children.length,
+    contextIds: option.children.reduce((sum, child) => sum + child.contexts.length, option.contexts.length),
+  };
+}

@@ -1,0 +1,307 @@
+import { createHash } from "node:crypto";
+import { planRequests } from "../../model/order.ts";
+import {
+  type CreateItem,
+  type DeleteItem,
+  type Item,
+  type KnownOption,
+  type Ref,
+  TargetingModel,
+  type UpdateItem,
+} from "../../model/targeting-model.ts";
+import { type Change, type Placeholders, Work } from "../../model/work.ts";
+import { ownReason } from "../../runs/outcome.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionChanges } from "../../spec/records.ts";
+import type { Binding, Step, Weight } from "../rows/entries.ts";
+import { parts } from "./checks.ts";
+import { contextParts } from "./context-parts.ts";
+import type { DesiredChanges, DesiredItem, DesiredPlace } from "./desired-changes.ts";
+import { type NewOption, planOption } from "./option-drafts.ts";
+import { MEASURES, REQUEST_LIMITS } from "./packing-input.ts";
+import type { Plan } from "./plan.ts";
+
+/** Where the objects of a targeting are: its own, and that of its first item. */
+interface ObjectPlace {
+  readonly own: number;
+  readonly first: number;
+}
+
+/** What the steps of a desired state are made from. */
+interface Making extends ObjectPlace {
+  readonly plan: Plan;
+  readonly changes: DesiredChanges;
+  /** By option: the item that is about it. */
+  readonly itemOf: ReadonlyMap<Ref, number>;
+  /** The group at a place; null for the top level. */
+  readonly groupAt: (place: DesiredPlace) => Ref | null;
+  readonly placeholders: Placeholders;
+  /** The steps that the next request waits for. */
+  last: readonly number[];
+}
+
+/**
+ * Adds the steps of the items that are open, request after request: those of one wait for those of the one before. Where
+ * nothing can go on, since a swap needs a free place and the limit leaves none, all items fail before anything is sent.
+ */
+export function addSteps(plan: Plan, changes: DesiredChanges, place: ObjectPlace): void {
+  const { items, alreadyDone } = changes;
+  const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
+  const refOf = ({ at, item }: { readonly at: number; readonly item: DesiredItem }): Ref =>
+    item.kind === "create" ? newRef(at) : item._id;
+  const itemOf = new Map(open.map((one) => [refOf(one), one.at]));
+  const groupAt = groupFinder(changes);
+  const wanted = new Map(open.map((one) => [refOf(one), changeOf(refOf(one), one.item, groupAt)]));
+  const placeholders = placeholdersOf(changes);
+  const making: Making = { plan, changes, ...place, itemOf, groupAt, placeholders, last: [] };
+  addTargeting(making);
+  const { model, others } = modelOf(changes, wanted);
+  const room = LIMITS.targetingOptions.value - others;
+  const work = new Work(model, wanted, { placeholders, room });
+  const { requests, isWhole } = planRequests(work);
+  if (!isWhole) {
+    const reason = ownReason("NO_FREE_PLACE", { limit: LIMITS.targetingOptions.value, there: changes.there.size });
+    for (const { at } of open) plan.fail(place.first + at, reason);
+    return;
+  }
+  // The model is at its end by now, and the steps are about how it was along the way.
+  const before = modelOf(changes, wanted).model;
+  for (const request of requests) {
+    addRequest(making, request, before);
+    for (const item of request) before.apply(item);
+  }
+}
+
+/** What the refs of options begin with that the run creates; the position of their item follows. */
+const NEW = "new:";
+
+function newRef(at: number): Ref {
+  return `${NEW}${at}`;
+}
+
+function addTargeting({ plan, own, changes: { targeting } }: Making): void {
+  const { _id, name, rename } = targeting;
+  if (_id === undefined) plan.add(plan.make.createTargeting({ name }, { objects: [own] }));
+  else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
+}
+
+/** Names and Context IDs for a while: the same each time that the plan is made. */
+function placeholdersOf({ targeting }: DesiredChanges): Placeholders {
+  const known = new Map<string, string>();
+  const lettersFor = (ref: Ref): string => {
+    const about = `${targeting._id} ${ref}`;
+    const letters = known.get(about) ?? createHash("sha256").update(about).digest("hex").slice(0, 26);
+    known.set(about, letters);
+    return letters;
+  };
+  return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
+}
+
+/** What an item wants of its option. */
+function changeOf(ref: Ref, item: DesiredItem, groupAt: Making["groupAt"]): Change {
+  if (item.kind === "delete") return { kind: "delete", ref };
+  if (item.kind === "create") {
+    const { name, type, contexts, exposeChildren = false } = item;
+    const parent = groupAt(item.parent);
+    return { kind: "create", ref, name, group: type === "collection", parent, expose: exposeChildren, contexts };
+  }
+  const { name, exposeChildren: expose, contexts: { add, remove } = { add: [], remove: [] } } = item;
+  const parent = item.parent === undefined ? undefined : groupAt(item.parent);
+  return {
+    ...{ kind: "update", ref, add, remove },
+    ...(name !== undefined && { name }),
+    ...(parent !== undefined && { parent }),
+    ...(expose !== undefined && { expose }),
+  };
+}
+
+/** Makes what finds the group at a place. One that the run need not create any more is found by its name. */
+function groupFinder({ alreadyDone, items, there }: DesiredChanges): Making["groupAt"] {
+  const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
+  return (place) => {
+    if (place === null) return null;
+    if ("_id" in place) return place._id;
+    const made = alreadyDone.has(place.item) ? items[place.item] : undefined;
+    return (made?.kind === "create" ? byName.get(made.name) : undefined) ?? newRef(place.item);
+  };
+}
+
+/**
+ * The options that the changes have to do with: those that change, those whose names are wanted, all groups, and what
+ * is in the groups that something enters or leaves. `others` are how many more there are. Where it is not known what is
+ * there, it is as the plan saw it, and groups count as filled.
+ */
+function modelOf({ there, items }: DesiredChanges, wanted: ReadonlyMap<Ref, Change>) {
+  const names = new Set<string>();
+  const groups = new Set<Ref>();
+  for (const change of wanted.values()) {
+    const now = there.get(change.ref);
+    if (now !== undefined && now.parent !== null) groups.add(now.parent);
+    if (now?.type === "collection") groups.add(change.ref);
+    if (change.kind === "delete") continue;
+    if (change.name !== undefined) names.add(change.name);
+    if (change.parent !== undefined && change.parent !== null) groups.add(change.parent);
+  }
+  const model = new TargetingModel();
+  let others = 0;
+  for (const [ref, { name, parent, type, exposeChildren = false, contexts, contextCount }] of there) {
+    const group = type === "collection";
+    const isInside = parent !== null && groups.has(parent);
+    if (!(group || isInside || wanted.has(ref) || names.has(name))) {
+      others += 1;
+      continue;
+    }
+    const held = group || wanted.has(ref) ? new Set(contexts) : NO_CONTEXTS;
+    const unread = Math.max(0, (contextCount ?? contexts.length) - contexts.length);
+    model.put(ref, { name, group, parent, expose: exposeChildren, contexts: held, others: unread });
+  }
+  for (const item of items) {
+    if (item.kind === "create" || !wanted.has(item._id) || model.options.has(item._id)) continue;
+    const { name, parent, type } = item.seen;
+    const removed = item.kind === "change" ? (item.contexts?.remove ?? []) : [];
+    const fields = { group: type === "collection", parent, expose: false, contexts: new Set(removed), others: 1 };
+    model.put(item._id, { name, ...fields });
+    if (parent !== null) groups.add(parent);
+  }
+  for (const ref of groups) {
+    if (model.options.has(ref) || ref.startsWith(NEW)) continue;
+    model.put(ref, { name: ref, group: true, parent: null, expose: false, contexts: NO_CONTEXTS, others: 1 });
+  }
+  return { model, others };
+}
+
+const NO_CONTEXTS: ReadonlySet<string> = new Set();
+
+/** Adds the steps of one request. Where it is too large for one, its parts follow each other. */
+function addRequest(making: Making, request: readonly Item[], before: TargetingModel): void {
+  const { plan } = making;
+  let { last: after } = making;
+  let filled: Weight | undefined;
+  let latest: number | undefined;
+  const lastParts: number[] = [];
+  for (const item of request) {
+    if (item.op === "create") {
+      latest = addCreation(making, item, after);
+      continue;
+    }
+    const step = item.op === "delete" ? deletion(making, item, after) : update(making, item, { before, after });
+    const sum = filled === undefined ? step.weight : sumOf(filled, step.weight);
+    const isFull = MEASURES.some((measure) => sum[measure] > REQUEST_LIMITS[step.operation][measure]);
+    filled = isFull ? step.weight : sum;
+    // Names and deletions follow the order of the items, so that a full request ends before the next item.
+    if (isFull && latest !== undefined) after = [latest];
+    plan.add(isFull ? { ...step, after } : step);
+    latest = step.id;
+    if (item.op === "update") lastParts.push(...addContextParts(making, item, step.id, before));
+  }
+  making.last = [...new Set([...(latest === undefined ? [] : [latest]), ...lastParts, plan.steps.length - 1])];
+}
+
+function sumOf(one: Weight, other: Weight): Weight {
+  return {
+    items: one.items + other.items,
+    options: one.options + other.options,
+    groupItems: one.groupItems + other.groupItems,
+    contextIds: one.contextIds + other.contextIds,
+    bytes: one.bytes + other.bytes,
+  };
+}
+
+/** Adds the steps that create an option; gives the first of them. */
+function addCreation(making: Making, item: CreateItem, after: readonly number[]): number {
+  const { plan, own, changes } = making;
+  const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
+  const parent = item.parent === null ? undefined : boundTo(making, item.parent);
+  const option = newOption(making, item, item.group);
+  const children = item.children.map((child) => newOption(making, child, false));
+  return planOption(plan, { ...option, children }, { targeting, ...(parent && { parent }), after });
+}
+
+function newOption(
+  { changes, first }: Making,
+  { ref, name, contexts }: Pick<CreateItem, "ref" | "name" | "contexts">,
+  isGroup: boolean,
+): NewOption {
+  const at = positionOf(ref);
+  const item = changes.items[at];
+  const exposeChildren = item?.kind === "create" ? item.exposeChildren : undefined;
+  return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
+}
+
+/** The position of the item that creates an option. */
+function positionOf(ref: Ref): number {
+  return Number(ref.slice(NEW.length));
+}
+
+/** An option by its ID, or by the object that the run makes. */
+function boundTo({ first }: Making, ref: Ref): Omit<Binding, "field"> {
+  return ref.startsWith(NEW) ? { object: first + positionOf(ref) } : { id: ref };
+}
+
+function deletion(making: Making, { ref }: DeleteItem, after: readonly number[]): Step {
+  const { plan, changes, itemOf, first } = making;
+  const at = itemOf.get(ref) ?? 0;
+  const item = changes.items[at];
+  const isInTree = item?.kind === "delete" && (item.seen.type === "collection" || item.seen.parent !== null);
+  return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
+}
+
+/** The step of an update; of more Context IDs than a request takes it has the first ones. */
+function update(
+  making: Making,
+  item: UpdateItem,
+  { before, after }: { readonly before: TargetingModel; readonly after: readonly number[] },
+): Step {
+  const { plan, placeholders } = making;
+  const { ref, name, parent, expose } = item;
+  const [contexts] = contextsOf(item, before.options.get(ref));
+  const fields: OptionChanges = {
+    ...(name !== undefined && { name }),
+    ...(parent === null && { parent }),
+    ...(expose !== undefined && { exposeChildren: expose }),
+    ...(contexts !== undefined && { contexts }),
+  };
+  const formerName = name === placeholders.nameOf(ref) ? before.options.get(ref)?.name : undefined;
+  const given = {
+    objects: [objectOf(making, item, before)],
+    ...waiting(after),
+    ...(formerName !== undefined && { prepares: true as const, formerName }),
+  };
+  const group = parent === undefined || parent === null ? undefined : boundTo(making, parent);
+  return plan.make.updateOption(boundTo(making, ref), fields, given, group);
+}
+
+/** Adds the further parts of a long change of Context IDs, each after the one before; gives the last of them. */
+function addContextParts(making: Making, item: UpdateItem, first: number, before: TargetingModel): readonly number[] {
+  const { plan } = making;
+  let last = first;
+  for (const contexts of contextsOf(item, before.options.get(item.ref)).slice(1)) {
+    const given = { objects: [objectOf(making, item, before)], after: [last] };
+    last = plan.add(plan.make.updateOption(boundTo(making, item.ref), { contexts }, given)).id;
+  }
+  return last === first ? [] : [last];
+}
+
+/** The Context IDs that an update adds and removes, in parts that each fit into one request. */
+function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined) {
+  const all = [...add, ...remove];
+  if (all.length === 0) return [];
+  if (parts(all).length === 1) return [{ ...(add.length > 0 && { add }), ...(remove.length > 0 && { remove }) }];
+  const room = LIMITS.optionContextIds.value - (known?.contexts.size ?? 0);
+  return contextParts({ add, remove }, { growth: { ids: Math.max(0, room), bytes: Number.POSITIVE_INFINITY } });
+}
+
+/** The object in whose outcome an update counts: that of its item, or of one for which a group gets a placeholder. */
+function objectOf({ itemOf, changes, groupAt, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
+  const own = itemOf.get(ref);
+  if (own !== undefined) return first + own;
+  const leaving = [...before.inside(ref)].flatMap((child) => itemOf.get(child) ?? []);
+  const entering = changes.items.findIndex(
+    (item) => item.kind !== "delete" && item.parent !== undefined && groupAt(item.parent) === ref,
+  );
+  return first + (leaving[0] ?? Math.max(0, entering));
+}
+
+function waiting(after: readonly number[]): { readonly after?: readonly number[] } {
+  return after.length > 0 ? { after } : {};
+}

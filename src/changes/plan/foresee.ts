@@ -1,0 +1,293 @@
+import type { RejectedError } from "../../api/errors.ts";
+import type { ManagementApi } from "../../api/management.ts";
+import { findOptions, isMissing } from "../../reading/find-options.ts";
+import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
+import { readOptions } from "../../reading/option-lists.ts";
+import type { TargetingMemory } from "../../runs/backend.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
+import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
+import type { Settlement, Step, StepOf } from "../rows/entries.ts";
+import { sentFields } from "../rows/steps.ts";
+import { requestReason } from "../state/api-reasons.ts";
+import type { Plan } from "./plan.ts";
+
+/** What foreseeing may use of the world: reads only. */
+export interface Foreseeing {
+  readonly api: ManagementApi;
+  readonly signal: AbortSignal;
+  /** The service cannot list targetings: of their names only those seen before are known. */
+  readonly memory: Pick<TargetingMemory, "recent">;
+}
+
+/**
+ * What would fail of a plan if it were sent now, as far as reads can tell: names that exist, options and targetings
+ * that do not, parents that are no groups, and limits, with how much is used. Throws the ApiError of a read that fails.
+ */
+export async function foresee({ steps }: Plan, context: Foreseeing): Promise<readonly Settlement[]> {
+  const { api, signal } = context;
+  const reader = readingTargetings(api, signal);
+  const adds = new Map<string, StepOf<"addOptions">[]>();
+  const updates: Step[] = [];
+  const targetings: StepOf<"createTargetings" | "renameTargetings">[] = [];
+  for (let id = 0; id < steps.length; id += 1) {
+    const step = steps.at(id);
+    if (step?.operation === "addOptions") {
+      const place = idIn(step, "targeting");
+      const some = adds.get(place ?? "");
+      if (some !== undefined) some.push(step);
+      else if (place !== undefined) adds.set(place, [step]);
+    } else if (step?.operation === "updateOptions") updates.push(step);
+    else if (step?.operation === "createTargetings" || step?.operation === "renameTargetings") targetings.push(step);
+  }
+  const found: Settlement[] = [];
+  for (const [targetingId, some] of adds) found.push(...(await foreseeAdds(targetingId, some, reader)));
+  found.push(...(await foreseeUpdates(updates, reader, context)));
+  found.push(...(await foreseeNames(targetings, context)));
+  return found;
+}
+
+function idIn({ bindings }: Step, field: "targeting" | "parent" | "_id"): string | undefined {
+  return bindings.find((binding) => binding.field === field)?.id;
+}
+
+async function foreseeAdds(
+  targetingId: string,
+  steps: readonly StepOf<"addOptions">[],
+  reader: ContentsReader,
+): Promise<readonly Settlement[]> {
+  const held = await reader(targetingId);
+  if (held instanceof Error) {
+    const reason = requestReason("addOptions", held);
+    return steps.flatMap(({ objects }) => objects.map((object) => failed(object, reason)));
+  }
+  const settlements: Settlement[] = [];
+  const room = {
+    options: LIMITS.targetingOptions.value - held.options.size,
+    contextIds: LIMITS.projectContextIds.value - held.contextIds,
+  };
+  for (const step of steps) settlements.push(...foreseeAdd(step, targetingId, held, room));
+  return settlements;
+}
+
+function foreseeAdd(
+  step: StepOf<"addOptions">,
+  targetingId: string,
+  held: TargetingContents,
+  room: { options: number; contextIds: number },
+): readonly Settlement[] {
+  const { item } = step;
+  const [main = -1, ...inside] = step.objects;
+  const parent = idIn(step, "parent");
+  const reason =
+    (parent === undefined ? undefined : badParent(step, held, parent)) ??
+    takenBy(step, held, item.name) ??
+    overLimit(step, targetingId, held, room);
+  if (reason !== undefined) {
+    const left = ownReason("NEEDS_FAILED", { needs: main });
+    return [
+      failed(main, reason),
+      ...inside.map((object) => ({ object, outcome: "notApplied" as const, reason: left })),
+    ];
+  }
+  room.options -= step.weight.options;
+  room.contextIds -= step.weight.contextIds;
+  return (item.children ?? []).flatMap(({ name }, position) => {
+    const taken = takenBy(step, held, name);
+    const object = inside[position];
+    return taken === undefined || object === undefined ? [] : [failed(object, taken)];
+  });
+}
+
+function takenBy(step: Step, { names }: TargetingContents, name: string): Reason | undefined {
+  const existingIds = names.get(name);
+  return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
+}
+
+/** The project holds at least as much as this targeting. */
+function overLimit(
+  step: Step,
+  targeting: string,
+  held: TargetingContents,
+  room: { readonly options: number; readonly contextIds: number },
+): Reason | undefined {
+  if (step.weight.options > room.options) {
+    const limit = LIMITS.targetingOptions.value;
+    return refusal(step, "TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting, limit, there: held.options.size });
+  }
+  if (step.weight.contextIds > room.contextIds) {
+    const limit = LIMITS.projectContextIds.value;
+    return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: held.contextIds });
+  }
+  return undefined;
+}
+
+/** Names of targetings: against those that were seen before, each looked at again. */
+async function foreseeNames(
+  steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
+  { api, signal, memory }: Foreseeing,
+): Promise<readonly Settlement[]> {
+  if (steps.length === 0) return [];
+  const seen = await memory.recent();
+  const nameOf = async (id: string): Promise<string | Reason> => {
+    try {
+      return (await api.getTargeting(id, { signal })).name;
+    } catch (thrown) {
+      if (isMissing(thrown)) return requestReason("renameTargetings", thrown);
+      throw thrown;
+    }
+  };
+  const renamed = new Set(steps.flatMap((step) => idIn(step, "_id") ?? []));
+  const settled = await mapConcurrently(steps, async (step): Promise<readonly Settlement[] | undefined> => {
+    const [main = -1] = step.objects;
+    const id = idIn(step, "_id");
+    const own = id === undefined ? undefined : await nameOf(id);
+    if (typeof own === "object") return step.objects.map((object) => failed(object, own));
+    const { name } = step.item;
+    for (const other of seen) {
+      if (other.name !== name || other._id === id || renamed.has(other._id)) continue;
+      if ((await nameOf(other._id)) !== name) continue;
+      const reason = refusal(step, "TARGETING_NAME_DUPLICATE", { existingId: other._id });
+      const left = { outcome: "notApplied" as const, reason: ownReason("NEEDS_FAILED", { needs: main }) };
+      if (step.operation === "renameTargetings") return step.objects.map((object) => failed(object, reason));
+      return [failed(main, reason), ...step.objects.slice(1).map((object) => ({ object, ...left }))];
+    }
+    return undefined;
+  });
+  return settled.flat();
+}
+
+function failed(object: number, reason: Reason): Settlement {
+  return { object, outcome: "failed", reason };
+}
+
+/** A change of an option that exists. */
+interface Update {
+  readonly step: Step;
+  readonly option: OptionRecord;
+  readonly wanted: OptionChanges;
+}
+
+/** What would fail of changes to options, as far as reads can tell. Throws the ApiError of a read that fails. */
+async function foreseeUpdates(
+  steps: readonly Step[],
+  reader: ContentsReader,
+  context: { readonly api: ManagementApi; readonly signal: AbortSignal },
+): Promise<readonly Settlement[]> {
+  const idOf = ({ bindings }: Step): string | undefined => bindings.find(({ field }) => field === "_id")?.id;
+  const ids = [...new Set(steps.flatMap((step) => idOf(step) ?? []))];
+  const { found, missing } = await findOptions(context.api, ids, context.signal);
+  const updates = steps.flatMap((step): Update[] => {
+    const option = found.get(idOf(step) ?? "");
+    if (option === undefined || step.operation !== "updateOptions") return [];
+    return [{ step, option, wanted: step.item }];
+  });
+  const renamed = new Set(updates.flatMap(({ option, wanted }) => (renames(option, wanted.name) ? [option._id] : [])));
+  const refused = await mapConcurrently(updates, async (update) => {
+    const reason =
+      (await badChange(update, renamed, reader)) ?? (update.step.after ? undefined : await tooMany(update, context));
+    return reason && { step: update.step, reason };
+  });
+  const gone = steps.flatMap((step) => {
+    const error = missing.get(idOf(step) ?? "");
+    return error === undefined ? [] : [{ step, reason: requestReason("updateOptions", error) }];
+  });
+  return [...gone, ...refused].flatMap(({ step, reason }) =>
+    step.objects.map((object) => ({ object, outcome: "failed" as const, reason })),
+  );
+}
+
+function renames(option: OptionRecord, name: string | undefined): boolean {
+  return name !== undefined && name !== option.name;
+}
+
+/** A name that another option keeps, or a place that it cannot have (management-api 7.4). */
+async function badChange(
+  { step, option, wanted }: Update,
+  renamed: ReadonlySet<string>,
+  reader: ContentsReader,
+): Promise<Reason | undefined> {
+  const isGroup = option.type === "collection";
+  const unfit = refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED");
+  if (wanted.exposeChildren !== undefined && option.type === "atomic") return unfit;
+  if (wanted.parent !== undefined && isGroup) return unfit;
+  const asks = typeof wanted.parent === "string" || renames(option, wanted.name);
+  const held = asks && option.targeting !== undefined ? await reader(option.targeting) : undefined;
+  if (held === undefined || held instanceof Error) return undefined;
+  const misplaced = typeof wanted.parent === "string" ? badParent(step, held, wanted.parent) : undefined;
+  if (misplaced !== undefined || wanted.name === undefined || !renames(option, wanted.name)) return misplaced;
+  const existingIds = (held.names.get(wanted.name) ?? []).filter((id) => id !== option._id && !renamed.has(id));
+  return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
+}
+
+/** More Context IDs than an option may hold; only where it may be so close are those that it has read. */
+async function tooMany(
+  { step, option, wanted }: Update,
+  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+): Promise<Reason | undefined> {
+  const add = wanted.contexts?.add ?? [];
+  const limit = LIMITS.optionContextIds.value;
+  if (add.length === 0 || (option.contextCount ?? limit) + add.length <= limit) return undefined;
+  const { contexts } = await readOptionContents(api, option._id, signal);
+  if (new Set([...contexts, ...add]).size <= limit) return undefined;
+  return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contexts.length });
+}
+
+/** What a targeting holds, as it was read. */
+interface TargetingContents {
+  readonly options: ReadonlyMap<string, OptionRecord>;
+  /** The IDs of the options that have a name, sub-options included. */
+  readonly names: ReadonlyMap<string, readonly string[]>;
+  /** Context IDs of all its options, each counted once for each option. */
+  readonly contextIds: number;
+}
+
+/** Reads targetings, each once; a targeting that does not exist gives the error of the service. */
+type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
+
+/** Reads everything of a targeting, once. Throws the ApiError of a read that fails for another reason. */
+function readingTargetings(api: ManagementApi, signal: AbortSignal): ContentsReader {
+  const known = new Map<string, Promise<TargetingContents | RejectedError>>();
+  return (targetingId) => {
+    const held = known.get(targetingId) ?? readHeld(api, targetingId, signal);
+    known.set(targetingId, held);
+    return held;
+  };
+}
+
+async function readHeld(
+  api: ManagementApi,
+  targetingId: string,
+  signal: AbortSignal,
+): Promise<TargetingContents | RejectedError> {
+  const options = new Map<string, OptionRecord>();
+  const names = new Map<string, string[]>();
+  let contextIds = 0;
+  try {
+    for await (const option of readOptions(api, targetingId, signal)) {
+      options.set(option._id, option);
+      names.set(option.name, [...(names.get(option.name) ?? []), option._id]);
+      contextIds += option.contextCount ?? 0;
+    }
+  } catch (thrown) {
+    if (isMissing(thrown)) return thrown;
+    throw thrown;
+  }
+  return { options, names, contextIds };
+}
+
+/** The reason that the service would give for refusing a step. */
+function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<string, unknown>>): Reason {
+  const { statusCode } = ERROR_CODES[code];
+  const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: sentFields(step) } : {};
+  return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
+}
+
+/** Why an option cannot be the `parent` of others in a targeting (management-api 7.4 case 4), or undefined. */
+function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
+  const group = options.get(parent);
+  if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");
+  const isTopLevelGroup = group.type === "collection" && typeof group.parent !== "string";
+  return isTopLevelGroup ? undefined : refusal(step, "TARGETING_CATEGORY_NOT_SUPPORTED");
+}

@@ -1,0 +1,467 @@
+import { placeOf, type Row } from "../../files/rows.ts";
+import { ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
+import type { OptionToCreate } from "../../spec/records.ts";
+import type { AddOptionInput, Binding, ChildInput, OptionInput } from "../rows/entries.ts";
+import { type OptionRow, optionRows } from "../rows/input-rows.ts";
+import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
+import { badId, badName, checkContextIds, parts, tooManyForOption } from "./checks.ts";
+import { REQUEST_LIMITS } from "./packing-input.ts";
+import type { Plan } from "./plan.ts";
+
+/** An option with more Context IDs than this is not kept as a row: they may need several requests. */
+const ROW_CONTEXT_IDS = 100;
+
+/** An option or group that is valid so far, and the item of the caller. */
+export interface OptionCandidate {
+  readonly item: AddOptionInput;
+  readonly object: number;
+  readonly option: NewOption;
+}
+
+/** An option that further rows of the file may add to. */
+interface OpenOption {
+  readonly place: { readonly index: number; readonly line?: number };
+  readonly object: number;
+  readonly item: OptionRow;
+}
+
+/**
+ * Takes the rows of a call, and checks each as it arrives. Most of a large file are plain options, which are kept
+ * in blocks of what will be sent: so a file of a hundred thousand rows needs a few megabytes.
+ */
+export class OptionDrafts {
+  readonly #plan: Plan;
+  readonly #targetingId: string;
+  readonly #rows = new RowWriter();
+  readonly #blocks: RowBlock[] = [];
+  readonly #plain: RowNames;
+  /** Plain options, by object, that are planned as candidates: further rows added to them, or they are groups. */
+  readonly #grown = new Set<number>();
+  /** Plain options, by object, that are said to be no groups. */
+  readonly #atomic = new Set<number>();
+  readonly #open = new Map<string, OpenOption>();
+  /** Keys of rows that failed: further rows of the same key fail, too. */
+  readonly #failed = new Set<string>();
+  readonly #candidates: OptionCandidate[] = [];
+  readonly #otherNames = new Map<string, number>();
+  /** The lines of what is not plain, by index. */
+  readonly #otherLines = new Map<number, number>();
+  readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
+  /** The index of a name's first use. */
+  readonly #names: NamesInUse = {
+    get: (name) => {
+      const plain = this.#plain.get(name);
+      return plain === undefined ? this.#otherNames.get(name) : this.#plan.objects.indexOf(plain);
+    },
+    set: (name, index) => void this.#otherNames.set(name, index),
+    lineOf: (name) => {
+      const plain = this.#plain.get(name);
+      return plain === undefined
+        ? this.#otherLines.get(this.#otherNames.get(name) ?? -1)
+        : this.#plan.objects.at(plain)?.line;
+    },
+  };
+
+  constructor(plan: Plan, targetingId: string) {
+    this.#plan = plan;
+    this.#plain = new RowNames((object) => plan.objects.at(object)?.name);
+    this.#targetingId = targetingId;
+  }
+
+  take(rows: readonly Row<AddOptionInput>[]): void {
+    for (const row of rows) {
+      const { content } = row;
+      this.#rowCounts.read += 1;
+      this.#rowCounts.skipped += row.skipped ?? 0;
+      if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
+      else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
+      else if (isPlain(content.item)) this.#takePlain(row, checkOne(content.item, this.#names), content.item);
+      else this.#takeFull(row, content.item);
+    }
+  }
+
+  #takeKeyed(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
+    if (this.#failed.has(key)) return;
+    const open = this.#open.get(key) ?? this.#grow(key);
+    if (open !== undefined) {
+      const clash = optionRows.merge(open.item, item);
+      if (clash === undefined) this.#rowCounts.merged += 1;
+      else this.#plan.failGiven({ ...placeOf(row), reason: clash });
+    } else if (isPlain(item)) {
+      // The row was read with its Context IDs checked, and no row had its name before.
+      const { name, contexts = [] } = item;
+      if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
+    } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
+  }
+
+  /** How many rows were taken, and how many of them were merged or skipped. */
+  rowCounts(): RowCounts {
+    return { ...this.#rowCounts };
+  }
+
+  /** The options and groups that need a closer look, once all rows were taken. */
+  candidates(): readonly OptionCandidate[] {
+    for (const { place, object, item } of this.#open.values()) {
+      this.#check({ ...place, object, child: () => object }, item, new Map());
+    }
+    return this.#withGroups().sort((one, other) => one.object - other.object);
+  }
+
+  /** The candidates; an option that others name as their group is one, unless its row says that it is none. */
+  #withGroups(): OptionCandidate[] {
+    const named = new Set(this.#candidates.flatMap(({ item }) => item.parentName ?? []));
+    for (const name of named) {
+      const object = this.#plain.get(name);
+      const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
+      if (object === undefined || block === undefined || this.#atomic.has(object) || this.#grown.has(object)) continue;
+      this.#grown.add(object);
+      const item = { ...block.itemOf(row), type: "collection" } as const;
+      this.#check({ ...block.placeOf(row), object, child: () => object }, item, new Map());
+    }
+    return this.#candidates.map((candidate) => {
+      const { item, option } = candidate;
+      const isAtTop = item.parent === undefined && item.parentName === undefined;
+      if (item.type !== undefined || !isAtTop || !named.has(option.name)) return candidate;
+      return { ...candidate, item: { ...item, type: "collection" }, option: { ...option, isGroup: true } };
+    });
+  }
+
+  /** The plain options in their order. */
+  *plain(): Generator<RowRange> {
+    for (const block of this.#blocks)
+      yield* rangesWithout({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
+  }
+
+  /** Takes a checked option; gives whether it is valid. */
+  #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
+    const isAtomic = type === "atomic";
+    const { objects } = this.#plan;
+    if ("code" in checked) {
+      this.#plan.fail(this.#plan.object({ ...placeOf(row), name }), checked);
+      return false;
+    }
+    const block = this.#rows.add({ targeting: this.#targetingId, ...checked }, row, objects.length);
+    if (block !== this.#blocks.at(-1)) this.#blocks.push(block);
+    const object = objects.addRow(block);
+    this.#plain.add(checked.name, object);
+    if (isAtomic) this.#atomic.add(object);
+    return true;
+  }
+
+  #takeFull(row: Row<AddOptionInput>, item: AddOptionInput): void {
+    const { index, line } = row;
+    if (line !== undefined) this.#otherLines.set(index, line);
+    const object = this.#plan.object({ ...placeOf(row), name: item.name });
+    const children = (item.children ?? []).map((child, position) =>
+      this.#plan.object({ ...placeOf(row), child: position, name: child.name }),
+    );
+    this.#check({ index, object, child: (position) => children[position] ?? object }, item, this.#names);
+  }
+
+  #check(
+    place: { readonly index: number; readonly object: number; child(position: number): number },
+    item: AddOptionInput,
+    names: NamesInUse,
+  ): void {
+    const { object } = place;
+    const misplaced = badPlace(item);
+    if (misplaced !== undefined) {
+      this.#plan.fail(object, misplaced);
+      const left = ownReason("NEEDS_FAILED", { needs: object });
+      for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
+      return;
+    }
+    // A group may still get sub-options of other items.
+    const option = checkOption(this.#plan, item, place, names, true);
+    if (option !== undefined) this.#candidates.push({ item, object, option });
+  }
+
+  /** A plain option gets a further row. */
+  #grow(key: string): OpenOption | undefined {
+    const object = this.#plain.get(key);
+    const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
+    if (object === undefined || block === undefined) return undefined;
+    this.#grown.add(object);
+    return this.#opened(key, block.placeOf(row), object, block.itemOf(row));
+  }
+
+  #opened(key: string, place: OpenOption["place"], object: number, item: AddOptionInput): OpenOption {
+    const open = { place: placeOf(place), object, item: { ...item, contexts: [...(item.contexts ?? [])] } };
+    this.#open.set(key, open);
+    return open;
+  }
+}
+
+/** The rows of a block, but for some. */
+function* rangesWithout({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
+  let first = from;
+  for (let row = from; row <= to; row += 1) {
+    if (row < to && !isLeftOut(row)) continue;
+    if (row > first) yield { block, from: first, to: row };
+    first = row + 1;
+  }
+}
+
+function isPlain(item: AddOptionInput): boolean {
+  return (
+    (item.contexts?.length ?? 0) <= ROW_CONTEXT_IDS &&
+    item._id === undefined &&
+    item.type !== "collection" &&
+    item.children === undefined &&
+    item.exposeChildren === undefined &&
+    item.parent === undefined &&
+    item.parentName === undefined
+  );
+}
+
+/** Rules about `parent` (management-api 7.4, case 3). */
+function badPlace(item: AddOptionInput): Reason | undefined {
+  const { parent, parentName } = item;
+  if (parent === undefined && parentName === undefined) return undefined;
+  if (parent !== undefined && parentName !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "parentAndParentName" });
+  }
+  if (item.type === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "groupWithParent" });
+  }
+  return parent === undefined ? undefined : badId("parent", parent);
+}
+
+const OFFSET_BASIS = 0x811c9dc5;
+const PRIME = 0x01000193;
+
+/**
+ * Finds rows by their names without keeping these: a name that was cut out of a file keeps the text around it in
+ * memory, and with the names of a large file kept, an import takes a fifth more memory.
+ */
+export class RowNames {
+  /** By the hash of its name: an object. */
+  readonly #byHash = new Map<number, number>();
+  /** Objects whose names have the hash of another name. */
+  readonly #others = new Map<string, number>();
+  readonly #nameOf: (object: number) => string | undefined;
+  /** A name is looked up before it is added. */
+  #last = { name: "", hash: hashOf("") };
+
+  constructor(nameOf: (object: number) => string | undefined) {
+    this.#nameOf = nameOf;
+  }
+
+  /** The object of a name. */
+  get(name: string): number | undefined {
+    const object = this.#byHash.get(this.#hash(name));
+    return object === undefined || this.#nameOf(object) === name ? object : this.#others.get(name);
+  }
+
+  /** Adds a name that was not there before. */
+  add(name: string, object: number): void {
+    const hash = this.#hash(name);
+    if (this.#byHash.has(hash)) this.#others.set(name, object);
+    else this.#byHash.set(hash, object);
+  }
+
+  #hash(name: string): number {
+    if (this.#last.name !== name) this.#last = { name, hash: hashOf(name) };
+    return this.#last.hash;
+  }
+}
+
+/** FNV-1a over the code units of a text, of which 30 bits are kept: V8 needs no memory of its own for such a number. */
+function hashOf(text: string): number {
+  let hash = OFFSET_BASIS;
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), PRIME);
+  return hash >>> 2;
+}
+
+/** A valid name, and Context IDs as they are sent. */
+export interface CheckedOption {
+  readonly name: string;
+  readonly contexts: readonly string[];
+}
+
+/** A valid sub-option. */
+interface Child extends CheckedOption {
+  readonly object: number;
+}
+
+/** A valid option or group, with its valid sub-options. */
+export interface NewOption extends Child {
+  readonly isGroup: boolean;
+  readonly exposeChildren: boolean | undefined;
+  readonly children: Child[];
+}
+
+/** Names that a targeting's new options use, each with the caller's index of its first use. */
+export interface NamesInUse {
+  get(name: string): number | undefined;
+  set(name: string, index: number): unknown;
+  /** The line of its first use, where that was in a file. */
+  lineOf?(name: string): number | undefined;
+}
+
+/**
+ * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and against the names used before in
+ * the call. `place` says how its objects are reported. An invalid option fails in the plan; an invalid sub-option fails
+ * alone. Gives the option when it is valid. A group that still waits for sub-options of other items may be empty here.
+ */
+export function checkOption(
+  plan: Plan,
+  input: OptionInput,
+  place: { readonly object: number; readonly index: number; child(position: number): number },
+  names: NamesInUse,
+  mayBeEmpty: boolean,
+): NewOption | undefined {
+  const children = (input.children ?? []).map((child, position) => ({ child, object: place.child(position) }));
+  const refuse = (reason: Reason): undefined => {
+    plan.fail(place.object, reason);
+    for (const { object } of children) plan.leaveOut(object, ownReason("NEEDS_FAILED", { needs: place.object }));
+    return undefined;
+  };
+  const misfit = badTypes(input);
+  if (misfit !== undefined) return refuse(misfit);
+  const own = checkOne(input, names);
+  if ("code" in own) return refuse(own);
+  names.set(own.name, place.index);
+  const good: Child[] = [];
+  for (const { child, object } of children) {
+    const checked = checkOne(child, names);
+    if ("code" in checked) {
+      plan.fail(object, checked);
+      continue;
+    }
+    names.set(checked.name, place.index);
+    good.push({ object, ...checked });
+  }
+  const isGroup = input.type === "collection" || input.children !== undefined;
+  if (isGroup && !mayBeEmpty && good.length === 0 && own.contexts.length === 0) {
+    plan.fail(place.object, ownReason("EMPTY_GROUP"));
+    return undefined;
+  }
+  return { object: place.object, ...own, isGroup, exposeChildren: input.exposeChildren, children: good };
+}
+
+function badTypes(input: OptionInput): Reason | undefined {
+  const hasChildren = input.children !== undefined;
+  if (hasChildren && input.type === "atomic") return ownReason("INVALID_ITEM", { problem: "childrenOfAtomic" });
+  if (input.exposeChildren !== undefined && input.type !== "collection" && !hasChildren) {
+    return ownReason("INVALID_ITEM", { problem: "exposeChildrenOfAtomic" });
+  }
+  return undefined;
+}
+
+/** Checks a name and its Context IDs; gives them as they are sent, or why they cannot be. */
+function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">): CheckedOption | Reason {
+  const invalid = badName(input.name);
+  if (invalid !== undefined) return invalid;
+  const checked = checkContextIds(input.contexts ?? []);
+  if (!checked.ok) return checked.reason;
+  const tooMany = tooManyForOption(checked.ids);
+  if (tooMany !== undefined) return tooMany;
+  const first = names.get(input.name);
+  if (first !== undefined) {
+    const line = names.lineOf?.(input.name);
+    const at = line === undefined ? {} : { duplicateOfLine: line };
+    return ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: first, ...at, field: "name" });
+  }
+  return { name: input.name, contexts: checked.ids };
+}
+
+/** Where new options go: their targeting, and the group they belong to. */
+export interface OptionTarget {
+  readonly targeting: Omit<Binding, "field">;
+  readonly parent?: Omit<Binding, "field">;
+  /** Steps that must be settled before. */
+  readonly after?: readonly number[];
+}
+
+/**
+ * Plans the steps that make one option: a group travels with as many of its sub-options as one request takes, the
+ * others follow with `parent`; Context IDs beyond one request follow as updates. Gives the step that makes the option.
+ */
+export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
+  const [first = [], ...rest] = parts(option.contexts);
+  const after = place.after === undefined || place.after.length === 0 ? {} : { after: place.after };
+  if (!option.isGroup) {
+    const item = { name: option.name, ...(first.length > 0 ? { contexts: first } : {}) };
+    const { id } = plan.add(plan.make.addOption(item, place, { objects: [option.object], ...after }));
+    addRest(plan, option.object, rest);
+    return id;
+  }
+  const { inside, outside } = splitChildren(option, first);
+  const objects = [option.object, ...inside.map(({ object }) => object)];
+  const { id } = plan.add(plan.make.addOption(groupItem(option, first, inside), place, { objects, ...after }));
+  addRest(plan, option.object, rest);
+  for (const child of inside) addRest(plan, child.object, parts(child.contexts).slice(1));
+  for (const child of outside) {
+    planOption(
+      plan,
+      { ...child, isGroup: false, exposeChildren: undefined, children: [] },
+      {
+        targeting: place.targeting,
+        parent: { object: option.object },
+      },
+    );
+  }
+  return id;
+}
+
+/** An option group as it travels. */
+export function groupItem(
+  group: NewOption,
+  contexts: readonly string[],
+  inside: readonly Child[],
+): Omit<OptionToCreate, "parent"> {
+  const children = inside.map((child) => ({ name: child.name, ...withContexts(parts(child.contexts)[0] ?? []) }));
+  return {
+    name: group.name,
+    type: "collection",
+    ...withContexts(contexts),
+    ...(children.length > 0 ? { children } : {}),
+    ...(group.exposeChildren === undefined ? {} : { exposeChildren: group.exposeChildren }),
+  };
+}
+
+function withContexts(contexts: readonly string[]): { readonly contexts?: readonly string[] } {
+  return contexts.length > 0 ? { contexts } : {};
+}
+
+/** Sub-options that travel inside their group's item, and those for which there is no room. */
+function splitChildren(
+  group: NewOption,
+  contexts: readonly string[],
+): { readonly inside: readonly Child[]; readonly outside: readonly Child[] } {
+  const limits = REQUEST_LIMITS.addOptions;
+  const inside: Child[] = [];
+  const outside: Child[] = [];
+  let contextIds = contexts.length;
+  let bytes = 512 + contexts.reduce((sum, id) => sum + jsonBytes(id), 0);
+  for (const child of group.children) {
+    const [first = []] = parts(child.contexts);
+    const size = 32 + jsonBytes(child.name) + first.reduce((sum, id) => sum + jsonBytes(id), 0);
+    const hasRoom =
+      inside.length + 2 <= limits.options &&
+      contextIds + first.length <= limits.contextIds &&
+      bytes + size < limits.bytes;
+    const whole = first.length === child.contexts.length;
+    const mustBeInside = contexts.length === 0 && inside.length === 0;
+    if (hasRoom && (whole || mustBeInside)) {
+      inside.push(child);
+      contextIds += first.length;
+      bytes += size;
+    } else outside.push(child);
+  }
+  return { inside, outside };
+}
+
+function jsonBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text), "utf8") + 1;
+}
+
+/** Context IDs that did not fit into the request that makes the option follow one part after the other. */
+function addRest(plan: Plan, object: number, rest: readonly (readonly string[])[]): void {
+  let after: readonly number[] = [];
+  for (const add of rest) {
+    const step = plan.add(plan.make.updateOption({ object }, { contexts: { add } }, { objects: [object], after }));
+    after = [step.id];
+  }
+}

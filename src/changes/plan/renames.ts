@@ -1,0 +1,174 @@
+import { ownReason, type Reason } from "../../runs/outcome.ts";
+import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
+import { requestReason } from "../state/api-reasons.ts";
+import { badId, badName } from "./checks.ts";
+import { type FindOption, isOption, type NamedTargeting, type NamesNow, renamedSince, unnamed } from "./names.ts";
+import { Plan } from "./plan.ts";
+
+/** A targeting by ID, or by a name under which it was seen, with what was found under that. */
+type GivenTargeting = Omit<NamedTargeting, "currentName"> & { readonly currentName?: string | undefined };
+
+/** The input of `rename_targetings`: targetings by ID, or by the name they were seen under. */
+export interface RenameTargetingsInput {
+  readonly items: readonly (GivenTargeting & { readonly name: string })[];
+}
+
+/**
+ * Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. `now` gives
+ * the present names of those that were given by name.
+ */
+export function planRenameTargetings(input: RenameTargetingsInput, now: NamesNow = new Map()): Plan {
+  const plan = new Plan();
+  const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
+  const names = new Map<string, number>();
+  input.items.forEach(({ name, ...given }, index) => {
+    const { _id } = given;
+    const object = plan.object({ index, ...(_id !== undefined && { _id }), name });
+    const same = byId.get(_id ?? "");
+    const first = names.get(name);
+    const invalid = badTargeting(given, now) ?? badName(name);
+    if (invalid !== undefined || _id === undefined) plan.fail(object, invalid ?? badReference(given));
+    else if (same !== undefined && same.name === name) same.objects.push(object);
+    else if (same !== undefined || first !== undefined) {
+      const field = same === undefined ? "name" : "_id";
+      plan.fail(object, ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: same?.index ?? first, field }));
+    } else {
+      byId.set(_id, { index, name, objects: [object] });
+      names.set(name, index);
+    }
+  });
+  for (const [id, { name, objects }] of byId) plan.add(plan.make.renameTargeting(id, name, { objects }));
+  return plan;
+}
+
+/** Why a targeting cannot be renamed, as far as it is known; undefined where it can. */
+function badTargeting({ _id, currentName }: GivenTargeting, now: NamesNow): Reason | undefined {
+  if (_id === undefined) return undefined;
+  const name = currentName === undefined ? undefined : now.get(_id);
+  if (typeof name === "string") return badId("_id", _id) ?? renamedSince(currentName, name);
+  return name === undefined ? badId("_id", _id) : requestReason("renameTargetings", name);
+}
+
+function badReference({ currentName, ...found }: GivenTargeting): Reason {
+  if (currentName !== undefined) return unnamed({ currentName, ...found });
+  return ownReason("INVALID_ITEM", { problem: "noTargeting" });
+}
+
+/** An item of `update_options`. */
+interface UpdateOptionInput {
+  readonly _id?: string | undefined;
+  readonly currentName?: string | undefined;
+  readonly name?: string | undefined;
+  readonly parent?: string | null | undefined;
+  readonly parentName?: string | undefined;
+  readonly exposeChildren?: boolean | undefined;
+}
+
+/** The input of `update_options`; `targetingId` is needed where options or groups are named. */
+export interface UpdateOptionsInput {
+  readonly targetingId?: string | undefined;
+  readonly items: readonly UpdateOptionInput[];
+}
+
+interface Merged {
+  readonly index: number;
+  readonly changes: Map<"name" | "parent" | "exposeChildren", string | null | boolean>;
+  readonly objects: number[];
+}
+
+/**
+ * Plans renaming, moving and setting options. Items about one option travel as one, since a request may name it once
+ * (management-api 4.1); an item that contradicts an earlier one about the same option fails. `find` finds options by
+ * name.
+ */
+export function planUpdateOptions(input: UpdateOptionsInput, find: FindOption = unread): Plan {
+  const plan = new Plan();
+  const byId = new Map<string, Merged>();
+  input.items.forEach((item, index) => {
+    const { name, exposeChildren } = item;
+    const found = referred(item, "_id", "currentName", find);
+    const option = idOf(found);
+    const group = item.parentName === undefined ? item.parent : idOf(referred(item, "parent", "parentName", find));
+    const _id = typeof option === "string" ? option : undefined;
+    const known = name ?? (isFound(found) ? found.name : item.currentName);
+    const object = plan.object({
+      index,
+      ...(_id !== undefined && { _id }),
+      ...(known !== undefined && { name: known }),
+    });
+    if (_id === undefined || isReason(option) || isReason(group)) {
+      const reason = [option, group].find(isReason);
+      plan.fail(object, reason ?? ownReason("INVALID_ITEM", { problem: "noOption" }));
+      return;
+    }
+    const parent = group;
+    const wanted = Object.entries({ name, parent, exposeChildren }).filter(([, value]) => value !== undefined);
+    const invalid =
+      badId("_id", _id) ??
+      (name === undefined ? undefined : badName(name)) ??
+      (typeof parent === "string" ? badId("parent", parent) : undefined) ??
+      (wanted.length === 0 ? ownReason("INVALID_ITEM", { problem: "noChange" }) : undefined) ??
+      (parent === _id ? ownReason("INVALID_ITEM", { problem: "ownParent" }) : undefined);
+    if (invalid !== undefined) {
+      plan.fail(object, invalid);
+      return;
+    }
+    const merged: Merged = byId.get(_id) ?? { index, changes: new Map(), objects: [] };
+    const contradicts =
+      differs(merged, "name", name) ||
+      differs(merged, "parent", parent) ||
+      differs(merged, "exposeChildren", exposeChildren);
+    if (contradicts) {
+      plan.fail(object, ownReason("DUPLICATE_IN_INPUT", { duplicateOfIndex: merged.index, field: "_id" }));
+      return;
+    }
+    if (name !== undefined) merged.changes.set("name", name);
+    if (parent !== undefined) merged.changes.set("parent", parent);
+    if (exposeChildren !== undefined) merged.changes.set("exposeChildren", exposeChildren);
+    merged.objects.push(object);
+    byId.set(_id, merged);
+  });
+  for (const [id, { changes, objects }] of byId) {
+    const fields: OptionChanges = Object.fromEntries(changes);
+    plan.add(plan.make.updateOption({ id }, fields, { objects }));
+  }
+  return plan;
+}
+
+/** Finds no option: for a call without names, nothing was read. */
+const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
+
+/** The ID that an item gives, or what has the name that it gives instead; undefined where it gives neither. */
+function referred(
+  item: UpdateOptionInput,
+  idField: "_id" | "parent",
+  nameField: "currentName" | "parentName",
+  find: FindOption,
+): string | OptionRecord | Reason | undefined {
+  const [id, name] = [item[idField], item[nameField]];
+  if (name === undefined) return id ?? undefined;
+  if (id !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: idField === "_id" ? "idAndCurrentName" : "parentAndParentName" });
+  }
+  return find(name, nameField);
+}
+
+function isFound(given: string | OptionRecord | Reason | undefined): given is OptionRecord {
+  return typeof given === "object" && isOption(given);
+}
+
+function idOf(given: string | OptionRecord | Reason | undefined): string | Reason | undefined {
+  return isFound(given) ? given._id : given;
+}
+
+function isReason(given: string | null | Reason | undefined): given is Reason {
+  return typeof given === "object" && given !== null;
+}
+
+function differs(
+  merged: Merged,
+  field: "name" | "parent" | "exposeChildren",
+  value: string | null | boolean | undefined,
+) {
+  return value !== undefined && merged.changes.has(field) && merged.changes.get(field) !== value;
+}

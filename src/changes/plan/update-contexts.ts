@@ -1,0 +1,327 @@
+import { isApiError, RejectedError } from "../../api/errors.ts";
+import { splitBeside } from "../../files/cells.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
+import { findOptions } from "../../reading/find-options.ts";
+import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
+import { type NearContextId, nearContextIds } from "../../spec/context-ids.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import { folded } from "../../spec/names.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import type { UpdateContextsItem } from "../rows/entries.ts";
+import { requestReason } from "../state/api-reasons.ts";
+import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
+import { type ContextWish, noteRows, planContextChanges } from "./context-changes.ts";
+import { noteHeld, noteUnread, noteWithin, type OptionalReads, optionalReads } from "./former-values.ts";
+import { optionFinder } from "./names.ts";
+import { Plan, type PlanningContext } from "./plan.ts";
+
+/**
+ * The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named.
+ */
+export interface UpdateContextsInput {
+  readonly targetingId?: string | undefined;
+  /** Empty where there is a file. */
+  readonly items: readonly UpdateContextsItem[];
+  readonly file?: InputFile | undefined;
+}
+
+/**
+ * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose something,
+ * and those that get more than one request can carry, are read first: so that what is taken away is known before it is,
+ * and that parts are exact. Throws an ApiError when a read fails for another reason than that the option is missing.
+ */
+export async function planUpdateContexts(
+  input: UpdateContextsInput,
+  given: readonly GivenItem<UpdateContextsItem>[],
+  context: PlanningContext,
+): Promise<Plan> {
+  const plan = new Plan();
+  const items = given.flatMap((one) => ("item" in one ? [one.item] : []));
+  const isNamed = items.some((item) => item.name !== undefined || item.names !== undefined);
+  const find = await optionFinder(input.targetingId, isNamed, context);
+  const sources = await readSources(items, context);
+  const reads = optionalReads(context);
+  const beside = await readBeside(items, find, reads, context);
+  const wishes = new Map<string, ContextWish>();
+  const called = new Map<string, string>();
+  for (const one of given) {
+    if ("reason" in one) {
+      plan.failGiven(one);
+      continue;
+    }
+    const { item } = one;
+    const targets = targetsOf(item);
+    const objects = targets.map((target) => ({ target, object: plan.object({ ...placeOf(one), ...target }) }));
+    for (const { target, object } of objects) {
+      const found = "_id" in target ? target : find(target.name, "name");
+      const wanted = contextsOf("_id" in found ? splitAsHeld(item, beside.get(found._id)) : item, sources);
+      if ("code" in wanted) plan.fail(object, wanted);
+      else if (!("_id" in found)) plan.fail(object, found);
+      else {
+        const invalid = badId("_id", found._id);
+        if (invalid === undefined) addWish(wishes, found._id, object, wanted);
+        else plan.fail(object, invalid);
+        if (invalid === undefined && item.calledName !== undefined) called.set(found._id, item.calledName);
+      }
+    }
+    if (objects.length === 0) {
+      plan.fail(plan.object(placeOf(one)), ownReason("INVALID_ITEM", { problem: "noOption" }));
+    }
+  }
+  const contents = await readWhereNeeded([...wishes.values()], beside, context);
+  const open = [...wishes.keys()].filter((optionId) => !contents.has(optionId));
+  const there = new Map(await reads.contents(open.filter((optionId) => !beside.has(optionId))));
+  for (const optionId of open) {
+    const known = beside.get(optionId);
+    if (known !== undefined && !("code" in known)) there.set(optionId, known);
+  }
+  const names = await namesOf([...called.keys()], [contents, there], context);
+  for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, is: names.get(optionId) });
+  const all = [...wishes.values()];
+  planContextChanges(plan, all, contents);
+  noteNear(plan, all, [contents, there]);
+  const unread = all.filter(({ optionId }) => !contents.has(optionId));
+  noteUnread(plan, unread.length - there.size);
+  for (const { optionId, asked, add } of unread) {
+    const held = there.get(optionId);
+    if (held === undefined) continue;
+    noteRows(plan, asked, held);
+    noteHeld(plan, held, add);
+  }
+  const onlyNames = items.every(({ _id, _ids }) => (_id ?? _ids) === undefined);
+  noteWithin(
+    plan,
+    all.flatMap(({ optionId }) => {
+      const read = contents.get(optionId) ?? there.get(optionId);
+      if (read !== undefined && "code" in read) return [];
+      return [onlyNames ? input.targetingId : read?.option.targeting];
+    }),
+  );
+  if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
+  if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
+  return plan;
+}
+
+type ReadContents = ReadonlyMap<string, OptionContents | Reason>;
+
+/** The names of options that rows call by a name: as they were read, or looked for in lists. */
+async function namesOf(
+  ids: readonly string[],
+  read: readonly ReadContents[],
+  { api, signal }: PlanningContext,
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  for (const id of ids) {
+    const found = read.map((contents) => contents.get(id)).find((one) => one !== undefined);
+    if (found !== undefined && !("code" in found)) names.set(id, found.option.name);
+  }
+  const unknown = ids.filter((id) => !names.has(id) && !read.some((contents) => contents.has(id)));
+  if (unknown.length === 0) return names;
+  try {
+    for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
+  } catch (thrown) {
+    // Nothing is taken away from these: the service decides whether they are there.
+    if (!isApiError(thrown)) throw thrown;
+  }
+  return names;
+}
+
+/** Fails the rows about an option that they call by another name than it has. */
+function failMisnamed(
+  plan: Plan,
+  wishes: Map<string, ContextWish>,
+  called: { readonly optionId: string; readonly name: string; readonly is: string | undefined },
+): void {
+  const { optionId, name, is } = called;
+  if (is === undefined || folded(is) === folded(name)) return;
+  const reason = ownReason("INVALID_ROW", { problem: "otherName", value: name, name: is, _id: optionId });
+  for (const object of wishes.get(optionId)?.objects ?? []) plan.fail(object, reason);
+  wishes.delete(optionId);
+}
+
+/** Reads options whose cells of Context IDs were taken apart: one that they hold may have a separator in it. */
+async function readBeside(
+  items: readonly UpdateContextsItem[],
+  find: Awaited<ReturnType<typeof optionFinder>>,
+  reads: OptionalReads,
+  context: PlanningContext,
+): Promise<ReadContents> {
+  const [needed, others] = [new Set<string>(), new Set<string>()];
+  for (const item of items) {
+    if (item.split === undefined) continue;
+    for (const target of targetsOf(item)) {
+      const found = "_id" in target ? target : find(target.name, "name");
+      if ("_id" in found) (item.add === undefined ? needed : others).add(found._id);
+    }
+  }
+  const read = new Map(await readAll([...needed], context, "_id"));
+  const more = await reads.contents([...others].filter((id) => isUlid(id) && !read.has(id)));
+  for (const [id, contents] of more) read.set(id, contents);
+  return read;
+}
+
+/** An item of which the Context IDs stay whole that the option holds with a separator in them. */
+function splitAsHeld(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
+  const { split, add, remove, set } = item;
+  if (split === undefined || held === undefined || "code" in held) return item;
+  const taken = new Set(splitBeside(split, []));
+  const whole = splitBeside(split, held.contexts);
+  const again = (ids: readonly string[]) => [...new Set([...ids.filter((id) => !taken.has(id)), ...whole])];
+  return {
+    ...item,
+    ...(add && { add: again(add) }),
+    ...(remove && { remove: again(remove) }),
+    ...(set && { set: again(set) }),
+  };
+}
+
+/** How many are noted of Context IDs that look like one that their option holds. */
+const MOST_NEAR = 3;
+
+/** Notes which Context IDs are added that differ from one that the option holds only in case, width or composition. */
+function noteNear(plan: Plan, wishes: readonly ContextWish[], read: readonly ReadContents[]): void {
+  const near: NearContextId[] = [];
+  let count = 0;
+  for (const { optionId, add, set } of wishes) {
+    const found = read.map((contents) => contents.get(optionId)).find((one) => one !== undefined);
+    if (found === undefined || "code" in found) continue;
+    for (const one of nearContextIds([...(set ?? add)], found.contexts)) {
+      count += 1;
+      if (near.length < MOST_NEAR) near.push(one);
+    }
+  }
+  if (count > 0) plan.facts = { ...plan.facts, nearIds: { count, first: near } };
+}
+
+type Target = { readonly _id: string } | { readonly name: string };
+
+/** The options that an item of `update_contexts` names; each is counted by itself. */
+export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
+  const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
+  const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
+  return [...ids.map((id) => ({ _id: id })), ...all.map((each) => ({ name: each }))];
+}
+
+type Contexts = {
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+  readonly set?: readonly string[];
+};
+
+function contextsOf(
+  item: UpdateContextsItem,
+  sources: ReadonlyMap<string, OptionContents | Reason>,
+): Contexts | Reason {
+  const lists = { add: [...(item.add ?? [])], remove: [...(item.remove ?? [])] };
+  for (const [field, to] of [
+    ["addFrom", lists.add],
+    ["removeFrom", lists.remove],
+  ] as const) {
+    for (const id of item[field] ?? []) {
+      const source = badId(field, id) ?? sources.get(id) ?? ownReason("INVALID_ID", { field, value: id });
+      if ("code" in source) return source;
+      to.push(...source.contexts);
+    }
+  }
+  const add = checkContextIds(lists.add);
+  const remove = checkContextIds(lists.remove);
+  const set = checkContextIds(item.set ?? []);
+  if (!add.ok) return add.reason;
+  if (!remove.ok) return remove.reason;
+  if (!set.ok) return set.reason;
+  const changes = item.set !== undefined;
+  if (changes && (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) !== undefined) {
+    return ownReason("INVALID_ITEM", { problem: "setWithAddOrRemove" });
+  }
+  const nothing = !changes && (item.add ?? item.remove ?? item.addFrom ?? item.removeFrom) === undefined;
+  if (nothing) return ownReason("INVALID_ITEM", { problem: "noChange" });
+  const removed = new Set(remove.ids);
+  const both = add.ids.find((id) => removed.has(id));
+  if (both !== undefined) return ownReason("INVALID_ITEM", { problem: "addAndRemove", value: both.slice(0, 40) });
+  const tooMany = tooManyForOption(changes ? set.ids : add.ids);
+  if (tooMany !== undefined) return tooMany;
+  return { add: add.ids, remove: remove.ids, ...(changes ? { set: set.ids } : {}) };
+}
+
+/** A later item about the same option comes after the earlier one: what it says about a Context ID wins. */
+function addWish(wishes: Map<string, ContextWish>, optionId: string, object: number, wanted: Contexts): void {
+  const wish = wishes.get(optionId) ?? {
+    optionId,
+    objects: [],
+    asked: [],
+    add: new Set<string>(),
+    remove: new Set<string>(),
+    set: undefined,
+  };
+  wishes.set(optionId, wish);
+  wish.objects.push(object);
+  wish.asked.push({ object, ...wanted });
+  if (wanted.set !== undefined) {
+    wish.set = new Set(wanted.set);
+    wish.add = new Set();
+    wish.remove = new Set();
+    return;
+  }
+  for (const id of wanted.add) {
+    wish.remove.delete(id);
+    (wish.set ?? wish.add).add(id);
+  }
+  for (const id of wanted.remove) {
+    wish.add.delete(id);
+    if (wish.set === undefined) wish.remove.add(id);
+    else wish.set.delete(id);
+  }
+}
+
+async function readSources(
+  items: readonly UpdateContextsItem[],
+  context: PlanningContext,
+): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+  const ids = new Set(items.flatMap((item) => [...(item.addFrom ?? []), ...(item.removeFrom ?? [])]));
+  const field = "addFrom";
+  return readAll([...ids], context, field);
+}
+
+async function readWhereNeeded(
+  wishes: readonly ContextWish[],
+  known: ReadContents,
+  context: PlanningContext,
+): Promise<ReadContents> {
+  const needed = wishes.filter(
+    (wish) => wish.set !== undefined || wish.remove.size > 0 || wish.add.size > LIMITS.requestContextIds.value,
+  );
+  const ids = needed.map((wish) => wish.optionId);
+  const read = new Map(
+    await readAll(
+      ids.filter((id) => !known.has(id)),
+      context,
+      "_id",
+    ),
+  );
+  for (const id of ids) {
+    const before = known.get(id);
+    if (before !== undefined) read.set(id, before);
+  }
+  return read;
+}
+
+async function readAll(
+  ids: readonly string[],
+  context: PlanningContext,
+  field: string,
+): Promise<ReadonlyMap<string, OptionContents | Reason>> {
+  const read = await mapConcurrently(ids, async (id): Promise<readonly [string, OptionContents | Reason]> => {
+    const invalid = badId(field, id);
+    if (invalid !== undefined) return [id, invalid];
+    try {
+      return [id, await readOptionContents(context.api, id, context.signal)];
+    } catch (thrown) {
+      const missing = thrown instanceof RejectedError && thrown.kind === "business" && thrown.statusCode === 404;
+      if (missing && thrown.errorCode !== "PROJECT_NOT_FOUND") return [id, requestReason("updateOptions", thrown)];
+      throw thrown;
+    }
+  });
+  return new Map(read);
+}

@@ -1,0 +1,264 @@
+import * as z from "zod";
+import {
+  actionIn,
+  cellReader,
+  contextActionIn,
+  contextsReader,
+  damagedName,
+  NONE,
+  type SplitCells,
+  truthIn,
+} from "../../files/cells.ts";
+import type { Header } from "../../files/columns.ts";
+import { fieldProblem } from "../../files/fields.ts";
+import { invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
+import type { Reason } from "../../runs/outcome.ts";
+import type { AddOptionInput, UpdateContextsItem } from "./entries.ts";
+
+const idList = z.array(z.string());
+const child = z.strictObject({ name: z.string(), contexts: idList.optional() });
+const option = z.strictObject({
+  ...child.shape,
+  type: z.enum(["atomic", "collection"]).optional(),
+  children: z.array(child).optional(),
+  exposeChildren: z.boolean().optional(),
+  parent: z.string().optional(),
+  parentName: z.string().nullish(),
+  _id: z.string().optional(),
+  op: z.string().optional(),
+});
+
+/** An option of a file; rows about one option add Context IDs to it. */
+export interface OptionRow extends AddOptionInput {
+  _id?: string | undefined;
+  readonly contexts?: string[] | undefined;
+  type?: "atomic" | "collection" | undefined;
+  exposeChildren?: boolean | undefined;
+  parentName?: string | undefined;
+}
+
+/** The columns of a file of options. */
+const OPTION_COLUMNS = [
+  "name",
+  "contextId",
+  "contexts",
+  "parentName",
+  "type",
+  "exposeChildren",
+  "action",
+  "op",
+  "_id",
+  "targeting",
+] as const;
+
+/** How files for `bulk_add_options` are read. A row with the ID of an option of the targeting is about that one. */
+export const optionRows = {
+  columns: OPTION_COLUMNS,
+  required: [["name"]],
+  fromCells(header, more) {
+    const id = cellReader(header, "_id");
+    const name = cellReader(header, "name");
+    const parentName = cellReader(header, "parentName");
+    const type = cellReader(header, "type");
+    const exposeChildren = cellReader(header, "exposeChildren");
+    const op = cellReader(header, "op");
+    const contexts = contextsReader(header, more.separator);
+    const problemOf = rowChecker(header, more, "add");
+    const oneContextARow = header.at("contextId") >= 0;
+    return (cells) => {
+      const problem = problemOf(cells);
+      if (problem !== undefined) return { reason: problem };
+      const found = contexts(cells);
+      if ("reason" in found) return found;
+      const contextAction = contextActionIn(op(cells));
+      if (contextAction === null) return invalidRow("op", { value: op(cells).slice(0, 40) });
+      if (contextAction === "remove") return invalidRow("removeElsewhere", {});
+      const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
+      const damaged = damagedName(name(cells), "name") ?? damagedName(group, "group");
+      if (damaged !== undefined) return { reason: damaged };
+      const row: OptionRow = { name: name(cells), contexts: found.contexts };
+      const isGroup = truthIn(type(cells));
+      if (isGroup === null) return invalidRow("type", { value: type(cells).slice(0, 40) });
+      if (isGroup !== undefined) row.type = isGroup ? "collection" : "atomic";
+      const exposed = truthIn(exposeChildren(cells));
+      if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
+      if (exposed !== undefined) row.exposeChildren = exposed;
+      if (group.trim() !== "") row.parentName = group;
+      const _id = id(cells).trim();
+      if (_id !== "") row._id = _id;
+      const key = oneContextARow ? row.name : _id === "" ? undefined : `_id ${_id}`;
+      return { item: row, key };
+    };
+  },
+  fromValue(value): RowContent<OptionRow> {
+    const parsed = option.safeParse(value);
+    if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, option) };
+    const { op = "", parentName, ...item } = parsed.data;
+    const wanted = contextActionIn(op);
+    if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
+    if (wanted === "remove") return invalidRow("removeElsewhere", {});
+    return { item: typeof parentName === "string" ? { ...item, parentName } : item };
+  },
+  merge(item: OptionRow, further: AddOptionInput) {
+    if (item.name !== further.name) return invalidRow("rowsDisagree", { column: "name" }).reason;
+    for (const field of ["_id", "type", "exposeChildren", "parentName"] as const) {
+      const differs = item[field] !== undefined && further[field] !== undefined && item[field] !== further[field];
+      if (differs) return invalidRow("rowsDisagree", { column: field }).reason;
+    }
+    item._id ??= further._id;
+    item.type ??= further.type;
+    item.exposeChildren ??= further.exposeChildren;
+    item.parentName ??= further.parentName;
+    for (const contextId of further.contexts ?? []) item.contexts?.push(contextId);
+    return undefined;
+  },
+  rest(item, failed) {
+    const whole = failed.find(({ about }) => about.child === undefined);
+    if (whole !== undefined) return [{ row: item, reason: whole.reason }];
+    // The group was made: its sub-options that failed follow it.
+    return failed.map(({ about, reason }) => ({
+      row: { ...item.children?.[about.child ?? 0], parentName: item.name },
+      reason,
+    }));
+  },
+} satisfies RowShape<OptionRow>;
+
+const ids = z.array(z.string()).optional();
+const change = z.strictObject({
+  _id: z.string().optional(),
+  _ids: ids,
+  name: z.string().optional(),
+  names: ids,
+  add: ids,
+  remove: ids,
+  set: ids,
+  addFrom: ids,
+  removeFrom: ids,
+});
+
+/** An option as saved files have it: what stands there of its place is not looked at. */
+const saved = z.strictObject({
+  _id: z.string().optional(),
+  name: z.string().optional(),
+  op: z.string().optional(),
+  contexts: z.array(z.string()),
+  parent: z.string().nullish(),
+  parentName: z.string().nullish(),
+  type: z.string().optional(),
+  exposeChildren: z.boolean().optional(),
+});
+
+const OPS = ["add", "remove", "set"] as const;
+type Op = (typeof OPS)[number];
+
+/** A row of a file: changes to the Context IDs of an option. */
+export type ContextRow = Omit<UpdateContextsItem, "split"> &
+  Partial<Record<Op, string[] | undefined>> & { split?: SplitCells | undefined };
+
+/** The columns of a file of changes to Context IDs. */
+const CONTEXT_COLUMNS = [
+  "_id",
+  "name",
+  "op",
+  "contextId",
+  "contexts",
+  "action",
+  "parentName",
+  "type",
+  "exposeChildren",
+  "targeting",
+] as const;
+
+/**
+ * How files for `update_contexts` are read. Where a row names both `_id` and `name`, they have to agree; Context IDs are
+ * added where nothing else is said. What a sheet says of groups is not looked at.
+ */
+export const contextRows: RowShape<ContextRow> = {
+  columns: CONTEXT_COLUMNS,
+  required: [
+    ["_id", "name"],
+    ["contextId", "contexts"],
+  ],
+  fromCells(header, more) {
+    const id = cellReader(header, "_id");
+    const name = cellReader(header, "name");
+    const op = cellReader(header, "op");
+    const contexts = contextsReader(header, more.separator);
+    const problemOf = rowChecker(header, more, "edit");
+    const oneContextARow = header.at("contextId") >= 0;
+    return (cells) => {
+      const problem = problemOf(cells);
+      if (problem !== undefined) return { reason: problem };
+      const wanted = contextActionIn(op(cells)) === undefined ? "add" : contextActionIn(op(cells));
+      if (wanted === null || wanted === undefined) return invalidRow("op", { value: op(cells).slice(0, 40) });
+      const _id = id(cells).trim();
+      const calledName = name(cells).trim();
+      const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
+      // The rows of a set belong together: without the unusable one, the set would remove its Context ID.
+      const key =
+        oneContextARow || _id !== ""
+          ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
+          : undefined;
+      if (option.name?.trim() === "") return invalidRow("noOption", {});
+      const damaged = option.name === undefined ? undefined : damagedName(option.name, "name");
+      if (damaged !== undefined) return { reason: damaged };
+      const found = contexts(cells);
+      if ("reason" in found) return wanted === "set" ? { ...found, key } : found;
+      if (found.isBlank) return invalidRow("noContextId", {});
+      return { item: { ...option, [wanted]: found.contexts, ...(found.split && { split: found.split }) }, key };
+    };
+  },
+  fromValue(value) {
+    if (typeof value === "object" && value !== null && "contexts" in value) return savedRow(value);
+    const parsed = change.safeParse(value);
+    return parsed.success ? { item: parsed.data } : { reason: fieldProblem(parsed.error.issues, change) };
+  },
+  merge(item, further) {
+    if (item.calledName !== further.calledName) return invalidRow("rowsDisagree", { column: "name" }).reason;
+    for (const op of OPS) for (const contextId of further[op] ?? []) item[op]?.push(contextId);
+    if (further.split !== undefined) {
+      item.split = { ...further.split, cells: [...(item.split?.cells ?? []), ...further.split.cells] };
+    }
+    return undefined;
+  },
+  rest({ _id, _ids, name, names, calledName, split: _, ...changes }, failed) {
+    return failed.map(({ about, reason }) => {
+      const given = about._id === undefined ? { name: about.name } : { _id: about._id };
+      return { row: { ...given, ...changes }, reason };
+    });
+  },
+};
+
+function savedRow(value: object): RowContent<ContextRow> {
+  const parsed = saved.safeParse(value);
+  if (!parsed.success) return { reason: fieldProblem(parsed.error.issues, saved) };
+  const { _id, name, op = "", contexts } = parsed.data;
+  const wanted = contextActionIn(op);
+  if (wanted === null) return invalidRow("op", { value: op.slice(0, 40) });
+  if ((_id ?? name ?? "").trim() === "") return invalidRow("noOption", {});
+  const option = _id === undefined ? { name } : name === undefined ? { _id } : { _id, calledName: name };
+  return { item: { ...option, [wanted ?? "add"]: contexts } };
+}
+
+/**
+ * Makes what finds the problem of a row that asks for something that its tool does not do: another action than `does`, or
+ * a change of another targeting than that of the call.
+ */
+export function rowChecker(
+  header: Header,
+  { targeting }: MoreOfSheet,
+  does: "add" | "edit",
+): (cells: readonly string[]) => Reason | undefined {
+  const action = cellReader(header, "action");
+  const named = cellReader(header, "targeting");
+  return (cells) => {
+    const value = named(cells).trim();
+    if (value !== "" && targeting !== undefined && !targeting.includes(value)) {
+      return invalidRow("otherTargeting", { value: value.slice(0, 40) }).reason;
+    }
+    const wanted = actionIn(action(cells));
+    if (wanted === null) return invalidRow("action", { value: action(cells).slice(0, 40) }).reason;
+    if (wanted === undefined || wanted === does) return undefined;
+    return invalidRow("actionElsewhere", { action: wanted, does }).reason;
+  };
+}

@@ -1,0 +1,275 @@
+import type { ReportedObject } from "../../runs/outcome.ts";
+import type { CreateTargetingItem, OptionChanges } from "../../spec/records.ts";
+import type { BulkOperation } from "../../spec/routes.ts";
+import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
+import { RowBlock } from "./row-block.ts";
+
+/** The steps of a run, each by itself or in a block of rows. The ID of a step is its position. */
+export class StepList {
+  /** By ID: the step, or the block that it is in. */
+  readonly #parts: (Step | RowBlock)[] = [];
+
+  get length(): number {
+    return this.#parts.length;
+  }
+
+  /** Adds a step. Throws a RangeError when its ID is not its position. */
+  add(step: Step): void {
+    if (step.id !== this.length) throw new RangeError(`step ${step.id} comes where step ${this.length} should`);
+    this.#parts.push(step);
+  }
+
+  /** Adds the next row of a block. */
+  addRow(block: RowBlock): void {
+    this.#parts.push(block);
+  }
+
+  /** A step by its ID; one of a row is made for it. */
+  at(id: number): Step | undefined {
+    const part = this.#parts[id];
+    return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
+  }
+
+  /** The step, or the block that it is in: for what a block has as a whole. */
+  partAt(id: number): Step | RowBlock | undefined {
+    return this.#parts[id];
+  }
+
+  /** The steps in their order, rows as blocks. */
+  *parts(): Generator<Step | RowBlock> {
+    for (let id = 0; id < this.length; ) {
+      const part = this.#parts[id];
+      if (part !== undefined) yield part;
+      id += part instanceof RowBlock ? part.length : 1;
+    }
+  }
+
+  /** The object that a step is about; undefined where there is no such step. */
+  objectOf(id: number): number | undefined {
+    const part = this.#parts[id];
+    return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
+  }
+
+  /** The weight of a step in a request. Throws a RangeError where there is no such step. */
+  weightOf(id: number): Weight {
+    const part = this.#parts[id];
+    if (part === undefined) throw new RangeError(`there is no step ${id}`);
+    return part instanceof RowBlock ? part.weightOf(rowOf(part, id)) : part.weight;
+  }
+
+  /** The bindings of the steps of an operation; those of a block come once. */
+  boundBy(operation: BulkOperation): readonly (readonly Binding[])[] {
+    return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
+  }
+
+  /** Whether no step waits for another one. */
+  areIndependent(): boolean {
+    for (const part of this.parts()) {
+      if (part instanceof RowBlock) continue;
+      if ((part.after ?? []).length > 0 || part.bindings.some(({ object }) => object !== undefined)) return false;
+    }
+    return true;
+  }
+
+  /** Whether these are rows that follow each other, and their objects do, too. */
+  areRows(ids: readonly number[]): boolean {
+    const [first = 0] = ids;
+    const last = first + ids.length - 1;
+    return (
+      ids.every((id, at) => id === first + at && this.#parts[id] instanceof RowBlock) &&
+      (this.objectOf(last) ?? 0) - (this.objectOf(first) ?? 0) === ids.length - 1
+    );
+  }
+}
+
+/** The row of a block that is a step. */
+export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
+  return step - firstStep;
+}
+
+/** The fields that a step of any operation may have besides its item. */
+type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
+
+/** Gives steps their IDs, which are their positions in the run. */
+export class StepMaker {
+  readonly #next: () => number;
+
+  /** `next` gives the ID of the next step to be made. */
+  constructor(next: () => number) {
+    this.#next = next;
+  }
+
+  /** Makes steps that follow the existing ones, before any of them is added. */
+  static after({ length }: { readonly length: number }): StepMaker {
+    let next = length;
+    return new StepMaker(() => next++);
+  }
+
+  /** A targeting to create, with the options that are created inside it. */
+  createTargeting(item: CreateTargetingItem, given: StepExtras): StepOf<"createTargetings"> {
+    const options = item.options ?? [];
+    const fields = this.#fields(item, [], given, {
+      options: options.reduce((sum, option) => sum + optionCount(option), 0),
+      contextIds: options.reduce((sum, option) => sum + contextCount(option), 0),
+    });
+    return { ...fields, operation: "createTargetings", item };
+  }
+
+  renameTargeting(targetingId: string, name: string, given: StepExtras): StepOf<"renameTargetings"> {
+    const item = { name };
+    const fields = this.#fields(item, [{ field: "_id", id: targetingId }], given, {});
+    return { ...fields, operation: "renameTargetings", item };
+  }
+
+  deleteTargeting(targetingId: string, given: StepExtras): StepOf<"deleteTargetings"> {
+    const fields = this.#fields(undefined, [{ field: "_id", id: targetingId }], given, {});
+    return { ...fields, operation: "deleteTargetings", item: undefined };
+  }
+
+  /** An option to add to a targeting; `parent`, where it has one, is bound, never part of `item`. */
+  addOption(
+    item: OptionItem,
+    place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
+    given: StepExtras,
+  ): StepOf<"addOptions"> {
+    const bindings: Binding[] = [{ field: "targeting", ...place.targeting }];
+    if (place.parent !== undefined) bindings.push({ field: "parent", ...place.parent });
+    const group = item.type === "collection" || item.children !== undefined || place.parent !== undefined;
+    const fields = this.#fields(item, bindings, given, {
+      options: optionCount(item),
+      groupItems: group ? 1 : 0,
+      contextIds: contextCount(item),
+    });
+    return { ...fields, operation: "addOptions", item };
+  }
+
+  /** Changes to one option, by its ID or by the object that makes it; `group` is a group that it moves into. */
+  updateOption(
+    option: Omit<Binding, "field">,
+    item: OptionChanges,
+    given: StepExtras,
+    group?: Omit<Binding, "field">,
+  ): StepOf<"updateOptions"> {
+    const { add = [], remove = [], set = [] } = item.contexts ?? {};
+    const bindings: Binding[] = [{ field: "_id", ...option }];
+    if (group !== undefined) bindings.push({ field: "parent", ...group });
+    const fields = this.#fields(item, bindings, given, {
+      groupItems: item.parent === undefined && group === undefined ? 0 : 1,
+      contextIds: add.length + remove.length + set.length,
+    });
+    return { ...fields, operation: "updateOptions", item };
+  }
+
+  /** An option to delete; `inTree` says that it is an option group or a sub-option (management-api 8.1). */
+  deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
+    const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
+    return { ...fields, operation: "deleteOptions", item: undefined };
+  }
+
+  #fields(
+    item: StepItems[keyof StepItems],
+    bindings: readonly Binding[],
+    given: StepExtras,
+    weight: Partial<Weight>,
+  ): StepFields {
+    const bytes = entryBytes(item === undefined ? "" : JSON.stringify(item), bindings);
+    const none = { items: 1, options: 0, groupItems: 0, contextIds: 0 };
+    return { id: this.#next(), bindings, weight: { ...none, bytes, ...weight }, ...given };
+  }
+}
+
+/**
+ * The fields in which a step's item says something: `parent: null` is `detach`, and `onlyLoss` stands beside `contexts`
+ * that take Context IDs away and give none.
+ */
+export function sentFields({ item, bindings, operation }: Step): readonly string[] {
+  const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
+  const onlyLoss = operation === "updateOptions" && takesOnlyAway(item);
+  return [...bindings.map(({ field }) => field), ...fields, ...(onlyLoss ? ["onlyLoss"] : [])];
+}
+
+function takesOnlyAway({ contexts }: OptionChanges): boolean {
+  if (contexts === undefined || contexts.add !== undefined) return false;
+  return contexts.set === undefined ? contexts.remove !== undefined : contexts.set.length === 0;
+}
+
+/** How many options an option to create is, its sub-options included. */
+function optionCount(option: OptionItem): number {
+  return 1 + (option.children?.length ?? 0);
+}
+
+function contextCount(option: OptionItem): number {
+  const own = option.contexts?.length ?? 0;
+  return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
+}
+
+/** Bytes of a ULID in JSON, quotes included: every bound ID is one. */
+const ID_BYTES = 28;
+
+/** Bytes that a request item adds to a body beside its JSON: the bound fields, and one comma. */
+function boundBytes(bindings: readonly Binding[]): number {
+  return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
+}
+
+/**
+ * Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma.
+ */
+function entryBytes(json: string, bindings: readonly Binding[]): number {
+  return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
+}
+
+/** The reported objects of a run, each by itself or in a block of rows. */
+export class ObjectList {
+  /** By position: the object, or the block that it is in. */
+  readonly #parts: (ReportedObject | RowBlock)[] = [];
+
+  get length(): number {
+    return this.#parts.length;
+  }
+
+  /** Adds an object; gives its position. */
+  add(object: ReportedObject): number {
+    return this.#parts.push(object) - 1;
+  }
+
+  /** Adds the next row of a block; gives its position. */
+  addRow(block: RowBlock): number {
+    return this.#parts.push(block) - 1;
+  }
+
+  /** Adds fields to an object; the rows of a block cannot be amended. */
+  amend(object: number, more: Partial<ReportedObject>): void {
+    const part = this.#parts[object];
+    if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
+    const about = part instanceof RowBlock ? part.objectOf(object - part.firstObject) : part;
+    this.#parts[object] = { ...about, ...more };
+  }
+
+  /** Replaces rows by the same rows with their planned steps. */
+  setRows(block: RowBlock): void {
+    this.#parts.fill(block, block.firstObject, block.firstObject + block.length);
+  }
+
+  at(object: number): ReportedObject | undefined {
+    const part = this.#parts[object];
+    return part instanceof RowBlock ? part.objectOf(object - part.firstObject) : part;
+  }
+
+  /** The position of an object in what the caller gave; undefined where there is no such object. */
+  indexOf(object: number): number | undefined {
+    const part = this.#parts[object];
+    return part instanceof RowBlock ? part.placeOf(object - part.firstObject).index : part?.index;
+  }
+
+  /** The ID that the caller gave. */
+  idOf(object: number): string | undefined {
+    const part = this.#parts[object];
+    return part instanceof RowBlock ? undefined : part?._id;
+  }
+
+  /** The block that an object is in, and its row there; undefined where it is in none. */
+  rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
+    const part = this.#parts[object];
+    return part instanceof RowBlock ? { block: part, row: object - part.firstObject } : undefined;
+  }
+}

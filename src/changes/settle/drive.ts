@@ -1,0 +1,210 @@
+import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
+import type { Turn } from "../../runs/turn.ts";
+import type { OptionChanges } from "../../spec/records.ts";
+import { ulidSource } from "../../spec/ulid.ts";
+import { nextRequests, type Requests } from "../plan/requests.ts";
+import type { Step } from "../rows/entries.ts";
+import { StepMaker } from "../rows/steps.ts";
+import type { RunState } from "../state/change-state.ts";
+import type { ChangeDriver } from "./change-driver.ts";
+import { noteNewest } from "./evidence.ts";
+import { existingIds, targetOf, wantedName } from "./reconcile.ts";
+import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
+import { takeBack } from "./take-back.ts";
+
+/**
+ * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
+ * tries deferred steps again. Gives why it stopped; `cause` says what an aborted signal means. `first`
+ * are the requests that come first, where they are known.
+ */
+export async function drive(
+  driver: ChangeDriver,
+  hold: (work: (turn: Turn) => Promise<BatchEnd>) => Promise<BatchEnd>,
+  cause: () => "cancelled" | "interrupted",
+  first?: Requests,
+): Promise<void> {
+  const stop = (why: StopCause, reason?: Reason): void => {
+    // The process that has taken the run over records how it stops.
+    driver.lease.lost.throwIfAborted();
+    driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
+  };
+  let known = first;
+  let turns: Turns = new Map();
+  for (;;) {
+    const { steps } = driver.state;
+    const requests = known ?? nextRequests(steps, inTurn(driver.state.ready(), turns), driver.apartBy);
+    known = undefined;
+    if (requests.length === 0) {
+      const next = retryDeferred(driver);
+      if (next === undefined) return stop("finished");
+      turns = next;
+      continue;
+    }
+    let isNoted = false;
+    for (const request of requests) {
+      if (driver.signal.aborted) return stop(cause());
+      const sending = sendingOf(driver, request);
+      const inTurn = () =>
+        orStopped(
+          driver,
+          hold(async (turn) => {
+            // Not before nobody else of this project writes.
+            if (!isNoted) await noteNewest(driver);
+            isNoted = true;
+            return sendBatch(driver, sending, turn);
+          }),
+        );
+      let end = await inTurn();
+      // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.
+      while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
+      if (end === "stopped") return stop(cause());
+      if (end.ended) return stop("ended", endReason(end.reason));
+    }
+    if (driver.signal.aborted) return stop(cause());
+  }
+}
+
+/** Waits for the sending, but ends as soon as the run is stopped while it waits for its turn. */
+async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
+  try {
+    return await sending;
+  } catch (thrown) {
+    if (driver.signal.aborted && thrown === driver.signal.reason) return "stopped";
+    throw thrown;
+  }
+}
+
+const SHARED_BY_ALL = new Set([
+  ...["UNAUTHORIZED", "FORBIDDEN", "WRONG_ROUTE", "REDIRECTED", "FOREIGN_ANSWER", "PROJECT_NOT_FOUND"],
+  "RATE_LIMITED",
+]);
+
+/** A wrong key stops unsent steps for the same reason; a request without an answer says nothing about other steps. */
+function endReason(reason: Reason): Reason {
+  return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
+}
+
+/**
+ * What to do with refused steps that waited for other changes, once nothing else is left to send: break circles of
+ * names, and try those again for which something changed; let the rest fail. Gives the turns in which they leave;
+ * undefined where there is nothing to go on with.
+ */
+function retryDeferred(driver: ChangeDriver): Turns | undefined {
+  const deferred = driver.state.deferredSteps();
+  if (deferred.length === 0) return undefined;
+  const temporary = breakCircles(driver, deferred);
+  if (temporary.length > 0) driver.change([], { steps: temporary });
+  const turns = turnsOf(driver.state);
+  const again = temporary.length > 0 ? deferred : deferred.filter(({ changedSince }) => changedSince);
+  if (again.length > 0) {
+    driver.change(again.map(({ step }) => ({ step: step.id, to: "pending" })));
+    return turns;
+  }
+  for (const { step, reason } of deferred) {
+    const then = takeBack(driver, step, reason, StepMaker.after(driver.state.steps));
+    driver.change(then?.changes ?? [{ step: step.id, to: "failed", reason }], then?.steps ? { steps: then.steps } : {});
+  }
+  return turns;
+}
+
+/** A refused change that may work once another change of the same run is applied. */
+interface Deferred {
+  readonly step: Step;
+  readonly reason: Reason;
+}
+
+/** The turns in which steps leave, by step. */
+export type Turns = ReadonlyMap<number, number>;
+
+/**
+ * Turns for changes that were refused: within one request a rename may take a name that an earlier item frees
+ * (management-api 4.1), so that each follows the one whose name it wants. A chain of any length leaves at once.
+ */
+export function turnsOf(state: RunState): Turns {
+  const deferred = state.deferredSteps();
+  // The member of a circle that has a temporary name comes last, since its old name is free already.
+  const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
+  const starts = [...deferred.filter(isLast), ...deferred];
+  const turns = new Map<number, number>();
+  for (const path of pathsIn(deferred, starts)) {
+    for (const { step } of path.members.toReversed()) turns.set(step.id, turns.size);
+  }
+  return turns;
+}
+
+/** Steps, those that have no turn before the others. */
+export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
+  if (turns.size === 0) return steps;
+  return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
+}
+
+/** The fields of a change besides the name. */
+function otherChanges({ step }: Deferred): OptionChanges {
+  if (step.operation !== "updateOptions") return {};
+  const { parent, exposeChildren } = step.item;
+  return { ...(parent !== undefined && { parent }), ...(exposeChildren !== undefined && { exposeChildren }) };
+}
+
+/**
+ * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. Its other
+ * changes are sent with it, so that it is refused before any name has moved; for this reason a circle in which several
+ * change more than their names is left alone.
+ */
+export function breakCircles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
+  const maker = StepMaker.after(driver.state.steps);
+  const newId = ulidSource(() => driver.clock.now(), driver.random);
+  return pathsIn(deferred, deferred).flatMap(({ members, circleFrom }) => {
+    if (circleFrom === undefined) return [];
+    return temporaryName(driver.state, members.slice(circleFrom), maker, () => `tmp ${newId()}`) ?? [];
+  });
+}
+
+function temporaryName(
+  state: RunState,
+  circle: readonly Deferred[],
+  maker: StepMaker,
+  newName: () => string,
+): Step | undefined {
+  const withMore = circle.filter((each) => Object.keys(otherChanges(each)).length > 0);
+  if (withMore.length > 1) return undefined;
+  const wasTried = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
+  const chosen = (withMore.length > 0 ? withMore : circle).find((each) => !wasTried(each));
+  if (chosen === undefined) return undefined;
+  const before = circle.at(circle.indexOf(chosen) - 1);
+  const id = targetOf(chosen.step);
+  // The old name of each is the one that the rename before it wants.
+  const formerName = before === undefined ? undefined : wantedName(before.step);
+  if (id === undefined || formerName === undefined) return undefined;
+  const name = newName();
+  const fields = { objects: chosen.step.objects, prepares: true, formerName } as const;
+  return chosen.step.operation === "renameTargetings"
+    ? maker.renameTargeting(id, name, fields)
+    : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
+}
+
+/** Changes of which each wants what the next one has; from `circleFrom` on, the last one wants what that one has. */
+interface Path {
+  readonly members: readonly Deferred[];
+  readonly circleFrom?: number;
+}
+
+/** Every change in one path. A path begins where `starts` says, and ends where the next one is known already. */
+function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
+  const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
+  const blockerOf = ({ reason }: Deferred): Deferred | undefined =>
+    existingIds(reason)
+      .map((id) => byTarget.get(id))
+      .find((each) => each !== undefined);
+  const seen = new Set<Deferred>();
+  return starts.flatMap((start): Path[] => {
+    const members: Deferred[] = [];
+    let next: Deferred | undefined = start;
+    for (; next !== undefined && !seen.has(next); next = blockerOf(next)) {
+      seen.add(next);
+      members.push(next);
+    }
+    if (members.length === 0) return [];
+    const circleFrom = next === undefined ? -1 : members.indexOf(next);
+    return [circleFrom < 0 ? { members } : { members, circleFrom }];
+  });
+}

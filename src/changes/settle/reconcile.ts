@@ -1,0 +1,304 @@
+import * as z from "zod";
+import { isApiError } from "../../api/errors.ts";
+import type { ManagementApi } from "../../api/management.ts";
+import { compareContexts } from "../../reading/option-contents.ts";
+import type { OptionNames } from "../../reading/option-lists.ts";
+import { listPages, type OptionList } from "../../reading/pages.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionRecord } from "../../spec/records.ts";
+import { ulidTime } from "../../spec/ulid.ts";
+import type { Step, StepChange } from "../rows/entries.ts";
+import type { RunState } from "../state/change-state.ts";
+import type { ChangeDriver } from "./change-driver.ts";
+import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from "./evidence.ts";
+
+const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
+
+/** The IDs that a name duplicate error gives (management-api 7.3). */
+export function existingIds(reason: Reason): readonly string[] {
+  const parsed = nameTaken.safeParse(reason.detail ?? {});
+  if (!parsed.success) return [];
+  const { existingId, existingIds: several = [] } = parsed.data;
+  return existingId === undefined ? several : [existingId, ...several];
+}
+
+/** A create whose first attempt stayed unanswered, and whose resend met its name. */
+export interface MetItsName {
+  readonly step: Step;
+  readonly reason: Reason;
+}
+
+interface OpenCreate extends MetItsName {
+  /** The IDs that may be ours: those that have the name and are not older than the first attempt. */
+  readonly ids: readonly string[];
+}
+
+/**
+ * Decides whether the name that a resent create found taken is its own earlier work: it is when the existing ID is
+ * newer than the first attempt and the thing is what was sent. An older one is another writer's: `failed`. `madeNow`
+ * says that the resend made other items of the same unit, so that the first attempt cannot have made this one. Without
+ * proof it is `unknown`. Reads List Options pages, newest first; for targetings each one; `namesIn` where a group met the
+ * name of one of its sub-options.
+ */
+export async function reconcileCreates(
+  driver: ChangeDriver,
+  met: readonly MetItsName[],
+  madeNow: boolean,
+  namesIn: OptionNames,
+): Promise<readonly StepChange[]> {
+  const ids = ({ step, reason }: MetItsName): readonly string[] =>
+    existingIds(reason).filter((id) => orderOf(driver, { id, step }) !== "before");
+  const claims = met.flatMap((each) => ids(each).map((id) => ({ id, step: each.step })));
+  const readings = await sharpen(driver, claims);
+  const changes: StepChange[] = [];
+  const open: OpenCreate[] = [];
+  for (const each of met) {
+    const candidates = ids(each);
+    const [first] = candidates;
+    if (first === undefined) changes.push({ step: each.step.id, to: "failed", reason: each.reason });
+    else if (madeNow) changes.push({ step: each.step.id, to: "unknown", reason: ownerUnclear(candidates) });
+    else open.push({ ...each, ids: candidates });
+  }
+  const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
+  const elsewhere = open.filter(({ ids: candidates }) => !candidates.some((id) => found.has(id) || unread.has(id)));
+  await sharpen(driver, elsewhere.flatMap(claimsOf), clockOrderOf);
+  observeOwn(driver, open, found);
+  for (const each of open) {
+    const { step, reason, ids: candidates } = each;
+    const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
+    const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
+    const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
+    // The newest top-level option proves nothing about sub-options: only the clock does.
+    const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
+    if (made !== undefined && isNewer(driver, { id: made._id, step })) {
+      changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
+    } else if (isOlder || isFree) changes.push({ step: step.id, to: "failed", reason });
+    else changes.push({ step: step.id, to: "unknown", reason: mayBeTold ? UNREAD : ownerUnclear(candidates) });
+  }
+  return changes;
+}
+
+/**
+ * What is ours by the newest option before the run was made after its first attempt: its ID tells the clock how far ahead
+ * the service can be, and so of what travelled with it, which only the clock can tell.
+ */
+function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
+  const { serverClock, state, clock } = driver;
+  for (const { step, ids } of open) {
+    const since = state.suspectSince(step.id);
+    for (const id of ids) {
+      const record = found.get(id);
+      if (since === undefined || record === undefined || !isAsSent(step, record)) continue;
+      if (orderOf(driver, { id, step }) === "after") serverClock.observeMade([ulidTime(id)], since, clock.now());
+    }
+  }
+}
+
+/**
+ * Whether a step makes a group, and the targeting has nothing of its name: a group is made together with its
+ * sub-options, so that a sub-option whose name was taken is not its own work.
+ */
+async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
+  const place = step.bindings.find(({ field }) => field === "targeting");
+  const targeting = place === undefined ? undefined : driver.state.boundId(place);
+  if (step.operation !== "addOptions" || step.objects.length === 1 || targeting === undefined) return false;
+  const names = await orUndefined(namesIn(targeting));
+  return names !== undefined && !names.has(step.item.name);
+}
+
+function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
+  return ids.map((id) => ({ id, step }));
+}
+
+/** The read failed: a resumed run reads again. */
+const UNREAD = ownReason("NO_ANSWER", { reason: "what has the name now could not be read" });
+
+/** No further read would prove more: a resumed run leaves it. */
+function ownerUnclear(ids: readonly string[]): Reason {
+  return ownReason("OWNER_UNCLEAR", { existingIds: ids });
+}
+
+function childIdsOf(made: FoundObject): { readonly childIds?: readonly string[] } {
+  return made.children === undefined ? {} : { childIds: made.children };
+}
+
+/** The fields in which a sent item and a found one are compared. */
+interface FoundObject {
+  readonly _id: string;
+  readonly name: string;
+  readonly type?: string | undefined;
+  readonly contextCount?: number | undefined;
+  readonly childCount?: number | undefined;
+  readonly optionCount?: number | undefined;
+  readonly children?: readonly string[] | undefined;
+}
+
+/** Whether a found thing equals what the step sent. Fields that the service does not return count as equal. */
+function isAsSent(step: Step, made: FoundObject): boolean {
+  if (step.operation === "createTargetings") {
+    const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
+    return made.name === step.item.name && (made.optionCount ?? options) === options;
+  }
+  if (step.operation !== "addOptions") return false;
+  const { name, type = "atomic", contexts = [], children } = step.item;
+  const sentType = children === undefined ? type : "collection";
+  return (
+    made.name === name &&
+    (made.type ?? sentType) === sentType &&
+    (made.contextCount ?? contexts.length) === contexts.length &&
+    (made.childCount ?? children?.length ?? 0) === (children?.length ?? 0)
+  );
+}
+
+/** Leaves out of what was found the options that hold other Context IDs than were sent. */
+async function withSameContexts(
+  driver: ChangeDriver,
+  wanted: readonly OpenCreate[],
+  { found, unread }: LookedUp,
+): Promise<LookedUp> {
+  const alike = wanted.flatMap(({ step, ids }) => {
+    if (step.operation !== "addOptions") return [];
+    const { contexts = [] } = step.item;
+    return ids.flatMap((_id) => {
+      const record = found.get(_id);
+      return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
+    });
+  });
+  // An existing option that differs from what was sent is another writer's.
+  const isAlone = wanted.every(({ step, ids }) =>
+    ids.every((_id) => {
+      const record = found.get(_id);
+      return record === undefined || isAsSent(step, record);
+    }),
+  );
+  const { signal } = driver;
+  const { different, unread: closed } = await compareContexts(driver.api, alike, { isAlone, signal });
+  const same = [...found].filter(([_id]) => !different.has(_id) && !closed.has(_id));
+  return { found: new Map(same), unread: new Set([...unread, ...closed]) };
+}
+
+interface LookedUp {
+  readonly found: ReadonlyMap<string, FoundObject>;
+  /** IDs of which the reading failed. */
+  readonly unread: ReadonlySet<string>;
+}
+
+async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Promise<LookedUp> {
+  const found = new Map<string, FoundObject>();
+  const unread = new Set<string>();
+  const places = new Map<
+    string,
+    { readonly targeting: string; readonly parent: string | undefined; ids: Set<string> }
+  >();
+  for (const { step, ids } of wanted) {
+    const at = (field: "targeting" | "parent"): string | undefined => {
+      const binding = step.bindings.find((candidate) => candidate.field === field);
+      return binding === undefined ? undefined : driver.state.boundId(binding);
+    };
+    const targeting = at("targeting");
+    if (targeting === undefined) {
+      for (const id of ids) {
+        const record = await orUndefined(driver.api.getTargeting(id));
+        if (record === undefined) unread.add(id);
+        else found.set(id, record);
+      }
+      continue;
+    }
+    const parent = at("parent");
+    const place = places.get(`${targeting} ${parent}`) ?? { targeting, parent, ids: new Set() };
+    for (const id of ids) place.ids.add(id);
+    places.set(`${targeting} ${parent}`, place);
+  }
+  for (const { targeting, parent, ids } of places.values()) {
+    const records = await orUndefined(orNone(findNewest(driver.api, { targetingId: targeting, parent }, ids)));
+    if (records === undefined) for (const id of ids) unread.add(id);
+    for (const record of records ?? []) found.set(record._id, record);
+  }
+  return { found, unread };
+}
+
+/**
+ * Looks for options in a list, the newest first where the service gives a total, until all were met or none is left.
+ */
+async function findNewest(
+  api: ManagementApi,
+  list: OptionList,
+  ids: ReadonlySet<string>,
+): Promise<readonly OptionRecord[]> {
+  const { targetingId, parent } = list;
+  const found = new Map<string, OptionRecord>();
+  const take = (options: readonly OptionRecord[]): boolean => {
+    for (const option of options) if (ids.has(option._id)) found.set(option._id, option);
+    return found.size === ids.size;
+  };
+  const limit = LIMITS.listLimit.value;
+  const query = { limit, ...(parent !== undefined && { parent }) };
+  const { items, total } = await api.listOptions(targetingId, query);
+  if (take(items) || items.length === 0) return [...found.values()];
+  if (total === undefined && items.length >= limit) {
+    for await (const { options } of listPages(api, list, { mayShift: true })) if (take(options)) break;
+  }
+  for (let page = Math.ceil((total ?? 0) / limit) - 1; page > 0; page -= 1) {
+    if (take((await api.listOptions(targetingId, { ...query, offset: page * limit })).items)) break;
+  }
+  return [...found.values()];
+}
+
+/** Gives an empty list where the service says that the targeting or group does not exist. */
+async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isApiError(thrown) && thrown.effect === "rejected") return [];
+    throw thrown;
+  }
+}
+
+const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
+
+/**
+ * Whether a refused change may work once another change of the same run is applied: the name, the Context ID or the
+ * place that it wants is held by something that this run changes too.
+ */
+export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
+  if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
+  const isChanged = (id: string | undefined): boolean =>
+    id !== undefined && id !== targetOf(step) && state.stepsChanging(id).length > 0;
+  switch (reason.code) {
+    case "TARGETING_NAME_DUPLICATE":
+    case "TARGETING_CATEGORY_NAME_DUPLICATE":
+      return existingIds(reason).some(isChanged);
+    case "TARGETING_COLLECTION_CONTEXT_DUPLICATED": {
+      const parsed = conflicts.safeParse(reason.detail?.conflicts);
+      return parsed.success && parsed.data.some(({ collection }) => isChanged(collection?._id));
+    }
+    case "TARGETING_CATEGORY_NOT_SUPPORTED":
+      return isMove(step) && state.hasOther(step.id, isMove);
+    case "TARGETING_CONTEXT_LIMIT_EXCEEDED":
+      return state.hasOther(step.id, takesContextIdsAway);
+    default:
+      return false;
+  }
+}
+
+/** The ID of what a step changes. */
+export function targetOf(step: Step): string | undefined {
+  return step.bindings.find((binding) => binding.field === "_id")?.id;
+}
+
+/** The name that a step gives, if it gives one. */
+export function wantedName(step: Step): string | undefined {
+  return step.item?.name;
+}
+
+/** An update weighs as a group item when, and only when, it names a `parent` (management-api 8.1). */
+function isMove(step: Step): boolean {
+  return step.operation === "updateOptions" && step.weight.groupItems > 0;
+}
+
+function takesContextIdsAway(step: Step): boolean {
+  if (step.operation !== "updateOptions") return false;
+  const { remove, set } = step.item.contexts ?? {};
+  return (remove ?? set) !== undefined;
+}

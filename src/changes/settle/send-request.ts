@@ -1,0 +1,469 @@
+import { type ApiError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
+import type { BulkAnswer } from "../../api/management.ts";
+import { retryAfterIn } from "../../api/rejections.ts";
+import { HeldBackError } from "../../platform/fence.ts";
+import { ownReason, type Reason } from "../../runs/outcome.ts";
+import { fenceOf, type Intent, LeaseLostError, type Turn } from "../../runs/turn.ts";
+import { type BulkResult, type ItemError, itemError } from "../../spec/records.ts";
+import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
+import { isUlid, ulidTime } from "../../spec/ulid.ts";
+import type { MadeRows, Step, StepChange } from "../rows/entries.ts";
+import { itemReason, requestReason } from "../state/api-reasons.ts";
+import type { ChangeDriver } from "./change-driver.ts";
+import { type Answered, metOwnName, settleAnswers } from "./settle-items.ts";
+
+/** How an attempt of a batch ended. */
+type Attempt =
+  | { readonly kind: "answer"; readonly answer: BulkAnswer }
+  | { readonly kind: "error"; readonly error: ApiError }
+  /** The request did not leave, since the run was asked to stop. */
+  | { readonly kind: "withheld" }
+  /** The request did not leave, since another process has the turn. */
+  | { readonly kind: "turnLost" };
+
+/**
+ * How sending a batch of steps ended: the run goes on, it ends for this reason, or it goes on with the batch once it is
+ * this process's turn again.
+ */
+export type BatchEnd =
+  | { readonly ended: false; readonly turnLost?: true }
+  | { readonly ended: true; readonly reason: Reason };
+
+const GOES_ON: BatchEnd = { ended: false };
+const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
+
+/** The unsent rest of one batch of steps. */
+export interface Sending {
+  batches: readonly Batch[];
+  /** Whether a first attempt has left: all further ones repeat its steps. */
+  again: boolean;
+  /**
+   * How long it may still be retried, in milliseconds. Halves of a request share it, so that what is halved and fails
+   * on fails for no longer than a whole one does; to lose the turn is no failed attempt and costs nothing of it.
+   */
+  budgetMs: number;
+}
+
+/** All of a batch of steps. */
+export function sendingOf(driver: ChangeDriver, steps: readonly number[]): Sending {
+  return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
+}
+
+function fresh(ids: readonly number[]): Batch {
+  return { ids, failures: 0, uncatched: 0, refused: 0 };
+}
+
+/**
+ * Sends one request until every item in it is settled: waits and resends as management-api 4.2 and 4.3 say, halves what
+ * the service refuses as a whole, and applies answers. Every request is journaled before it leaves, and leaves
+ * only while this process has its turn. Ends the run when the retry budget is spent or when no further request could
+ * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
+ * stays pending. Throws a LeaseLostError where another process drives the run.
+ */
+export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
+  const batches = [...sending.batches];
+  for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
+    if (!driver.mayAnnounce()) return GOES_ON;
+    const startedAt = driver.clock.now();
+    const attempt = await attemptOnce(driver, batch.ids, sending.again, turn);
+    if (attempt.kind === "withheld") return GOES_ON;
+    if (attempt.kind === "turnLost") {
+      sending.batches = [batch, ...batches];
+      return TURN_LOST;
+    }
+    sending.again = true;
+    const next =
+      attempt.kind === "answer"
+        ? await settleAnswer(driver, batch, attempt.answer)
+        : await handleError(driver, batch, attempt.error);
+    if (next.kind === "end") return { ended: true, reason: next.reason };
+    if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
+    if (next.kind === "resend") {
+      // Otherwise a crash during the pause would put the answered items in doubt.
+      if (attempt.kind === "answer") await driver.flush();
+      // A refusal of an item in doubt is counted by itself; a request that was held back is no failed attempt.
+      const isFailing = !next.isFree && next.batch.refused === batch.refused;
+      if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
+      if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
+      if (!(await pause(driver, next.waitMs))) return GOES_ON;
+      batches.unshift(next.batch);
+    }
+  }
+  return GOES_ON;
+}
+
+async function attemptOnce(
+  driver: ChangeDriver,
+  steps: readonly number[],
+  again: boolean,
+  turn: Turn,
+): Promise<Attempt> {
+  const [first] = steps;
+  const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
+  if (operation === undefined) throw new RangeError("a request carries at least one item");
+  const unconnected = await failureToConnect(driver, operation);
+  const sentAt = driver.clock.now();
+  driver.record({ t: "send", steps, at: sentAt, again });
+  const intent = await intendOrUndo(driver, turn);
+  if (intent === undefined) return { kind: "turnLost" };
+  if (!(await driver.mayLeave(intent))) {
+    driver.withhold();
+    return { kind: "withheld" };
+  }
+  if (unconnected !== undefined) return { kind: "error", error: unconnected };
+  const fence = fenceOf([turn, driver.lease], intent, {
+    renew: () => driver.intend(turn),
+    onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
+  });
+  // Read again after the write to the disk: the closer to the request, the more its answer tells about the clock.
+  const leftAt = driver.clock.now();
+  try {
+    const answer = await driver.send(operation, steps, fence);
+    const receivedAt = driver.clock.now();
+    if (answer.serverTime !== undefined) {
+      const { serverTime } = answer;
+      driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt: leftAt, receivedAt });
+    }
+    driver.serverClock.observeMade(madeTimes(operation, answer), leftAt, receivedAt);
+    return { kind: "answer", answer };
+  } catch (thrown) {
+    if (isApiError(thrown)) return { kind: "error", error: thrown };
+    throw thrown;
+  }
+}
+
+/** Connects first, so that no time passes for it between the announcement of a request and the request. */
+async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
+  try {
+    await driver.connect(operation);
+    return undefined;
+  } catch (thrown) {
+    if (isApiError(thrown)) return thrown;
+    throw thrown;
+  }
+}
+
+/** Undefined where the turn is lost: the recorded request is then marked as withheld. */
+async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
+  try {
+    return await driver.intend(turn);
+  } catch (thrown) {
+    if (!(thrown instanceof LeaseLostError) || driver.lease.lost.aborted) throw thrown;
+    driver.withhold();
+    return undefined;
+  }
+}
+
+/** The times inside the first and the last ID that a request has just made: those between them tell no more. */
+function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
+  if (operation !== "createTargetings" && operation !== "addOptions") return [];
+  let first: string | undefined;
+  let last: string | undefined;
+  for (const { success, data } of results) {
+    const id = data?._id;
+    if (!success || typeof id !== "string") continue;
+    if (first === undefined || id < first) first = id;
+    if (last === undefined || id > last) last = id;
+  }
+  return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
+}
+
+/** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
+function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
+  driver.change(
+    stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
+  );
+  return reason;
+}
+
+async function pause(driver: ChangeDriver, ms: number): Promise<boolean> {
+  const began = driver.clock.monotonic();
+  driver.waiting(ms);
+  try {
+    await driver.clock.sleep(ms, driver.signal);
+    driver.record({ t: "waited", ms: Math.round(driver.clock.monotonic() - began) });
+    return true;
+  } catch (thrown) {
+    if (driver.signal.aborted) return false;
+    throw thrown;
+  }
+}
+
+function halves(ids: readonly number[]): readonly (readonly number[])[] {
+  const middle = Math.ceil(ids.length / 2);
+  return [ids.slice(0, middle), ids.slice(middle)];
+}
+
+/** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
+const UNCATCHED_TRIES = 3;
+
+/** Applies an answer, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
+export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
+  const made = madeRows(driver, batch.ids, answer);
+  if (made !== undefined) {
+    driver.change([], { made });
+    return { kind: "settled" };
+  }
+  const request = stepsOf(driver, batch.ids);
+  const answered: Answered[] = [];
+  // Whether a taken name is our own may be known only once the other items of the unit are answered: it is resent with
+  // them.
+  const met: Answered[] = [];
+  const busy: Step[] = [];
+  const uncatched: Step[] = [];
+  let retryAfterMs = 0;
+  for (const result of answer.results) {
+    const step = request[result.index];
+    if (step === undefined) continue;
+    const code = result.error?.errorCode;
+    if (!result.success && code === "CONTEXT_TARGETING_WRITE_IN_PROGRESS") {
+      busy.push(step);
+      retryAfterMs = Math.max(retryAfterMs, retryAfterIn(result.error?.detail));
+    } else if (!result.success && (code === "UNCATCHED" || (code === undefined && isServerFault(result.error)))) {
+      uncatched.push(step);
+    } else {
+      (metOwnName(driver, step, result) ? met : answered).push({ step, result });
+    }
+  }
+  const isWhole = busy.length + uncatched.length === 0;
+  await settleAnswers(driver, request, isWhole ? [...answered, ...met] : answered);
+  return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
+}
+
+/** What a request added, where it carried rows that follow each other and all of them succeeded: most of an import. */
+function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
+  const [from = 0] = ids;
+  if (!state.steps.areRows(ids)) return undefined;
+  const made: (string | null)[] = [];
+  for (const [position, { success, data }] of results.entries()) {
+    const count = data?.contextCount;
+    const isExpected = typeof count !== "number" || count === state.steps.weightOf(from + position).contextIds;
+    if (!success || !isExpected) return undefined;
+    made.push(typeof data?._id === "string" ? data._id : null);
+  }
+  return { from, ids: made };
+}
+
+async function afterAnswer(
+  driver: ChangeDriver,
+  batch: Batch,
+  left: {
+    readonly request: readonly Step[];
+    readonly busy: readonly Step[];
+    readonly uncatched: readonly Step[];
+    readonly met: readonly Answered[];
+    readonly retryAfterMs: number;
+  },
+): Promise<Next> {
+  const { request, busy, uncatched } = left;
+  const met = left.met.map(({ step }) => step);
+  const operation = (busy[0] ?? uncatched[0])?.operation;
+  if (operation === undefined) return { kind: "settled" };
+  const tries = uncatched.length > 0 ? batch.uncatched + 1 : 0;
+  if (tries > UNCATCHED_TRIES) {
+    if (APPLIED_AS[operation] === "unit" && uncatched.length > 1) {
+      return { kind: "halve", ids: idsOf(inOrder([...uncatched, ...met])) };
+    }
+    await giveUpOnUncatched(driver, request, uncatched);
+    if (busy.length === 0) {
+      // An item that failed unexpectedly had found its name free: the unit of the first attempt was not applied.
+      await settleAnswers(driver, request, left.met, true);
+      return { kind: "settled" };
+    }
+  }
+  const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
+  // Their `add` may be applied even if the run stops before they are sent again.
+  const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
+  if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
+  const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
+  const waitMs = Math.max(
+    busy.length > 0 ? Math.max(left.retryAfterMs, SHORTEST_BUSY_WAIT_MS) : 0,
+    uncatched.length > 0 ? backoff(driver, failures) : 0,
+  );
+  return {
+    kind: "resend",
+    batch: { ...batch, ids: idsOf(resent), failures, uncatched: tries },
+    waitMs,
+    reason: itemReason(operation, {
+      statusCode: busy.length > 0 ? 409 : 500,
+      errorCode: busy.length > 0 ? "CONTEXT_TARGETING_WRITE_IN_PROGRESS" : "UNCATCHED",
+    }),
+  };
+}
+
+function inOrder(steps: readonly Step[]): readonly Step[] {
+  return steps.toSorted((one, other) => one.id - other.id);
+}
+
+/**
+ * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update
+ * that also removes (management-api 4.1), and for what an earlier attempt may have done.
+ */
+async function giveUpOnUncatched(
+  driver: ChangeDriver,
+  request: readonly Step[],
+  uncatched: readonly Step[],
+): Promise<void> {
+  const error = { statusCode: 500, errorCode: "UNCATCHED" };
+  const isOpen = (step: Step): boolean => driver.state.suspectSince(step.id) !== undefined || addsAndRemoves(step);
+  const open = uncatched.filter(isOpen);
+  const because = ownReason("PARTLY_APPLIED", { because: error.errorCode });
+  const asUnknown = (step: Step) => ({ step: step.id, to: "unknown", reason: because }) as const;
+  driver.change(
+    open.map((step) => (addsAndRemoves(step) ? asUnknown(step) : unlessSuspect(driver, step, asUnknown(step)))),
+  );
+  const failed = uncatched.filter((step) => !open.includes(step));
+  const answered = failed.map((step, index) => ({ step, result: { index, success: false, error } }));
+  await settleAnswers(driver, request, answered);
+}
+
+function addsAndRemoves({ operation, item }: Step): boolean {
+  return operation === "updateOptions" && item.contexts?.add !== undefined && item.contexts.remove !== undefined;
+}
+
+function isServerFault(error: ItemError | null | undefined): boolean {
+  return (error?.statusCode ?? 500) >= 500;
+}
+
+/** How often an item in doubt is sent again although its request is refused as a whole. */
+const REFUSED_TRIES = 3;
+
+/** Applies the error of a request that got no results; gives what follows. */
+export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
+  const steps = stepsOf(driver, batch.ids);
+  const [first] = steps;
+  if (first === undefined) return { kind: "settled" };
+  const reason = requestReason(first.operation, error);
+  const failures = batch.failures + 1;
+  const resend = (waitMs: number, more: Partial<Batch> = {}): Next => ({
+    kind: "resend",
+    batch: { ...batch, ...more },
+    waitMs,
+    reason,
+  });
+  switch (error.effect) {
+    case "busy":
+      driver.change([]);
+      // The lock of the project is held for moments; where requests are limited, waiting longer each time is what helps.
+      return error.statusCode === RATE_LIMITED
+        ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
+        : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
+    case "notSent":
+      driver.change([]);
+      // A request that was held back has not failed: it is announced anew.
+      if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
+      return resend(backoff(driver, failures), { failures });
+    case "ambiguous":
+      driver.change(steps.map((step) => ({ step: step.id, to: "suspect" })));
+      return resend(backoff(driver, failures), { failures });
+    case "rejected":
+      if (endsTheRun(error)) {
+        driver.change(steps.map((step) => unlessSuspect(driver, step, { step: step.id, to: "refused", reason })));
+        return { kind: "end", reason };
+      }
+      if (steps.length > 1) {
+        driver.change([]);
+        return { kind: "halve", ids: batch.ids };
+      }
+      if (isLeftInDoubt(driver, first)) {
+        const refused = batch.refused + 1;
+        driver.change([]);
+        if (refused < REFUSED_TRIES) return resend(backoff(driver, refused), { refused });
+        const because = { ...reason, detail: { ...reason.detail, refused: true } };
+        driver.change([unlessSuspect(driver, first, { step: first.id, to: "failed", reason: because })]);
+      } else await settleAnswers(driver, [first], [{ step: first, result: asResult(error) }]);
+      return { kind: "settled" };
+  }
+}
+
+/**
+ * Whether the refusal of a request leaves it open what an earlier attempt of its item did. What is refused once more,
+ * by a resumed run, is refused for what it is: then the earlier attempt was, too.
+ */
+function isLeftInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
+  return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
+}
+
+/** Whether every further request would be rejected in the same way. */
+function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
+  return (
+    error.kind === "unauthorized" ||
+    error.kind === "forbidden" ||
+    error.kind === "wrongRoute" ||
+    error.kind === "redirect" ||
+    error.kind === "foreign" ||
+    error.errorCode === "PROJECT_NOT_FOUND"
+  );
+}
+
+/** A request with a single item that was refused as a whole: its error is the item's. */
+function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {
+  return {
+    index: 0,
+    success: false,
+    error: itemError.parse({
+      statusCode: error.statusCode,
+      ...(error.errorCode === undefined ? {} : { errorCode: error.errorCode }),
+      detail: { ...error.detail, ...(error.messages.length > 0 ? { messages: error.messages.slice(0, 3) } : {}) },
+    }),
+  };
+}
+
+/** The shortest wait after a 409, in milliseconds: the service may say 0. */
+const SHORTEST_BUSY_WAIT_MS = 50;
+const FIRST_BACKOFF_MS = 250;
+const LONGEST_BACKOFF_MS = 10_000;
+
+/** The steps of one request, and the attempts so far. */
+export interface Batch {
+  /** The steps, by their IDs. */
+  readonly ids: readonly number[];
+  /** Failed attempts so far, for the backoff. */
+  readonly failures: number;
+  readonly uncatched: number;
+  readonly refused: number;
+}
+
+/** What follows once an attempt has ended. */
+export type Next =
+  | { readonly kind: "settled" }
+  | { readonly kind: "halve"; readonly ids: readonly number[] }
+  | { readonly kind: "end"; readonly reason: Reason }
+  | {
+      readonly kind: "resend";
+      readonly batch: Batch;
+      readonly waitMs: number;
+      readonly reason: Reason;
+      /** The request was held back: that is no failed attempt, and uses nothing of the retry budget. */
+      readonly isFree?: true;
+    };
+
+/** The steps of a batch. */
+function stepsOf({ state }: ChangeDriver, ids: readonly number[]): readonly Step[] {
+  return ids.flatMap((id) => state.steps.at(id) ?? []);
+}
+
+/** The IDs of steps, in their order. */
+function idsOf(steps: readonly Step[]): readonly number[] {
+  return steps.map(({ id }) => id);
+}
+
+/** The changes for steps that were not applied this time: `unknown` where an earlier attempt may have been. */
+function unlessSuspect(
+  driver: ChangeDriver,
+  step: Step,
+  change: Extract<
+    StepChange,
+    { readonly reason: Reason; readonly to: "failed" | "refused" | "notApplied" | "unknown" }
+  >,
+): StepChange {
+  if (driver.state.suspectSince(step.id) === undefined) return change;
+  const { code, detail } = change.reason;
+  return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
+}
+
+/** Exponential, with up to a fifth taken off at random, so that two servers do not resend in step. */
+function backoff(driver: ChangeDriver, failures: number): number {
+  const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
+  return Math.round(full * (1 - driver.random() / 5));
+}

@@ -1,0 +1,121 @@
+import { coverageOf } from "../events/coverage.ts";
+import { parseJson } from "../platform/json.ts";
+import { coverageText } from "../render/events/arrived-events.ts";
+import { arrivalText, failedRequestLine } from "../render/events/arrived-sentences.ts";
+import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
+import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
+import { readSeed, SeedError } from "../sandbox/sample.ts";
+import { DataFileError } from "../sandbox/state-dump.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { address, isPlain, path, type SandboxSeed, SettingsError, text, wholeNumber } from "../settings/value-types.ts";
+import { acceptedKeys, pageOf } from "./connecting/embedded-sandbox.ts";
+import { cannotListen } from "./listening.ts";
+import { inputOf, settingsFrom } from "./settings-input.ts";
+import { stopSignal } from "./terminal.ts";
+
+const PLAIN = ", with their keys, over plain http, readable on the way";
+
+/** The options of `targeting-mcp sandbox`. */
+interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
+  readonly host: string;
+  readonly port: number;
+  /** File in which the state is kept across restarts. */
+  readonly data?: string;
+  /** What it holds at its start, where the data file holds nothing yet. */
+  readonly seed?: SandboxSeed;
+  /** Whether it prints no line for each event. */
+  readonly isQuiet?: boolean;
+}
+
+/** Serves the sandbox as the command line says; it accepts the keys of the settings, too. Gives the exit code. */
+export async function runSandboxLine(line: CommandLine): Promise<number> {
+  // This command talks to no API, whatever else is set.
+  const seed = line.flags.get("seed");
+  const flags = new Map([
+    ...line.flags,
+    ["mode", "sandbox"],
+    ...(seed === undefined ? [] : [["sandbox-seed", seed] as const]),
+  ]);
+  const { environment, http } = settingsFrom(inputOf({ ...line, flags }));
+  const data = optionOf(line, "data", path);
+  const forward = optionOf(line, "forward", address);
+  await runSandbox({
+    host: optionOf(line, "host", text) ?? "127.0.0.1",
+    port: optionOf(line, "port", wholeNumber(0, 65_535)) ?? 4010,
+    allowedHosts: http.allowedHosts,
+    isQuiet: line.flags.has("quiet"),
+    ...(data !== undefined && { data }),
+    ...(forward !== undefined && { forward }),
+    ...(environment.kind === "sandbox" && {
+      seed: environment.seed,
+      keys: acceptedKeys(environment.managementKey, environment.eventKey),
+    }),
+  });
+  return 0;
+}
+
+/**
+ * Serves the emulated APIs until a signal comes; then writes the data file and says what it saw.
+ * Throws a SettingsError when the port cannot be taken, or the data file cannot be read or written.
+ */
+export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
+  const { host, port, forward } = options;
+  const asked = stopSignal();
+  const planted = await orSay(readSeed(seed));
+  const sandbox = await orSay(
+    startSandbox({
+      ...options,
+      ...(!isQuiet && { failed: (request) => print([failedRequestLine(request)]) }),
+      ...(data !== undefined && { dataFile: data }),
+      page: pageOf,
+      seed: planted,
+    }),
+    (thrown) => cannotListen(host, port, thrown),
+  );
+  const held = sandbox.targetings().map(({ _id, name }) => `  ${name} (${_id})`);
+  const [key, readKey] = BUILT_IN_KEYS.management;
+  const [appKey] = BUILT_IN_KEYS.app;
+  print([
+    `Sandbox of the event and management APIs: ${sandbox.url}`,
+    `Open ${sandbox.url}/ in a browser to look at it.`,
+    "",
+    `Management API: ${sandbox.url}/context-targeting, header x-api-key: ${key.key} (reads and writes) or ${readKey.key} (reads)`,
+    `Event API: POST ${sandbox.url}/event, header Authorization: ${appKey}`,
+    `Control plane: ${sandbox.url}/_sandbox (see docs/reference/sandbox.md)`,
+    ...(forward === undefined ? [] : [`Events are passed on to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
+    ...(data === undefined ? [] : [`State is kept in ${data}`]),
+    ...(held.length === 0 ? [] : ["It holds:", ...held]),
+    "",
+    `To try an app against it, put ${sandbox.url} in place of the base address of its event endpoint:`,
+    `  curl -X POST ${sandbox.url}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" \\`,
+    `    -d '{"uid":"user-1","eventName":"app_open"}'`,
+    `  curl ${sandbox.url}/_sandbox/events`,
+    "",
+  ]);
+  if (!isQuiet) sandbox.onEvent((event) => print([arrivalText(event, arrivedEvent(event).body)]));
+  await asked;
+  await orSay(sandbox.close());
+  print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
+}
+
+/** Waits for a step of the sandbox; an error that the person who started it can correct becomes a SettingsError. */
+async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
+  try {
+    return await work;
+  } catch (thrown) {
+    if (thrown instanceof SeedError) throw new SettingsError(`${thrown.message} (--seed)`);
+    if (thrown instanceof DataFileError) {
+      throw new SettingsError(`${thrown.message}: name a file of its own with --data, in a folder that is there`);
+    }
+    const isOfThePort = thrown instanceof Error && "syscall" in thrown;
+    throw isOfThePort && ofThePort !== undefined ? ofThePort(thrown) : thrown;
+  }
+}
+
+function arrivedEvent({ text, isJson, verdict, at }: ReturnType<Sandbox["events"]>[number]) {
+  return { body: isJson ? parseJson(text) : undefined, verdict, arrivedAt: Date.parse(at) };
+}
+
+function print(lines: readonly string[]): void {
+  process.stdout.write(`${lines.join("\n")}\n`);
+}

@@ -1,0 +1,333 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  findNodeAtLocation,
+  getNodeValue,
+  type JSONPath,
+  type Node,
+  type ParseError,
+  parseTree,
+  stripComments,
+  visit,
+} from "jsonc-parser";
+import {
+  ENTRY_NAME,
+  type Entry,
+  type Fields,
+  inputId,
+  type ServerList,
+  tableIn,
+  tableOf,
+  UnsafeChange,
+} from "./entry.ts";
+
+/** What sets one JSON configuration apart from another. */
+interface JsonForm {
+  /** Fields of every entry. */
+  readonly more?: Readonly<Record<string, string>>;
+  /** The host asks for keys: each that is referred to stands among the `inputs` of the file. */
+  readonly asks?: boolean;
+  /** What the host's own parser reads beside JSON: comments, and commas that nothing follows. */
+  readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
+  /** What the host is called, where it is said what it cannot read. */
+  readonly title: string;
+}
+
+/** Fields of a server that is reached over HTTP, of all hosts; beside a command they would be misunderstood. */
+const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
+
+/**
+ * A JSON file, perhaps with comments, with the servers under `section`. What is written is a file that the host can read:
+ * without a byte order mark, and without commas that it does not read; where it reads no comments, one that has some is
+ * refused.
+ */
+export function jsonList(section: string, form: JsonForm): ServerList {
+  const { more = {}, asks = false } = form;
+  return {
+    entryIn: (content) => {
+      const servers = tableIn(fileOf(content, section).value, section);
+      return Object.hasOwn(servers, ENTRY_NAME) ? tableIn(servers, ENTRY_NAME) : undefined;
+    },
+    fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
+      const oldEnv = tableIn(old, "env");
+      // Once more in front, so that they keep their order.
+      const env = { ...oldEnv, ...references, ...oldEnv, ...values };
+      return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
+    },
+    withFields: (content, fields) => {
+      const { text, value } = fileOf(content, section);
+      const servers = { ...tableIn(value, section), [ENTRY_NAME]: fields };
+      const after = { ...value, ...(asks && withInputs(value, fields)), [section]: servers };
+      return `${changedFile({ text, value }, after, form)}${/\S/.test(text.replace(/^\{\}$/, "")) ? "" : "\n"}`;
+    },
+    without: (content) => {
+      const { text, value } = fileOf(content, section);
+      const { [ENTRY_NAME]: entry, ...servers } = tableIn(value, section);
+      if (entry === undefined) return content;
+      const { inputs, ...rest } = value;
+      const kept = asks ? inputsWithoutOurs(inputs, text) : inputs;
+      return changedFile(
+        { text, value },
+        { ...rest, ...(kept !== undefined && { inputs: kept }), [section]: servers },
+        form,
+      );
+    },
+  };
+}
+
+/** The content of a file with another value; what both values have stays to the letter, as far as the host reads it. */
+function changedFile(
+  { text, value }: ReturnType<typeof fileOf>,
+  after: Fields,
+  { reads, title }: Pick<JsonForm, "reads" | "title">,
+): string {
+  const edited = editedJson(text, value, after);
+  const comment = reads.comments ? undefined : lineOfComment(edited);
+  if (comment !== undefined) {
+    throw new UnsafeChange(
+      `it has a comment (line ${comment}), and ${title} reads no file with comments; take them out`,
+    );
+  }
+  const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
+  const isStrict = !(reads.comments || reads.trailingCommas);
+  if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after)) || (isStrict && !isJson(changed))) {
+    throw new UnsafeChange("something in it is not understood");
+  }
+  return changed;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The questions of a file without those that only this server's entry refers to; undefined where none is left. */
+function inputsWithoutOurs(inputs: unknown, text: string): unknown {
+  if (!Array.isArray(inputs)) return inputs;
+  const isOurs = (input: unknown): boolean => {
+    const { id, description } = tableOf(input) ?? {};
+    if (typeof id !== "string" || typeof description !== "string" || id !== inputId(description)) return false;
+    // Another server of the file may ask the same question.
+    return isDeepStrictEqual(input, questionFor(description)) && text.split(`\${input:${id}}`).length <= 2;
+  };
+  const kept = inputs.filter((input) => !isOurs(input));
+  return kept.length === 0 && inputs.length > 0 ? undefined : kept;
+}
+
+function questionFor(variable: string): Fields {
+  return { type: "promptString", id: inputId(variable), description: variable, password: true };
+}
+
+/** The byte order mark, which editors of Windows put in front. */
+const MARK = "\uFEFF";
+
+function localPart(old: Fields): Fields {
+  const isLocal = ([name, value]: readonly [string, unknown]): boolean =>
+    !REMOTE_FIELDS.includes(name) && (name !== "type" || value === "stdio");
+  return Object.fromEntries(Object.entries(old).filter(isLocal));
+}
+
+/** The questions of the file, with one for each key that the entry asks for; those that are there stay as they are. */
+function withInputs(file: Fields, fields: Fields): Fields {
+  const asked = Object.entries(tableIn(fields, "env")).flatMap(([variable, value]) =>
+    value === `\${input:${inputId(variable)}}` ? [variable] : [],
+  );
+  if (asked.length === 0) return {};
+  const given: unknown = file.inputs ?? [];
+  const inputs: readonly unknown[] = Array.isArray(given) ? given : [undefined];
+  const ids = inputs.map((input) => {
+    const question = tableOf(input);
+    if (question === undefined) throw new UnsafeChange('what stands under "inputs" is no list of objects');
+    return question.id;
+  });
+  const added = asked.flatMap((variable) => {
+    return ids.includes(inputId(variable)) ? [] : [questionFor(variable)];
+  });
+  return added.length === 0 ? {} : { inputs: [...inputs, ...added] };
+}
+
+function fileOf(content: string, section: string): { readonly text: string; readonly value: Fields } {
+  const unmarked = content.startsWith(MARK) ? content.slice(1) : content;
+  const text = /\S/.test(unmarked) ? unmarked : "{}";
+  const found = parsed(text);
+  if (found === undefined) throw new UnsafeChange("it is not valid JSON");
+  const { root, value } = found;
+  const file = root.type === "object" ? tableOf(value) : undefined;
+  if (file === undefined) throw new UnsafeChange("it does not hold one JSON object");
+  const [servers] = repeated(root, [section, "inputs"]);
+  const [entry] = repeated(servers, [ENTRY_NAME]);
+  repeated(entry, namesIn(entry));
+  const [env] = repeated(entry, ["env"]);
+  repeated(env, namesIn(env));
+  return { text, value: file };
+}
+
+/**
+ * The values under names. Throws an UnsafeChange where one stands there more than once: programs differ on which
+ * counts.
+ */
+function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
+  return names.map((name) => {
+    const found = propertiesOf(node).filter((one) => one.name === name);
+    if (found.length > 1) throw new UnsafeChange(`it has ${JSON.stringify(name)} more than once in one place`);
+    return found[0]?.value;
+  });
+}
+
+function namesIn(node: Node | undefined): readonly string[] {
+  return propertiesOf(node).map(({ name }) => name);
+}
+
+function parsed(text: string): { readonly root: Node; readonly value: unknown } | undefined {
+  const errors: ParseError[] = [];
+  const root = parseTree(text, errors, { allowTrailingComma: true });
+  if (root === undefined || errors.length > 0) return undefined;
+  // What the parser makes has no prototype, which a copy has.
+  return { root, value: structuredClone(getNodeValue(root)) };
+}
+
+/**
+ * Changes a JSON text, perhaps with comments, from one value to another; what both have stays to the letter. The
+ * library's own editing would lay out the lines next to a change anew, and pull comments away from what they are about.
+ */
+function editedJson(text: string, before: unknown, after: unknown, path: JSONPath = []): string {
+  if (isDeepStrictEqual(before, after)) return text;
+  const old = tableOf(before);
+  const fresh = tableOf(after);
+  if (old !== undefined && fresh !== undefined) {
+    const all = Object.entries(fresh).reduce((rest, [name, value]) => {
+      if (!Object.hasOwn(old, name)) return withLast(rest, path, value, name);
+      return editedJson(rest, old[name], value, [...path, name]);
+    }, text);
+    const gone = Object.keys(old).filter((name) => !Object.hasOwn(fresh, name));
+    return gone.reduce((rest, name) => withoutChild(rest, [...path, name]), all);
+  }
+  if (Array.isArray(before) && Array.isArray(after) && isDeepStrictEqual(before, after.slice(0, before.length))) {
+    return after.slice(before.length).reduce((rest: string, value: unknown) => withLast(rest, path, value), text);
+  }
+  const goneItems = Array.isArray(before) && Array.isArray(after) ? itemsGone(before, after) : undefined;
+  // The last one first, so that the places of the others stay.
+  if (goneItems !== undefined)
+    return goneItems.reduceRight((rest, index) => withoutChild(rest, [...path, index]), text);
+  const { start, end } = placeOf(nodeAt(text, path));
+  return text.slice(0, start) + written(after, layoutOf(text), path.length) + text.slice(end);
+}
+
+/** The properties of an object, in order; none of anything else. */
+function propertiesOf(node: Node | undefined): readonly { readonly name: string; readonly value: Node }[] {
+  if (node?.type !== "object") return [];
+  return (node.children ?? []).flatMap(({ children: [name, value] = [] }) =>
+    name === undefined || value === undefined ? [] : [{ name: String(name.value), value }],
+  );
+}
+
+/** The line of the first comment, counted from 1; undefined where there is none. */
+function lineOfComment(text: string): number | undefined {
+  let first: number | undefined;
+  visit(text, {
+    onComment: (_offset, _length, line) => {
+      first ??= line + 1;
+    },
+  });
+  return first;
+}
+
+/** The text without the commas that nothing follows in their object or list. */
+function withoutTrailingCommas(text: string): string {
+  const trailing: number[] = [];
+  let comma: number | undefined;
+  const follows = (): void => {
+    comma = undefined;
+  };
+  const ends = (): void => {
+    if (comma !== undefined) trailing.push(comma);
+    comma = undefined;
+  };
+  visit(
+    text,
+    {
+      onSeparator: (character, offset) => {
+        comma = character === "," ? offset : undefined;
+      },
+      ...{ onObjectBegin: follows, onArrayBegin: follows, onObjectProperty: follows, onLiteralValue: follows },
+      ...{ onObjectEnd: ends, onArrayEnd: ends },
+    },
+    { allowTrailingComma: true },
+  );
+  return trailing.reduceRight((rest, at) => rest.slice(0, at) + rest.slice(at + 1), text);
+}
+
+interface Layout {
+  readonly unit: string;
+  readonly eol: string;
+}
+
+function layoutOf(text: string): Layout {
+  const [first] = nodeAt(text, []).children ?? [];
+  const indent = first === undefined ? "" : indentBefore(text, first.offset);
+  return { unit: indent === undefined || indent === "" ? "  " : indent, eol: text.includes("\r\n") ? "\r\n" : "\n" };
+}
+
+/** What stands before a place in its line; undefined where that is more than an indentation. */
+function indentBefore(text: string, offset: number): string | undefined {
+  const before = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
+  return /\S/.test(before) ? undefined : before;
+}
+
+function written(value: unknown, { unit, eol }: Layout, depth: number): string {
+  return JSON.stringify(value, null, unit).replaceAll("\n", eol + unit.repeat(depth));
+}
+
+/** Puts a value behind the last one of an object or list, on a line of its own. */
+function withLast(text: string, path: JSONPath, value: unknown, name?: string): string {
+  const node = nodeAt(text, path);
+  const layout = layoutOf(text);
+  const { unit, eol } = layout;
+  const last = node.children?.at(-1);
+  const start = last === undefined ? node.offset + 1 : placeOf(last).end;
+  const closing = placeOf(node).end - 1;
+  // Comments, and perhaps a comma that nothing follows.
+  const between = text.slice(start, closing);
+  const kept = between.trimEnd();
+  const comma = last === undefined || stripComments(kept).includes(",") ? "" : ",";
+  const depth = path.length + 1;
+  const indent = (last && indentBefore(text, last.offset)) || unit.repeat(depth);
+  const label = name === undefined ? "" : `${JSON.stringify(name)}: `;
+  const end = between.includes("\n") ? between.slice(kept.length) : eol + unit.repeat(depth - 1);
+  const added = `${eol}${indent}${label}${written(value, layout, depth)}`;
+  return text.slice(0, start) + comma + kept + added + end + text.slice(closing);
+}
+
+/** The positions of the items that a list has lost; undefined where it has changed in another way. */
+function itemsGone(before: readonly unknown[], after: readonly unknown[]): readonly number[] | undefined {
+  const isKept = (item: unknown): boolean => after.some((one) => isDeepStrictEqual(one, item));
+  if (!isDeepStrictEqual(before.filter(isKept), after)) return undefined;
+  return before.flatMap((item, index) => (isKept(item) ? [] : [index]));
+}
+
+/** Takes a property or an item of a list out, and the comma that it leaves behind. */
+function withoutChild(text: string, path: JSONPath): string {
+  const value = nodeAt(text, path);
+  const child = value.parent?.type === "property" ? value.parent : value;
+  const children = child.parent?.children ?? [];
+  const index = children.indexOf(child);
+  const { start, end } = placeOf(child);
+  const [previous, next] = [children[index - 1], children[index + 1]];
+  if (next !== undefined) return text.slice(0, start) + text.slice(next.offset);
+  if (previous !== undefined) return text.slice(0, placeOf(previous).end) + text.slice(end);
+  return text.slice(0, start) + text.slice(end).replace(/^\s*,/, "");
+}
+
+function nodeAt(text: string, path: JSONPath): Node {
+  const root = parseTree(text, [], { allowTrailingComma: true });
+  const node = root && findNodeAtLocation(root, path);
+  if (node === undefined) throw new Error(`there is nothing at ${path.join(".")}`);
+  return node;
+}
+
+function placeOf({ offset, length }: Node): { readonly start: number; readonly end: number } {
+  return { start: offset, end: offset + length };
+}

@@ -1,0 +1,118 @@
+import { isDeepStrictEqual } from "node:util";
+import { parse, stringify } from "smol-toml";
+import { ENTRY_NAME, type Entry, type Fields, type ServerList, tableIn, tableOf, UnsafeChange } from "./entry.ts";
+
+const SECTION = "mcp_servers";
+
+/** The first start downloads the package. */
+const FIRST_START_S = 60;
+
+/**
+ * A TOML file: an entry is put at its end, in place of one that stands in a table of its own; else the change is
+ * refused.
+ */
+export const tomlList: ServerList = {
+  entryIn: (content) => {
+    const servers = tableIn(tomlIn(content), SECTION);
+    return Object.hasOwn(servers, ENTRY_NAME) ? tableIn(servers, ENTRY_NAME) : undefined;
+  },
+  fieldsOf,
+  withFields,
+  without,
+};
+
+function fieldsOf({ command, args, values, references }: Entry, old: Fields = {}): Fields {
+  const env = { ...tableIn(old, "env"), ...values };
+  const handedOn: readonly unknown[] = Array.isArray(old.env_vars) ? old.env_vars : [];
+  const missing = Object.keys(references).filter((name) => !Object.hasOwn(env, name) && !handedOn.includes(name));
+  const names = [...handedOn, ...missing];
+  return {
+    startup_timeout_sec: FIRST_START_S,
+    ...localPart(old),
+    command,
+    args,
+    ...(names.length > 0 && { env_vars: names }),
+    ...(Object.keys(env).length > 0 && { env }),
+  };
+}
+
+/** Fields of a server that is reached over HTTP; beside a command Codex refuses them. */
+const REMOTE_FIELDS = ["url", "bearer_token_env_var", "http_headers", "env_http_headers"];
+
+function localPart(old: Fields): Fields {
+  return Object.fromEntries(Object.entries(old).filter(([name]) => !REMOTE_FIELDS.includes(name)));
+}
+
+function withFields(content: string, fields: Fields): string {
+  const before = tomlIn(content);
+  const servers = tableIn(before, SECTION);
+  if (Object.hasOwn(servers, ENTRY_NAME)) {
+    if (areSame(servers[ENTRY_NAME], fields)) return content;
+    return withFields(without(content), fields);
+  }
+  const { command, args, startup_timeout_sec, ...rest } = fields;
+  const ordered = { command, args, startup_timeout_sec, ...rest };
+  const eol = content.includes("\r\n") ? "\r\n" : "\n";
+  const block = stringify({ [SECTION]: { [ENTRY_NAME]: ordered } }).trimEnd();
+  const kept = content === "" || content.endsWith("\n") ? content : content + eol;
+  const after = `${kept}${/\S/.test(content) ? eol : ""}${block.replaceAll("\n", eol)}${eol}`;
+  const expected = { ...before, [SECTION]: { ...servers, [ENTRY_NAME]: fields } };
+  if (areSame(tomlOf(after), expected)) return after;
+  throw new UnsafeChange(`its ${SECTION} are not written as tables`);
+}
+
+/** The header of this server's entry, or of a table in it. */
+const OWN_HEADER = /^\s*\[\s*(["']?)mcp_servers\1\s*\.\s*(["']?)targeting\2\s*(?:\.[^\]]*)?\]/;
+
+function without(content: string): string {
+  const before = tomlIn(content);
+  const { [ENTRY_NAME]: entry, ...others } = tableIn(before, SECTION);
+  if (entry === undefined) return content;
+  const after = linesWithoutOurs(content.split(/(?<=\n)/)).join("");
+  const left = tomlOf(after);
+  const expected = { ...before, [SECTION]: others };
+  if (left !== undefined && areSame({ ...left, [SECTION]: tableIn(left, SECTION) }, expected)) return after;
+  throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] is not written as a table of its own`);
+}
+
+/**
+ * Comments and empty lines at the end of a table belong to what follows it; the empty line in front goes with the
+ * table.
+ */
+function linesWithoutOurs(lines: readonly string[]): readonly string[] {
+  const kept: string[] = [];
+  let between: string[] = [];
+  let isOurs = false;
+  for (const line of lines) {
+    const isHeader = /^\s*\[/.test(line);
+    const begins = isHeader && OWN_HEADER.test(line);
+    if (begins && !isOurs && kept.at(-1)?.trim() === "") kept.pop();
+    if (isHeader && !begins) kept.push(...between);
+    if (isHeader) isOurs = begins;
+    const isBetween = isOurs && /^\s*(?:#.*)?$/.test(line.trimEnd());
+    if (isBetween) between.push(line);
+    else between = [];
+    if (!isOurs) kept.push(line);
+  }
+  return [...kept, ...(between.some((line) => line.trim() !== "") ? between : [])];
+}
+
+function tomlIn(content: string): Fields {
+  const found = tomlOf(content);
+  if (found === undefined) throw new UnsafeChange("it is not valid TOML");
+  return found;
+}
+
+function tomlOf(content: string): Fields | undefined {
+  try {
+    return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
+  } catch {
+    // A message of the parser quotes the file, which may hold keys.
+    return undefined;
+  }
+}
+
+/** Parsed tables have no prototype, which a copy has. */
+function areSame(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(structuredClone(one), structuredClone(other));
+}

@@ -1,0 +1,44 @@
+import { createInterface } from "node:readline";
+
+/**
+ * The signals that ask a process to end. On Windows a closed console window says SIGHUP; elsewhere `nohup` is to be
+ * respected.
+ */
+export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
+  return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
+}
+
+/**
+ * Resolves when this process is asked to end. It may be asked twice: npx passes on an interrupt that the terminal has
+ * sent to both already. So later signals do nothing; each command limits the time that stopping takes.
+ */
+export function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const name of stopSignals(process.platform)) process.on(name, () => resolve());
+  });
+}
+
+/** What some work gives; undefined where this process is asked to end before. */
+export function orAsked<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
+  return Promise.race([work, asked.then(() => undefined)]);
+}
+
+/** The person pressed Ctrl-C at a question. */
+export class QuestionInterrupted extends Error {}
+
+/** Asks a question in the terminal; only a yes counts. Throws an QuestionInterrupted on Ctrl-C. */
+export function askInTerminal(question: string): Promise<boolean> {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  return new Promise((resolve, reject) => {
+    terminal.once("SIGINT", () => {
+      reject(new QuestionInterrupted());
+      terminal.close();
+    });
+    // An input that ends answers nothing, which is no yes.
+    terminal.once("close", () => resolve(false));
+    terminal.question(`${question} [y/N] `, (answer) => {
+      resolve(/^y(es)?$/i.test(answer.trim()));
+      terminal.close();
+    });
+  });
+}

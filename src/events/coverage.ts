@@ -1,0 +1,225 @@
+import { EVENTS, type EventSpec } from "../spec/events.ts";
+import { EVENT_NAMES, EVENT_SHAPES, isJsonObject, RULES, type RuleName } from "./catalogue.ts";
+import type { ArrivedEvent } from "./expectations.ts";
+import { nearestName, rememberingNearestName } from "./spelling.ts";
+import { validateEvent } from "./validate.ts";
+
+/** What was wrong with the events of one name: how many of how many, and which rules they broke how often. */
+export interface WrongEvents {
+  readonly wrong: number;
+  readonly of: number;
+  /** Counts by `rule path`, the positions within `items` left out; at most three, the most frequent first. */
+  readonly rules: Readonly<Record<string, number>>;
+}
+
+/** An event name that is not supported: how often it came, and what it was probably meant to be. */
+interface UnsupportedName {
+  readonly count: number;
+  readonly nearest?: string;
+}
+
+/** What the traffic touched of the catalogue (event-tracking-api 2.2): each event is in exactly one of the four lists. */
+export interface Coverage {
+  readonly summary: string;
+  readonly neverSeen: readonly string[];
+  /** Counts of events of which every one was recorded. */
+  readonly alwaysRight: Readonly<Record<string, number>>;
+  readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
+  readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
+  /** The parameters that no event of a name had, for the events that were seen. */
+  readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
+  /** Names that are not supported, at most ten, the most frequent first, long ones cut. */
+  readonly unsupported: Readonly<Record<string, UnsupportedName>>;
+  /** Every rule that the traffic broke or that warned, with its count. */
+  readonly rules: Readonly<Partial<Record<RuleName, number>>>;
+}
+
+interface Seen {
+  count: number;
+  wrong: number;
+  readonly parameters: Set<string>;
+  readonly rules: Map<string, number>;
+}
+
+const NAMES_LISTED = 10;
+const RULES_LISTED = 3;
+const LONGEST_NAME = 80;
+
+/** The parameters that an event of each name may have, besides the fields that every event has. */
+const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
+  ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
+);
+
+/** Tells which events, parameters and rules the traffic touched, and which events are right. */
+export function coverageOf(arrived: readonly ArrivedEvent[]): Coverage {
+  const seen = new Map<string, Seen>();
+  const unsupported = new Map<string, number>();
+  const rules = new Map<RuleName, number>();
+  const nearest = rememberingNearestName();
+  for (const { body, verdict } of arrived) {
+    const { findings } = validateEvent(body, nearest);
+    for (const { rule } of findings) increase(rules, rule);
+    if (!isJsonObject(body) || typeof body.eventName !== "string") continue;
+    const { eventName } = body;
+    if (!EVENT_SHAPES.has(eventName)) {
+      increase(unsupported, eventName);
+      continue;
+    }
+    const event = seen.get(eventName) ?? { count: 0, wrong: 0, parameters: new Set(), rules: new Map() };
+    seen.set(eventName, event);
+    event.count += 1;
+    for (const name of Object.keys(body)) event.parameters.add(name);
+    if (verdict === "recorded") continue;
+    event.wrong += 1;
+    for (const { rule, path, severity } of findings) {
+      if (severity === "verdict") increase(event.rules, `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`);
+    }
+  }
+  return inLists(seen, unsupported, rules);
+}
+
+function inLists(
+  seen: ReadonlyMap<string, Seen>,
+  unsupported: ReadonlyMap<string, number>,
+  rules: ReadonlyMap<RuleName, number>,
+): Coverage {
+  const events = EVENT_NAMES.flatMap((name) => {
+    const event = seen.get(name);
+    return event === undefined ? [] : [[name, event] as const];
+  });
+  const right = events.filter(([, { wrong }]) => wrong === 0);
+  const sometimes = events.filter(([, { wrong, count }]) => wrong > 0 && wrong < count);
+  const always = events.filter(([, { wrong, count }]) => wrong === count);
+  const unseen = events.map(([name, { parameters }]) => [name, unseenParameters(name, parameters)] as const);
+  return {
+    summary: [
+      eventsSummary([right.length, sometimes.length, always.length]),
+      parametersSummary(seen),
+      `${rules.size} of ${Object.keys(RULES).length} rules`,
+      `unsupported names: ${unsupported.size}`,
+    ].join("; "),
+    neverSeen: EVENT_NAMES.filter((name) => !seen.has(name)),
+    alwaysRight: Object.fromEntries(right.map(([name, { count }]) => [name, count])),
+    sometimesWrong: Object.fromEntries(sometimes.map(wrongOf)),
+    alwaysWrong: Object.fromEntries(always.map(wrongOf)),
+    parametersNeverSeen: Object.fromEntries(unseen.filter(([, names]) => names.length > 0)),
+    unsupported: Object.fromEntries(mostFrequent(unsupported, NAMES_LISTED).map(unsupportedName)),
+    rules: Object.fromEntries(rules),
+  };
+}
+
+function wrongOf([name, { wrong, count, rules }]: readonly [string, Seen]): readonly [string, WrongEvents] {
+  return [name, { wrong, of: count, rules: Object.fromEntries(mostFrequent(rules, RULES_LISTED).map(cutName)) }];
+}
+
+function unseenParameters(eventName: string, parameters: ReadonlySet<string>): readonly string[] {
+  return EVENT_SHAPES.get(eventName)?.names.filter((name) => !parameters.has(name)) ?? [];
+}
+
+function unsupportedName([name, count]: readonly [string, number]): readonly [string, UnsupportedName] {
+  const nearest = nearestName(name, EVENT_NAMES);
+  return cutName([name, nearest === undefined ? { count } : { count, nearest }]);
+}
+
+function eventsSummary([right, sometimes, always]: readonly [number, number, number]): string {
+  const states = `${right} always right, ${sometimes} sometimes wrong, ${always} always wrong`;
+  return `${right + sometimes + always} of ${EVENT_NAMES.length} events seen: ${states}`;
+}
+
+function parametersSummary(seen: ReadonlyMap<string, Seen>): string {
+  const all = OWN_PARAMETERS.flatMap(([eventName, names]) => names.map((name) => ({ eventName, name })));
+  const touched = all.filter(({ eventName, name }) => seen.get(eventName)?.parameters.has(name));
+  return `${touched.length} of ${all.length} parameters`;
+}
+
+function cutName<Value>([name, value]: readonly [string, Value]): readonly [string, Value] {
+  return [name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`, value];
+}
+
+function increase<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+function mostFrequent(counts: ReadonlyMap<string, number>, most: number): readonly (readonly [string, number])[] {
+  return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, most);
+}
+
+/** How often one of the 13 events came, and what it had. */
+export interface EventCoverage {
+  readonly eventName: string;
+  readonly count: number;
+  /** How many were ignored or rejected; absent where none was. */
+  readonly wrong?: number;
+  /** How many had each parameter; those that none had with 0. Empty where the event never came. */
+  readonly parameters: Readonly<Record<string, number>>;
+  /** How many named each of the three most frequent platforms, `(none)`, or `(others)`; absent where none named one. */
+  readonly byPlatform?: Readonly<Record<string, number>>;
+}
+
+interface Counted {
+  count: number;
+  wrong: number;
+  readonly parameters: Map<string, number>;
+  readonly platforms: Map<string, number>;
+}
+
+const PLATFORMS_LISTED = 3;
+const LONGEST_PLATFORM = 8;
+const NO_PLATFORM = "(none)";
+const OTHER_PLATFORMS = "(others)";
+/** Every event has these, or is not of a name. */
+const GIVEN_WITH_ALL: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
+
+/** Counts each of the 13 events, in the order of the document (event-tracking-api 2.2), those that never came with 0. */
+export function eventCoverageOf(arrived: readonly ArrivedEvent[]): readonly EventCoverage[] {
+  const seen = new Map(EVENT_NAMES.map((name): readonly [string, Counted] => [name, nothing()]));
+  for (const { body, verdict } of arrived) {
+    const event = isJsonObject(body) && typeof body.eventName === "string" ? seen.get(body.eventName) : undefined;
+    if (event === undefined || !isJsonObject(body)) continue;
+    event.count += 1;
+    if (verdict !== "recorded") event.wrong += 1;
+    for (const name of Object.keys(body)) addCount(event.parameters, name);
+    addCount(event.platforms, typeof body.platform === "string" ? body.platform : NO_PLATFORM);
+  }
+  const common = commonPlatforms([...seen.values()]);
+  return [...seen].map(([eventName, { count, wrong, parameters, platforms }]) => {
+    const names = count === 0 ? [] : (EVENT_SHAPES.get(eventName)?.names ?? []);
+    const own = names.filter((name) => !GIVEN_WITH_ALL.has(name));
+    const isOnAny = [...platforms.keys()].some((name) => name !== NO_PLATFORM);
+    return {
+      eventName,
+      count,
+      ...(wrong > 0 && { wrong }),
+      parameters: Object.fromEntries(own.map((name) => [name, parameters.get(name) ?? 0])),
+      ...(isOnAny && { byPlatform: summaryAtRest(platforms, common) }),
+    };
+  });
+}
+
+function nothing(): Counted {
+  return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map() };
+}
+
+function addCount(counts: Map<string, number>, key: string, by = 1): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
+
+/** The platforms that most events name, whatever the events: so that each event tells the same ones. */
+function commonPlatforms(events: readonly Counted[]): ReadonlySet<string> {
+  const all = new Map<string, number>();
+  for (const { platforms } of events) for (const [name, count] of platforms) addCount(all, name, count);
+  all.delete(NO_PLATFORM);
+  const first = [...all].toSorted(([, one], [, other]) => other - one).slice(0, PLATFORMS_LISTED);
+  return new Set([NO_PLATFORM, ...first.map(([name]) => name)]);
+}
+
+function summaryAtRest(
+  counts: ReadonlyMap<string, number>,
+  common: ReadonlySet<string>,
+): Readonly<Record<string, number>> {
+  const short = new Map<string, number>();
+  for (const [name, count] of counts) {
+    addCount(short, common.has(name) ? [...name].slice(0, LONGEST_PLATFORM).join("") : OTHER_PLATFORMS, count);
+  }
+  return Object.fromEntries([...short].toSorted(([, one], [, other]) => other - one));
+}

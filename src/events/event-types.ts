@@ -1,0 +1,78 @@
+import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, isEventName, type Parameter } from "../spec/events.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import { EVENT_NAMES } from "./catalogue.ts";
+import { nearestName } from "./spelling.ts";
+
+const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
+
+/** A supported event in short: the names of what it needs and of what it may carry, besides `uid` and `platform`. */
+export interface EventType {
+  readonly eventName: string;
+  readonly meaning: string;
+  readonly required: readonly string[];
+  readonly optional: readonly string[];
+}
+
+/** One parameter in full; `maximum` is in characters for a string, in entries for items. */
+export interface ParameterType {
+  readonly name: string;
+  readonly type: Parameter["type"];
+  readonly required: boolean;
+  readonly maximum?: number;
+}
+
+/** A supported event in full. */
+export interface EventTypeDetail extends EventType {
+  readonly fields: readonly ParameterType[];
+  readonly parameters: readonly ParameterType[];
+  /** The fields of an entry of `items`, where the event has them. */
+  readonly itemFields?: readonly ParameterType[];
+}
+
+/** The catalogue of supported events (event-tracking-api 2.2), in the order of the document. */
+export function listEventTypes(): { readonly events: readonly EventType[] } {
+  return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec)) };
+}
+
+/**
+ * One supported event with types and limits (event-tracking-api 2.1 to 2.3, 8).
+ * Throws an UnsupportedEventError when the name is not supported.
+ */
+export function describeEventType(eventName: string): EventTypeDetail {
+  if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
+  const spec: EventSpec = EVENTS[eventName];
+  const detail = {
+    ...summaryAtRest(eventName, spec),
+    fields: inFull(EVENT_FIELDS),
+    parameters: inFull(spec.parameters),
+  };
+  return spec.parameters.items === undefined ? detail : { ...detail, itemFields: inFull(ITEM_FIELDS) };
+}
+
+/** A name that is no supported event; the message names the nearest one, or all. */
+export class UnsupportedEventError extends RangeError {
+  constructor(eventName: string) {
+    const near = nearestName(eventName, EVENT_NAMES);
+    const hint = near === undefined ? `the events are ${EVENT_NAMES.join(", ")}` : `did you mean "${near}"?`;
+    super(`${JSON.stringify(eventName.slice(0, LONGEST_NAME))} is no supported event; ${hint}`);
+  }
+}
+
+function summaryAtRest(eventName: string, { meaning, parameters }: EventSpec): EventType {
+  const namesThat = (required: boolean) =>
+    Object.keys(parameters).filter((name) => parameters[name]?.required === required);
+  return { eventName, meaning, required: namesThat(true), optional: namesThat(false) };
+}
+
+function inFull(parameters: Readonly<Record<string, Parameter>>): readonly ParameterType[] {
+  return Object.entries(parameters).map(([name, { type, required }]) => {
+    const maximum = maximumOf(name, type);
+    return { name, type, required, ...(maximum !== undefined && { maximum }) };
+  });
+}
+
+function maximumOf(name: string, type: Parameter["type"]): number | undefined {
+  if (name === "eventName") return EVENT_LIMITS.eventNameLength.value;
+  if (type === "items") return EVENT_LIMITS.items.value;
+  return type === "string" ? EVENT_LIMITS.stringLength.value : undefined;
+}

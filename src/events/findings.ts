@@ -1,0 +1,138 @@
+import type { SandboxEvent } from "../api/events.ts";
+import { type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.ts";
+import { type NearestName, nearestName, rememberingNearestName } from "./spelling.ts";
+import { validateEvent } from "./validate.ts";
+
+/** One thing to know about an event that arrived. */
+export interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
+  /** The validator's rule, or what a sandbox calls it where the validator cannot see it. */
+  readonly code: string;
+  /** Whether the event was not recorded, or perhaps not, because of it. */
+  readonly isDecisive: boolean;
+}
+
+/** What is looked at of an event that arrived. */
+type Arrived = Pick<SandboxEvent, "body" | "text"> & {
+  readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
+};
+
+/** What a sandbox finds about the headers that an event came with. */
+const OF_HEADERS: ReadonlyMap<string, ArrivedFinding> = new Map([
+  [
+    "headers.authorization",
+    {
+      path: "headers.authorization",
+      code: "authorization",
+      basis: "assumed",
+      message: "the header Authorization holds no app key that is known here",
+      fix: "send the key of the app",
+      isDecisive: true,
+    },
+  ],
+  [
+    "headers.content-type",
+    {
+      path: "headers.content-type",
+      code: "contentType",
+      basis: "notShown",
+      message: "the header Content-Type does not say JSON",
+      fix: "send application/json",
+      isDecisive: true,
+    },
+  ],
+]);
+
+/** The validator's names for what a sandbox calls otherwise. */
+const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
+  ["notAnObject", "bodyNotObject"],
+  ["eventNameLength", "eventNameTooLong"],
+  ["unsupportedEvent", "eventNameUnsupported"],
+  ["lengthDependsOnCounting", "lengthUnclear"],
+  ["notAParameter", "unknownParameter"],
+]);
+
+/** Everything found about an event that arrived, what decides first. */
+export function arrivedFindings(
+  { body, text, findings }: Arrived,
+  nearest: NearestName = nearestName,
+): readonly ArrivedFinding[] {
+  return [...findings.flatMap(({ path }) => OF_HEADERS.get(path) ?? []), ...ofBody({ body, text, findings }, nearest)];
+}
+
+function ofBody({ body, text, findings }: Arrived, nearest: NearestName): readonly ArrivedFinding[] {
+  if (body !== undefined) {
+    return validateEvent(body, nearest).findings.map(({ rule, severity, path, basis, message, fix }) => ({
+      ...{ path, code: rule, basis, message, fix },
+      isDecisive: severity === "verdict",
+    }));
+  }
+  if (text !== undefined) {
+    const { basis } = RULES.bodyNotObject;
+    const fix = "send an object with uid and eventName";
+    return [{ path: "", code: "bodyNotObject", basis, message: "the body is no JSON", fix, isDecisive: true }];
+  }
+  // The body is too large for the sandbox's answer: what it found itself is all that is known.
+  return findings.flatMap(({ path, rule, effect }) =>
+    OF_HEADERS.has(path) ? [] : [ofSandbox({ path, rule, isDecisive: effect !== "unused" })],
+  );
+}
+
+function ofSandbox({
+  path,
+  rule,
+  isDecisive,
+}: Pick<ArrivedFinding, "path" | "isDecisive"> & { readonly rule: string }) {
+  const code = SANDBOX_RULES.get(rule) ?? rule;
+  const basis: RuleBasis = isRule(code) ? RULES[code].basis : "notShown";
+  const message = "the sandbox found this in a body that is too large to be shown";
+  return { path, code, basis, message, fix: "compare this field with list_event_types", isDecisive };
+}
+
+function isRule(code: string): code is RuleName {
+  return Object.hasOwn(RULES, code);
+}
+
+/** How the verdict of an event that arrived is known. */
+export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nearest?: NearestName): RuleBasis {
+  const { verdict, basis } = validateEvent(event.body, nearest);
+  if (event.body !== undefined && verdict === event.verdict) return basis;
+  const deciding = arrivedFindings(event, nearest).filter(({ isDecisive }) => isDecisive);
+  return deciding[0]?.basis ?? "documented";
+}
+
+/** Events of one name with the same finding. */
+export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
+  readonly eventName: string | null;
+  readonly count: number;
+  /** How many events of that name came. */
+  readonly of: number;
+  /** What became of the first of them. */
+  readonly verdict: SandboxEvent["verdict"];
+}
+
+/**
+ * Why events that arrived were not recorded, or may not be by the real service: the most frequent reason first, with the
+ * positions within `items` left out. Message and fix are those of the first event.
+ */
+export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
+  const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();
+  const all = new Map<string | null, number>();
+  const nearest = rememberingNearestName();
+  for (const event of arrived) {
+    const { eventName, verdict } = event;
+    all.set(eventName, (all.get(eventName) ?? 0) + 1);
+    const known = new Set<string>();
+    for (const { path: exact, code, basis, message, fix, isDecisive } of arrivedFindings(event, nearest)) {
+      const path = exact.replaceAll(/\[\d+\]|\.\d+(?=\.|$)/g, "[]");
+      const key = JSON.stringify([eventName, code, path]);
+      if (!isDecisive || known.has(key)) continue;
+      known.add(key);
+      const found = kinds.get(key) ?? { kind: { eventName, path, code, basis, message, fix, verdict }, count: 0 };
+      kinds.set(key, found);
+      found.count += 1;
+    }
+  }
+  return [...kinds.values()]
+    .toSorted((one, other) => other.count - one.count)
+    .map(({ kind, count }) => ({ ...kind, count, of: all.get(kind.eventName) ?? count }));
+}

@@ -1,0 +1,60 @@
+import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "./catalogue.ts";
+import { misspelt, type NearestName } from "./spelling.ts";
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** An event whose plainly misspelt names were put right, and what was: `eventName addToCart → add_to_cart`. */
+export interface MendedEvent {
+  readonly event: unknown;
+  readonly mended: readonly string[];
+}
+
+/**
+ * Puts right the names of an event and of its parameters that are plainly misspelt (event-tracking-api 2.2, 2.3). What the
+ * event has under its right name already is left alone, and so is every value. `spelt` finds the right name.
+ */
+export function mendEvent(event: unknown, spelt: NearestName = misspelt): MendedEvent {
+  if (!isJsonObject(event)) return { event, mended: [] };
+  const mended: string[] = [];
+  const named = withRightName(event, spelt, mended);
+  const { eventName } = named;
+  const shape = typeof eventName === "string" ? EVENT_SHAPES.get(eventName) : undefined;
+  if (shape === undefined) return { event: named, mended };
+  const whole = withRightParameters(named, shape, "", { spelt, mended });
+  if (!shape.parameters.has("items") || !Array.isArray(whole.items)) return { event: whole, mended };
+  const items = whole.items.map((item, position) =>
+    isJsonObject(item) ? withRightParameters(item, ITEM_SHAPE, `items[${position}].`, { spelt, mended }) : item,
+  );
+  return { event: { ...whole, items }, mended };
+}
+
+function withRightName(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
+  const { eventName } = event;
+  if (typeof eventName !== "string" || EVENT_SHAPES.has(eventName)) return event;
+  const right = spelt(eventName, EVENT_NAMES);
+  if (right === undefined) return event;
+  mended.push(`eventName ${eventName} → ${right}`);
+  return { ...event, eventName: right };
+}
+
+function withRightParameters(
+  holder: JsonObject,
+  { parameters, names }: Shape,
+  prefix: string,
+  { spelt, mended }: { readonly spelt: NearestName; readonly mended: string[] },
+): JsonObject {
+  const rights = new Map<string, string>();
+  for (const name of Object.keys(holder)) {
+    const right = parameters.has(name) ? undefined : spelt(name, names);
+    if (right === undefined || Object.hasOwn(holder, right)) continue;
+    // Of two that mean the same name nobody can tell which it is.
+    rights.set(name, [...rights.values()].includes(right) ? name : right);
+  }
+  if (rights.size === 0) return holder;
+  const entries = Object.entries(holder).map(([name, value]) => {
+    const right = rights.get(name) ?? name;
+    if (right !== name) mended.push(`${prefix}${name} → ${right}`);
+    return [right, value] as const;
+  });
+  return Object.fromEntries(entries);
+}

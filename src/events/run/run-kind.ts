@@ -1,0 +1,247 @@
+import * as z from "zod";
+import { inputFile } from "../../files/input-file.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { FileError } from "../../platform/files.ts";
+import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
+import { damaged } from "../../runs/entries.ts";
+import type { Driving, Finishing, KeptParts, ReadBack, RunForm, RunKind } from "../../runs/kind.ts";
+import { ownReason } from "../../runs/outcome.ts";
+import { notApplied, reason, reportedObject } from "../../runs/outcome-schema.ts";
+import { NothingKeptError } from "../../runs/store.ts";
+import { RULES, type RuleName } from "../catalogue.ts";
+import { type EventWorld, sendLeft } from "./drive.ts";
+import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./run-state.ts";
+import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./source.ts";
+
+/**
+ * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
+ * no.
+ */
+export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
+
+/** Makes the kind of runs that send events. */
+export function eventKind(world: EventWorld): EventKind {
+  const { clock, words } = world;
+  return {
+    ...EVENT_FORM,
+    newState: () => new EventRunState(),
+    isPlannedFirst: false,
+    recoversOrphans: true,
+    readBack,
+    async start(run, { counting }) {
+      if (counting === undefined) await run.flush();
+      // Only now, so that the journal of a started run has its first entry; an empty one is begun anew.
+      await run.markStarted();
+      if (counting !== undefined) await begin(run, counting, clock);
+      await sendLeft(run, world);
+    },
+    async resume(run, again) {
+      for (const entry of lostIn(run.state)) run.record(entry);
+      if (again !== undefined) await run.keep("input", unchanged(again.bytes, again.kept.digest));
+      const resend = again !== undefined || resends(run.header.call, run.state);
+      run.record({ t: "resume", resend, at: clock.now() });
+      await run.flush();
+      await run.markStarted();
+      await sendLeft(run, world);
+    },
+    lost: lostIn,
+    stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
+    finish: (run) => finish(run, words),
+    isOpen: ({ call }, state) => leftOf(call, state) > 0,
+    // The same event is the same call, whatever `onUnknown` says.
+    identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
+    isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
+  };
+}
+
+/** The first entry of a run. */
+export function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
+  return { t: "begin", items, ...(skipped > 0 && { skipped }), at };
+}
+
+const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
+
+/** Begins a run once its events are counted. A file that cannot be read, or holds none, is one event that failed. */
+async function begin(
+  run: Driving<EventCall, EventEntry, EventRunState>,
+  counting: Promise<EventCounts>,
+  clock: Pick<Clock, "now">,
+): Promise<void> {
+  const counted = await counting.catch((thrown: unknown) => {
+    if (thrown instanceof FileError) return thrown;
+    throw thrown;
+  });
+  if (!(counted instanceof FileError) && counted.items > 0) {
+    run.record(beginOf(counted, clock.now()));
+    return run.flush();
+  }
+  const { message, remedy } = counted instanceof FileError ? counted : NO_ROWS;
+  const reason = ownReason("FILE_UNREADABLE", { effect: "file", message, remedy });
+  run.record(beginOf({ items: 1 }, clock.now()));
+  run.record({ t: "settled", object: 0, outcome: "failed", reason, attempts: 0, at: clock.now() });
+  await run.flush();
+}
+
+/**
+ * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
+ * nothing was sent, and all its events are left. Throws a NothingKeptError where nothing was kept
+ * that could be sent, and a DamagedRunError where the journal is lost.
+ */
+async function readBack(
+  kept: KeptParts<EventCall, EventEntry>,
+): Promise<ReadBack<EventEntry, EventRunState> | undefined> {
+  const state = new EventRunState();
+  for await (const entry of kept.entries) state.apply(entry);
+  if (state.objects.length > 0) return { state };
+  const { runId } = kept.header;
+  const begin = await beginAnew(kept);
+  if (begin !== undefined) {
+    const begun = new EventRunState();
+    begun.apply(begin);
+    return { state: begun, first: [begin] };
+  }
+  if (await kept.isDriven()) return undefined;
+  throw new NothingKeptError(
+    `run ${runId} was never started: its server ended before its events were kept, and nothing was sent`,
+    "Make the call again.",
+  );
+}
+
+/**
+ * The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any.
+ */
+async function beginAnew({
+  header: { runId, call, createdAt },
+  record: { rest },
+  part,
+}: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
+  const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
+  if (succeeded + unknown > 0) {
+    throw damaged(runId);
+  }
+  const kept = { kept: call.input.events, bytes: part("input") };
+  const counts: EventCounts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
+  return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
+}
+
+/** After a crash the answers about events that had left are lost. */
+function lostIn(state: EventRunState): readonly EventEntry[] {
+  const { updatedAt: at } = state;
+  return state.lost().map((object) => ({
+    t: "settled",
+    object,
+    outcome: "unknown",
+    reason: ANSWER_LOST,
+    attempts: 1,
+    afterCrash: true,
+    at,
+  }));
+}
+
+/** How many events may still have to be sent. */
+function leftOf(call: EventCall, state: EventRunState): number {
+  const { pending, notApplied, unknown } = state.counts();
+  return pending + notApplied + (resends(call, state) ? unknown : 0);
+}
+
+/**
+ * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
+ * of its events those that failed and came without a file, may still have to be sent, or whose outcome is unknown and has
+ * to be looked up. Of the users of all others only hashes remain.
+ */
+async function finish(
+  { header, state, part, keep }: Finishing<EventCall, EventRunState>,
+  words: EventWorld["words"],
+): Promise<void> {
+  const { events } = header.call.input;
+  const { file } = events;
+  const bytes = part("input");
+  // Where a crash came between these steps, the events may be gone already.
+  if (!(await holdsAnything(bytes))) return;
+  const { failed, unknown } = state.counts();
+  if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
+    const { failedRows, rejectedRows } = await import("../../files/rejects.ts");
+    await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
+  }
+  const hasLeft = leftOf(header.call, state) > 0;
+  const isKept = (object: number): boolean => {
+    const standing = state.standing(object);
+    // What failed of a file is in its reject file, which is written again from all that failed as long as anything is left.
+    if (standing === "failed") return hasLeft || file === undefined;
+    return standing === "pending" || standing === "notApplied" || standing === "unknown";
+  };
+  const keepsAny = hasLeft || unknown > 0 || (failed > 0 && file === undefined);
+  await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
+}
+
+async function holdsAnything(bytes: ByteSource): Promise<boolean> {
+  for await (const chunk of bytes()) if (chunk.length > 0) return true;
+  return false;
+}
+
+async function* nothing(): AsyncGenerator<never> {}
+
+const at = z.number();
+const object = z.number();
+const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
+const basis = z.enum(["documented", "assumed", "notShown"]);
+
+const eventVerdict = z.object({
+  predicted: verdict,
+  basis,
+  observed: verdict.exactOptional(),
+  findings: z.array(
+    z.object({
+      path: z.string(),
+      rule: z.custom<RuleName>((name) => typeof name === "string" && Object.hasOwn(RULES, name)),
+      section: z.string(),
+      basis,
+      severity: z.enum(["verdict", "warning"]),
+      message: z.string(),
+      fix: z.string(),
+    }),
+  ),
+});
+
+const keptEvents = z.object({
+  digest: z.string(),
+  file: inputFile.exactOptional(),
+  mend: z.literal(true).exactOptional(),
+});
+
+/** Runs that send events. */
+export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
+  name: "events",
+  tools: ["track_events", "track_event"],
+  call: z.object({
+    tool: z.enum(["track_events", "track_event"]),
+    input: z.object({ events: keptEvents, onUnknown: z.enum(["report", "resend"]) }),
+  }),
+  entry: z.discriminatedUnion("t", [
+    z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
+    z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
+    z.object({ t: z.literal("leave"), objects: z.array(object), at }),
+    z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
+    z.object({
+      t: z.literal("settled"),
+      object,
+      outcome: z.enum(["succeeded", "alreadyDone", "failed", "unknown"]).or(notApplied),
+      reason: reason.exactOptional(),
+      attempts: z.number(),
+      verdict: eventVerdict.exactOptional(),
+      maybeTwice: z.literal(true).exactOptional(),
+      afterCrash: z.literal(true).exactOptional(),
+      at,
+    }),
+    z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
+    z.object({
+      t: z.literal("stop"),
+      cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
+      reason: reason.exactOptional(),
+      waitedMs: z.number(),
+      at,
+    }),
+    z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
+  ]),
+  line: (entry) => [JSON.stringify(entry)],
+};

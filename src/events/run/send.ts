@@ -1,0 +1,376 @@
+import { type ApiError, isApiError } from "../../api/errors.ts";
+import type { EventApi } from "../../api/events.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { isJsonObject, type Validation } from "../catalogue.ts";
+import { type NearestName, rememberingNearestName } from "../spelling.ts";
+import { validateEvent } from "../validate.ts";
+import {
+  type Attempts,
+  type EventOutcome,
+  type EventSettlement,
+  type RunEnd,
+  runEndOf,
+  settleByAnswer,
+  settleByError,
+  silentEnd,
+} from "./verdicts.ts";
+
+/** An event of a batch with its place in the caller's list. */
+export interface IndexedEvent {
+  readonly index: number;
+  readonly event: unknown;
+  /** The event as JSON, where it was read as such. */
+  readonly text?: string | undefined;
+  /** An earlier attempt may have been recorded. */
+  readonly isDoubted?: boolean;
+}
+
+/** How many events ended how, and what it took. */
+interface SendCounts extends Readonly<Record<EventOutcome, number>> {
+  /** Events read so far; all of them once the run has ended. */
+  readonly items: number;
+  /** Requests begun, and how many of them were repetitions. */
+  readonly sent: number;
+  readonly resent: number;
+  /** Milliseconds in which events waited for their repetition: those side by side count once. */
+  readonly waitedMs: number;
+}
+
+/** The counts of a run; the outcome of each event went to `onSettled`. */
+export interface SendReport {
+  readonly counts: SendCounts;
+  /** Present when the run ended before every event could be sent. */
+  readonly ended?: RunEnd;
+}
+
+/** What sending events needs, and what it calls. */
+export interface SendOptions {
+  readonly api: EventApi;
+  readonly clock: Clock;
+  /** Requests under way at once; 16 where absent. */
+  readonly concurrency?: number;
+  /**
+   * What to do when an answer is lost: `report` it as unknown, or `resend` at the risk of recording the event twice.
+   */
+  readonly onUnknown?: "report" | "resend";
+  /** How long one event is retried, in milliseconds from its first attempt; 120,000 where absent. */
+  readonly retryBudgetMs?: number;
+  /** Once aborted nothing new is sent; requests under way are finished. */
+  readonly signal?: AbortSignal;
+  /**
+   * Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait.
+   */
+  readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
+  /** Awaited with the outcome of each event, before a later event of its `uid` is sent. */
+  readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
+}
+
+/** How many events are read and judged at once. */
+const READ_AT_ONCE = 100;
+/** How many events are read ahead, so that many users have their turns at once. */
+const WINDOW = 1000;
+/**
+ * How many events are announced at most besides those under way: after a crash these are
+ * unknown.
+ */
+const ANNOUNCED = 100;
+/**
+ * While more than this wait behind other events of their user, no more are announced, so that announcements are few
+ * lines.
+ */
+const STILL_WAITING = 50;
+const DEFAULT_CONCURRENCY = 16;
+const DEFAULT_RETRY_BUDGET_MS = 120_000;
+const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
+
+/** The state of the sender. */
+interface SenderState {
+  readonly options: SendOptions;
+  readonly counts: { -readonly [Field in keyof SendCounts]: number };
+  readonly nearest: NearestName;
+  /** When the service last answered about an event, in milliseconds since 1970. */
+  answeredAt: number;
+  ended: RunEnd | undefined;
+  /** How many events wait for their repetition, and since when one of them does, by the monotonic clock. */
+  readonly waiting: { events: number; since: number };
+}
+
+interface PreparedEvent extends IndexedEvent {
+  readonly predicted: Validation;
+}
+
+/**
+ * Sends events one request each (event-tracking-api 4), at most `concurrency` at once, and events of one `uid` in
+ * order: each leaves once the one before it is settled. Reads the input as it goes, about a thousand events ahead.
+ * Events predicted `ignored` or `rejected` are never sent. A 401, 403 or wrong route ends the run, and so does a
+ * service that cannot be reached for a whole retry budget; the rest is then `notApplied`.
+ * Throws what the input, `beforeSend` or `onSettled` throws, after the requests under way have ended.
+ */
+export async function sendEvents(
+  events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
+  options: SendOptions,
+): Promise<SendReport> {
+  const counts = { items: 0, succeeded: 0, failed: 0, unknown: 0, notApplied: 0, sent: 0, resent: 0, waitedMs: 0 };
+  const nearest = rememberingNearestName();
+  const waits = { events: 0, since: 0 };
+  const answeredAt = Number.NEGATIVE_INFINITY;
+  const run: SenderState = { options, counts, nearest, answeredAt, ended: undefined, waiting: waits };
+  const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
+  const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendInTurn(run, event));
+  const waiting = keyedLines<PreparedEvent>();
+  try {
+    for await (const group of groupsOf(events, READ_AT_ONCE)) {
+      counts.items += group.length;
+      for (const event of await admit(run, group)) waiting.add(uidOf(event), event);
+      while (waiting.size >= WINDOW) await announce(run, waiting, queue);
+    }
+    while (waiting.size > 0) await announce(run, waiting, queue);
+  } finally {
+    await queue.ended();
+  }
+  return run.ended === undefined ? { counts } : { counts, ended: run.ended };
+}
+
+/** Announces the next events, as many as may wait for their turn, and puts them into the queue. */
+async function announce(
+  run: SenderState,
+  waiting: KeyedLines<PreparedEvent>,
+  queue: KeyedQueue<PreparedEvent>,
+): Promise<void> {
+  const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
+  if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
+  for (const event of group) queue.add(uidOf(event), event);
+}
+
+async function* groupsOf<Entry>(
+  entries: Iterable<Entry> | AsyncIterable<Entry>,
+  size: number,
+): AsyncGenerator<readonly Entry[]> {
+  let group: Entry[] = [];
+  for await (const entry of entries) {
+    group.push(entry);
+    if (group.length < size) continue;
+    yield group;
+    group = [];
+  }
+  if (group.length > 0) yield group;
+}
+
+/** Settles the events that are not to be sent, and gives the rest. */
+async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
+  const admitted: PreparedEvent[] = [];
+  for (const event of group) {
+    const predicted = validateEvent(event.event, run.nearest);
+    if (predicted.verdict === "ignored" || predicted.verdict === "rejected") {
+      await settle(run, event, { outcome: "failed", reason: "refused", predicted, attempts: 0 });
+    } else {
+      admitted.push({ ...event, predicted });
+    }
+  }
+  return admitted;
+}
+
+function uidOf({ event }: PreparedEvent): string {
+  return isJsonObject(event) && typeof event.uid === "string" ? event.uid : "";
+}
+
+async function sendInTurn(run: SenderState, prepared: PreparedEvent): Promise<void> {
+  const settlement = isOver(run) ? notApplied(run, prepared.predicted) : await sendUntilSettled(run, prepared);
+  return settle(run, prepared, settlement);
+}
+
+async function sendUntilSettled(
+  run: SenderState,
+  { event, text, predicted, isDoubted }: PreparedEvent,
+): Promise<EventSettlement> {
+  const body = text ?? JSON.stringify(event);
+  const firstAt = run.options.clock.now();
+  const giveUpAt = firstAt + (run.options.retryBudgetMs ?? DEFAULT_RETRY_BUDGET_MS);
+  const attempts: Attempts = { predicted, count: 0, lost: isDoubted === true };
+  for (;;) {
+    attempts.count += 1;
+    run.counts.sent += 1;
+    if (attempts.count > 1) run.counts.resent += 1;
+    try {
+      const answer = await run.options.api.track(body);
+      run.answeredAt = run.options.clock.now();
+      return settleByAnswer(attempts, answer);
+    } catch (error) {
+      if (!isApiError(error)) throw error;
+      run.ended ??= runEndOf(error);
+      if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
+      attempts.lost ||= error.effect === "ambiguous";
+      if (await pausedFor(run, pauseAfter(error, attempts.count), giveUpAt)) continue;
+      if (!isOver(run) && run.answeredAt < firstAt) run.ended = silentEnd(error);
+      return settleByError(attempts, error);
+    }
+  }
+}
+
+function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
+  return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
+}
+
+/** How long to wait before another attempt, in milliseconds: longer each time, and as long as the service asks for. */
+function pauseAfter(error: ApiError, attempt: number): number {
+  const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
+  return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
+}
+
+/** Waits before a repetition; false when the budget does not allow it or the run is over. */
+async function pausedFor(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
+  if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
+  const { waiting } = run;
+  const { clock, signal } = run.options;
+  if (waiting.events === 0) waiting.since = clock.monotonic();
+  waiting.events += 1;
+  try {
+    await clock.sleep(ms, signal);
+  } catch (reason) {
+    if (signal?.aborted !== true) throw reason;
+    return false;
+  } finally {
+    waiting.events -= 1;
+    if (waiting.events === 0) run.counts.waitedMs += Math.round(clock.monotonic() - waiting.since);
+  }
+  return !isOver(run);
+}
+
+function isOver(run: SenderState): boolean {
+  return run.ended !== undefined || run.options.signal?.aborted === true;
+}
+
+function notApplied(run: SenderState, predicted: Validation): EventSettlement {
+  const reason = run.ended === undefined ? "stopped" : "runEnded";
+  return { outcome: "notApplied", reason, predicted, attempts: 0 };
+}
+
+async function settle(run: SenderState, { index, event }: IndexedEvent, settlement: EventSettlement): Promise<void> {
+  run.counts[settlement.outcome] += 1;
+  const told = run.options.onSettled?.(index, settlement, event);
+  if (told !== undefined) await told;
+}
+
+/** Items that wait in lines, one line for each key. */
+interface KeyedLines<Item> {
+  /** How many wait in all. */
+  readonly size: number;
+  /** Adds an item to the end of the line of its key. */
+  add(key: string, item: Item): void;
+  /** Takes up to so many, from as many lines as possible; items of one key in their order. */
+  take(most: number): readonly Item[];
+}
+
+/** Makes empty lines. */
+function keyedLines<Item>(): KeyedLines<Item> {
+  const lines = new Map<string, Item[]>();
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    add(key, item) {
+      size += 1;
+      const line = lines.get(key);
+      if (line === undefined) lines.set(key, [item]);
+      else line.push(item);
+    },
+    take(most) {
+      const taken: Item[] = [];
+      while (taken.length < most && lines.size > 0) {
+        for (const [key, line] of lines) {
+          if (taken.length === most) break;
+          taken.push(...line.splice(0, 1));
+          if (line.length === 0) lines.delete(key);
+        }
+      }
+      size -= taken.length;
+      return taken;
+    },
+  };
+}
+
+/** Runs tasks side by side, but those of one key one after another, in the order they came. */
+interface KeyedQueue<Task> {
+  /** Takes a task in. */
+  add(key: string, task: Task): void;
+  /**
+   * Resolves once few of the tasks that wait could begin at once (enough for a moment), and at most `few` wait in all; gives
+   * how many do.
+   * Rejects with the first error of any task.
+   */
+  nearlyEmpty(few: number): Promise<number>;
+  /** Resolves once every task has ended. Rejects with the first error of any task. */
+  ended(): Promise<void>;
+}
+
+/**
+ * Makes a queue that performs at most `concurrency` tasks at once. After a task's error no other task is begun.
+ * One caller at a time may wait for it.
+ */
+function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>): KeyedQueue<Task> {
+  interface Entry {
+    readonly key: string;
+    readonly task: Task;
+  }
+  const ready: Entry[] = [];
+  /** The keys with a task ready or under way, each with the tasks behind it. */
+  const behind = new Map<string, Entry[]>();
+  let running = 0;
+  let held = 0;
+  let failure: { readonly thrown: unknown } | undefined;
+  let awaited: { readonly isReached: () => boolean; readonly wake: () => void } | undefined;
+
+  function begin(): void {
+    while (running < concurrency) {
+      const entry = ready.shift();
+      if (entry === undefined) return;
+      running += 1;
+      void run(entry);
+    }
+  }
+
+  async function run({ key, task }: Entry): Promise<void> {
+    try {
+      if (failure === undefined) await perform(task);
+    } catch (thrown) {
+      failure ??= { thrown };
+    }
+    running -= 1;
+    held -= 1;
+    const follower = behind.get(key)?.shift();
+    if (follower === undefined) behind.delete(key);
+    else ready.push(follower);
+    begin();
+    if (awaited?.isReached()) awaited.wake();
+  }
+
+  async function until(isReached: () => boolean): Promise<void> {
+    if (!isReached()) {
+      await new Promise<void>((wake) => {
+        awaited = { isReached, wake };
+      });
+      awaited = undefined;
+    }
+    if (failure !== undefined) throw failure.thrown;
+  }
+
+  return {
+    add(key, task) {
+      held += 1;
+      const line = behind.get(key);
+      if (line !== undefined) {
+        line.push({ key, task });
+        return;
+      }
+      behind.set(key, []);
+      ready.push({ key, task });
+      begin();
+    },
+    async nearlyEmpty(few) {
+      await until(() => ready.length <= 2 * concurrency && held - running <= few);
+      return held - running;
+    },
+    ended: () => until(() => held === 0),
+  };
+}

@@ -1,0 +1,269 @@
+import { createHash, hash } from "node:crypto";
+import { cellReader } from "../../files/cells.ts";
+import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import { plainHeading } from "../../files/headings.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { ndjsonTexts } from "../../files/json-texts.ts";
+import { lookedAt } from "../../files/looked-at.ts";
+import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
+import type { SheetHeader } from "../../files/sheet-rows.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
+import { parseJson } from "../../platform/json.ts";
+import type { Reason, ReportedObject } from "../../runs/outcome.ts";
+import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
+import { isJsonObject } from "../catalogue.ts";
+import { asMeant, misspelt, remembering } from "../spelling.ts";
+
+/** Events to be sent: their form, and their content, which is kept in the folder of the run. */
+export interface EventSource {
+  readonly kept: KeptEvents;
+  readonly bytes: ByteSource;
+  /** How many bytes there are; absent where that is not known. */
+  readonly size?: number;
+  /** Where it is not known yet how many events there are: what counts them. */
+  readonly counting?: Promise<EventCounts>;
+}
+
+/** How many events there are, and how many empty rows were passed over between them. */
+export interface EventCounts {
+  readonly items: number;
+  readonly skipped?: number | undefined;
+}
+
+/** The form of a content of events: a file as it was given, or else one event a line. */
+export interface KeptEvents {
+  /** SHA-256 of the content: the same for the same events. */
+  readonly digest: string;
+  readonly file?: InputFile | undefined;
+  /** Whether misspelt names are corrected as the events are read. */
+  readonly mend?: true;
+}
+
+/** An event with its place in the call or the file. */
+export interface GivenEvent {
+  readonly index: number;
+  /** The line of the file. */
+  readonly line?: number;
+  /** `null` where a row cannot be read as an event. */
+  readonly event: unknown;
+  /** The event as JSON, where it was read as such. */
+  readonly text?: string;
+  /** Why a row cannot be read as an event. */
+  readonly reason?: Reason;
+  /** How many empty rows of the file were passed over beside it. */
+  readonly skipped?: number;
+  /** The names that were corrected. */
+  readonly mended?: readonly string[];
+}
+
+const EVENTS_PER_CHUNK = 500;
+
+/** The events of a call. */
+export function sourceOfEvents(events: readonly object[], mend = false): EventSource {
+  const hash = createHash("sha256");
+  const chunks: Uint8Array[] = [];
+  for (let from = 0; from < events.length; from += EVENTS_PER_CHUNK) {
+    const lines = events.slice(from, from + EVENTS_PER_CHUNK).map((event) => `${JSON.stringify(event)}\n`);
+    const chunk = Buffer.from(lines.join(""));
+    hash.update(chunk);
+    chunks.push(chunk);
+  }
+  const size = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  return { kept: { digest: hash.digest("hex"), ...(mend && MEND) }, bytes: () => each(chunks), size };
+}
+
+/** The events of a file. */
+export function sourceOfFile({ file, bytes, size }: OpenedFile, mend = false): EventSource {
+  return { kept: { digest: file.digest, file, ...(mend && MEND) }, bytes, size };
+}
+
+const MEND = { mend: true } as const;
+
+/** Reads events in order, piece by piece. Throws a FileError where the file as a whole cannot be read. */
+export async function* eventsIn(source: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+  if (!source.kept.mend) {
+    yield* eventsAsGiven(source);
+    return;
+  }
+  const { mendEvent } = await import("../fix-spelling.ts");
+  const spelt = remembering(misspelt);
+  for await (const batch of eventsAsGiven(source)) {
+    yield batch.map((given) => {
+      const { event, mended } = mendEvent(given.event, spelt);
+      if (mended.length === 0) return given;
+      const { text: _, ...rest } = given;
+      return { ...rest, event, mended: [...(given.mended ?? []), ...mended] };
+    });
+  }
+}
+
+/** How the rows of a file of events are read. */
+export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<EventRow> {
+  return mend ? mendedEventRows : eventRows;
+}
+
+/**
+ * Reads events in order as they were given, without corrections but for the names of columns. Throws as `eventsIn`
+ * does.
+ */
+export async function* eventsAsGiven({ kept, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
+  if (kept.file !== undefined) {
+    const shape = rowsOfEvents(kept);
+    let corrected: readonly CorrectedColumn[] = [];
+    const rows = rowsOf(bytes, kept.file, shape, (header) => {
+      corrected = correctedColumns(header);
+    });
+    for await (const batch of rows) {
+      yield batch.map(({ index, line, content, skipped }) => {
+        const place = skipped === undefined ? { index, line } : { index, line, skipped };
+        if (!("item" in content)) return { ...place, event: null, reason: content.reason };
+        const mended = corrected.filter(({ right }) => Object.hasOwn(content.item, right)).map(({ told }) => told);
+        return { ...place, event: content.item, ...(mended.length > 0 && { mended }) };
+      });
+    }
+    return;
+  }
+  let index = 0;
+  for await (const lines of ndjsonTexts(bytes, "utf-8")) {
+    yield lines.map(({ text }) => ({ index: index++, event: JSON.parse(text), text }));
+  }
+}
+
+/** A column whose misspelt name was put right. */
+interface CorrectedColumn {
+  readonly right: string;
+  readonly told: string;
+}
+
+function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColumn[] {
+  return names.flatMap((right, at) => {
+    const wrong = cells[at]?.trim() ?? right;
+    return right === "" || plainHeading(right) === plainHeading(wrong) ? [] : [{ right, told: `${wrong} → ${right}` }];
+  });
+}
+
+/** An event as runs report it: the identifier of its user only as the hash that the service keeps, too. */
+export function objectOf({ index, line, event, mended }: GivenEvent): ReportedObject {
+  const at = line === undefined ? { index } : { index, line };
+  const place =
+    mended === undefined
+      ? at
+      : { ...at, mended: mended.slice(0, MENDED_KEPT).map((one) => one.slice(0, LONGEST_MENDED)) };
+  if (!isJsonObject(event)) return place;
+  const { eventName, uid } = event;
+  return {
+    ...place,
+    ...(typeof eventName === "string" && { name: eventName.slice(0, LONGEST_NAME) }),
+    ...(typeof uid === "string" && { uid: hash("sha256", uid, "hex") }),
+  };
+}
+
+const LONGEST_NAME = 100;
+const MENDED_KEPT = 10;
+const LONGEST_MENDED = 160;
+
+/** Replaces an event that is no longer kept, so that the others keep their positions. */
+const GONE = { cells: ["-"], text: "{}" } as const;
+
+/**
+ * A content in its own form with only some of its events: `isKept` says by their index which. Numbers of lines may
+ * change, indexes of events do not.
+ */
+export async function* onlyKept(
+  { kept, bytes }: EventSource,
+  isKept: (index: number) => boolean,
+): AsyncGenerator<string | Uint8Array> {
+  const { file } = kept;
+  if (file === undefined) {
+    for await (const batch of eventsIn({ kept: { digest: "" }, bytes })) {
+      yield batch.map(({ index, text = GONE.text }) => `${isKept(index) ? text : GONE.text}\n`).join("");
+    }
+    return;
+  }
+  // The byte order mark says that the copy is UTF-8, whatever the encoding of the file was.
+  yield BYTE_ORDER_MARK;
+  const isArray = file.format === "json";
+  let before = isArray ? "[" : "";
+  let header: readonly string[] = [];
+  const rows = rowsOf(bytes, file, rowsOfEvents(kept), ({ cells }) => {
+    header = cells;
+  });
+  // Where it was a workbook, the copy is read as a text with commas.
+  const delimiter = (await lookedAt(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
+  for await (const batch of rows) {
+    const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
+    header = [];
+    for (const { index, raw } of batch) {
+      const row = isKept(index) ? raw : GONE[typeof raw === "string" ? "text" : "cells"];
+      lines.push(typeof row === "string" ? `${before}${row}\n` : csvLine(row, delimiter));
+      before = isArray ? "," : "";
+    }
+    yield lines.join("");
+  }
+  if (isArray) yield before === "[" ? "[]" : "]";
+}
+
+/** How many events there are, and how many empty rows were passed over between them. */
+export async function countEvents(events: AsyncIterable<readonly GivenEvent[]>): Promise<EventCounts> {
+  const counts = { items: 0, skipped: 0 };
+  for await (const batch of events) {
+    counts.items += batch.length;
+    for (const { skipped = 0 } of batch) counts.skipped += skipped;
+  }
+  return counts;
+}
+
+async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* chunks;
+}
+
+/** An event as a file gives it: whatever it holds is judged later, as the service would. */
+export type EventRow = Readonly<Record<string, unknown>>;
+
+const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
+  [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap((parameters) =>
+    Object.entries<Parameter>(parameters),
+  ),
+);
+
+/** The columns of a file of events: every field and parameter; `items` is JSON. */
+const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
+
+/** How files for `track_events` are read. An empty cell is a parameter that the event does not have. */
+const eventRows: RowShape<EventRow> = {
+  columns: EVENT_COLUMNS,
+  required: [["uid"], ["eventName"]],
+  // A parameter in a column that is not known would be lost.
+  isStrict: true,
+  fromCells(header) {
+    const readers = EVENT_COLUMNS.filter((column) => header.at(column) >= 0).map((column) => ({
+      column,
+      read: cellReader(header, column),
+    }));
+    return (cells) => ({
+      item: Object.fromEntries(
+        readers.flatMap(({ column, read }) => {
+          const cell = read(cells);
+          return cell === "" ? [] : [[column, meantBy(column, cell)]];
+        }),
+      ),
+    });
+  },
+  fromValue: (value) => ({ item: asMeant(Object.fromEntries(Object.entries(Object(value)))) }),
+  merge: () => undefined,
+  rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
+};
+
+/** The same where misspelt names are put right: columns whose names are plainly misspelt are read as the right ones. */
+const mendedEventRows: RowShape<EventRow> = {
+  ...eventRows,
+  spelt: (name) => misspelt(name, EVENT_COLUMNS),
+};
+
+/** The value that a cell means: a number or items; any other text stays a text, and is judged as one. */
+function meantBy(column: string, cell: string): unknown {
+  const type = PARAMETERS.get(column)?.type;
+  if (type === "items") return parseJson(cell) ?? cell;
+  const number = Number(cell);
+  return type === "number" && cell.trim() !== "" && Number.isFinite(number) ? number : cell;
+}

@@ -1,0 +1,180 @@
+import { parseJson } from "../platform/json.ts";
+import { editDistance, mistyped, withoutSeparators } from "../platform/near-words.ts";
+import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
+import { isJsonObject } from "./catalogue.ts";
+
+/** Finds the valid name that a wrong one was probably meant to be, if one is near. */
+export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
+
+type ParametersOf<Event> = Event extends { readonly parameters: infer Parameters } ? keyof Parameters : never;
+
+/** Every name that the event API knows: of events, of their parameters, of the fields of an item. */
+type KnownName =
+  | EventName
+  | keyof typeof EVENT_FIELDS
+  | keyof typeof ITEM_FIELDS
+  | ParametersOf<(typeof EVENTS)[EventName]>;
+
+/** What other systems call the events and parameters of event-tracking-api 2.2, without case and separators. */
+const SYNONYM_TABLE = {
+  app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
+  sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
+  push_clicks: ["notificationclick", "clickpush", "pushopen", "notificationopen", "pushclicked"],
+  page_view: ["viewpage", "screenview", "pageviewed", "visit", "viewscreen"],
+  click: ["tap", "buttonclick", "elementclick", "linkclick", "clickbutton"],
+  view_item: ["productview", "viewproduct", "itemview", "productviewed", "viewproductdetail", "itemviewed"],
+  add_to_wishlist: ["wishlist", "addtofavorites", "favorite", "like", "wishlistadd"],
+  add_to_cart: ["cartadd", "addtobasket", "productadded", "cart", "addcart", "addedtocart"],
+  begin_checkout: ["checkout", "startcheckout", "initiatecheckout", "checkoutstarted", "checkoutstart"],
+  purchase: [
+    "purchasecomplete",
+    "purchasecompleted",
+    "completepurchase",
+    "order",
+    "ordercomplete",
+    "ordercompleted",
+    "checkoutcomplete",
+    "checkoutcompleted",
+    "transaction",
+    "buy",
+    "payment",
+  ],
+  view_content: ["contentview", "contentviewed", "articleview"],
+  begin_lead_form: ["leadformstart", "formstart", "startleadform", "startform", "leadformbegin"],
+  generate_lead: [
+    "lead",
+    "submitleadform",
+    "leadformsubmit",
+    "formsubmit",
+    "submitform",
+    "submitlead",
+    "leadgenerated",
+  ],
+  uid: ["userid", "user", "customerid", "memberid", "clientid"],
+  eventName: ["event", "name", "eventtype", "type"],
+  platform: ["os", "device"],
+  items: ["products", "lineitems", "itemlist", "contents", "goods"],
+  item_id: ["productid", "sku", "id", "goodsid", "itemno", "productcode", "variantid"],
+  item_name: ["productname", "name", "title", "goodsname"],
+  item_category: ["category", "productcategory", "productcategories"],
+  brand: ["itembrand", "productbrand", "manufacturer"],
+  price: ["unitprice", "itemprice", "productprice", "amount"],
+  quantity: ["qty", "count", "amount", "itemquantity"],
+  value: ["total", "revenue", "amount", "totalprice", "totalvalue"],
+  currency: ["currencycode", "cur"],
+  tx_id: ["transactionid", "orderid", "paymentid", "ordernumber", "purchaseid"],
+  method: ["signupmethod", "provider", "registrationmethod"],
+  campaign_id: ["campaign", "pushid", "campaignname"],
+  page_id: ["page", "screenid", "pagename"],
+  page_category: ["category"],
+  page_url: ["url", "pagelocation", "location"],
+  element_id: ["element", "buttonid", "targetid", "id"],
+  element_type: ["type"],
+  target_url: ["url", "href", "linkurl", "link"],
+  content_id: ["articleid", "postid", "id"],
+  content_name: ["title", "name", "articlename"],
+  content_type: ["type"],
+  form_id: ["leadformid", "form", "id"],
+  form_name: ["name", "leadformname"],
+  form_type: ["type"],
+  form_destination: ["destination", "desturl"],
+} as const satisfies Record<KnownName, readonly string[]>;
+
+const KNOWN_NAMES: readonly (readonly [string, readonly string[]])[] = Object.entries(SYNONYM_TABLE);
+
+/** The known names by each of their synonyms. */
+const MEANINGS: ReadonlyMap<string, readonly string[]> = new Map(
+  KNOWN_NAMES.flatMap(([, synonyms]) => synonyms).map((synonym) => [
+    synonym,
+    KNOWN_NAMES.filter(([, synonyms]) => synonyms.includes(synonym)).map(([name]) => name),
+  ]),
+);
+
+/** The known names without case and separators. */
+const BARE_NAMES: ReadonlyMap<string, string> = new Map(KNOWN_NAMES.map(([name]) => [name, withoutSeparators(name)]));
+
+const LONGEST_NAME = 40;
+const REMEMBERED_NAMES = 1000;
+
+/**
+ * The entry of `valid` that `name` is nearest to: equal but for case and separators, then a known synonym, then at
+ * most a third of its letters (two at most) mistyped. Undefined when none is near. An exact match gives itself.
+ */
+export function nearestName(name: string, valid: readonly string[]): string | undefined {
+  if (name.length > LONGEST_NAME) return undefined;
+  const plain = bare(name);
+  const meanings = MEANINGS.get(plain) ?? [];
+  return (
+    valid.find((candidate) => bare(candidate) === plain) ??
+    valid.find((candidate) => meanings.includes(candidate)) ??
+    mistyped(plain, valid, bare)
+  );
+}
+
+/** A `nearestName` that remembers its answers, for the many events of one batch that share a mistake. */
+export function rememberingNearestName(): NearestName {
+  return remembering(nearestName);
+}
+
+/** What finds names, remembering its answers. */
+export function remembering(find: NearestName): NearestName {
+  const answers = new Map<readonly string[], Map<string, string | undefined>>();
+  return (name, valid) => {
+    const known = answers.get(valid) ?? new Map<string, string | undefined>();
+    if (known.size === 0) answers.set(valid, known);
+    if (known.has(name)) return known.get(name);
+    const nearest = find(name, valid);
+    if (known.size < REMEMBERED_NAMES) known.set(name, nearest);
+    return nearest;
+  };
+}
+
+/**
+ * The entry of `valid` that `name` plainly is but for its spelling: other case or separators, or a few letters mistyped
+ * and no other entry as near. No synonym, which may mean something else, and nothing that differs in a digit.
+ */
+export function misspelt(name: string, valid: readonly string[]): string | undefined {
+  if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
+  const plain = withoutSeparators(name);
+  const same = valid.filter((candidate) => withoutSeparators(candidate) === plain);
+  if (same.length > 0) return same.length === 1 ? same[0] : undefined;
+  const most = Math.min(2, Math.floor(plain.length / 4));
+  const digits = digitsOf(plain);
+  for (let distance = 1; distance <= most; distance += 1) {
+    const near = valid.filter((candidate) => editDistance(plain, withoutSeparators(candidate), distance) <= distance);
+    const [only, ...others] = near;
+    if (only !== undefined)
+      return others.length === 0 && digitsOf(withoutSeparators(only)) === digits ? only : undefined;
+  }
+  return undefined;
+}
+
+function digitsOf(name: string): string {
+  return name.replace(/\D/g, "");
+}
+
+function bare(name: string): string {
+  return BARE_NAMES.get(name) ?? withoutSeparators(name);
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads an event as it was meant: where `items`, or an entry of it, came as a text that holds the JSON of an array or
+ * object, that is what it holds. Every other text stays one, also where a number is expected: what the service makes of
+ * it is for the verdict to say, and not for us to change.
+ */
+export function asMeant(event: JsonObject): JsonObject {
+  if (!Object.hasOwn(event, "items")) return event;
+  const { items } = event;
+  const list = typeof items === "string" ? parseJson(items) : items;
+  if (!Array.isArray(list)) return event;
+  const entries = list.map(entryAsMeant);
+  const isAsGiven = list === items && entries.every((entry, place) => entry === list[place]);
+  return isAsGiven ? event : { ...event, items: entries };
+}
+
+function entryAsMeant(entry: unknown): unknown {
+  const held = typeof entry === "string" ? parseJson(entry) : undefined;
+  return isJsonObject(held) ? held : entry;
+}

@@ -1,0 +1,336 @@
+import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import { codePoints } from "../spec/names.ts";
+import {
+  COMMON_SHAPE,
+  conclude,
+  EVENT_NAMES,
+  EVENT_SHAPES,
+  type Finding,
+  finding,
+  ITEM_SHAPE,
+  isJsonObject,
+  type RuleName,
+  type Shape,
+  type Validation,
+} from "./catalogue.ts";
+import { type NearestName, nearestName } from "./spelling.ts";
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** What the checks of one event share. */
+interface Check {
+  readonly findings: Finding[];
+  readonly nearest: NearestName;
+}
+
+const FIELD_NAMES = Object.keys(EVENT_FIELDS);
+const ITEM_LIMIT = EVENT_LIMITS.items.value;
+const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
+const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
+
+/**
+ * Predicts what becomes of an event (event-tracking-api 2, 7, 8, and what is assumed where it is silent).
+ * Takes any JSON value and never throws. `nearest` finds the name behind a misspelt one; for many events give one
+ * that remembers.
+ */
+export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
+  const check: Check = { findings: [], nearest };
+  if (isJsonObject(event)) checkEvent(check, event);
+  else note(check, "bodyNotObject", "", "an event must be a JSON object", 'send an object with "uid" and "eventName"');
+  return conclude(check.findings);
+}
+
+function checkEvent(check: Check, event: JsonObject): void {
+  checkUid(check, event);
+  checkEventName(check, event);
+  const { eventName } = event;
+  const shape = typeof eventName === "string" ? EVENT_SHAPES.get(eventName) : undefined;
+  for (const name of Object.keys(event)) {
+    if (name !== "uid" && name !== "eventName") checkParameter(check, event[name], name, shape);
+  }
+  if (shape === undefined) return;
+  checkRequired(check, event, shape, "", `"${String(eventName)}"`);
+  checkItemsPresent(check, event, shape);
+  if (shape.parameters.has("currency")) add(check, currencyWarning(event.currency));
+  if (shape.parameters.has("value")) add(check, valueWarning(event.value, event.price, event.quantity));
+}
+
+function checkUid(check: Check, event: JsonObject): void {
+  const { uid } = event;
+  if (uid === undefined) {
+    note(check, "uidMissing", "uid", '"uid" is missing', fixOfMissing(check, event, "uid", FIELD_NAMES));
+  } else if (typeof uid !== "string") {
+    note(check, "uidNotString", "uid", `"uid" is ${kindOf(uid)}, not a string`, "send the identifier as a string");
+  } else {
+    checkString(check, uid, "uid");
+    if (uid === "") noteEmpty(check, "uid", "uid");
+    else add(check, personalDataWarning(uid));
+  }
+}
+
+function checkEventName(check: Check, event: JsonObject): void {
+  const { eventName } = event;
+  const path = "eventName";
+  const choose = "send one of the supported event names";
+  if (eventName === undefined) {
+    note(check, "eventNameMissing", path, '"eventName" is missing', fixOfMissing(check, event, path, FIELD_NAMES));
+  } else if (typeof eventName !== "string") {
+    note(check, "eventNameNotString", path, `"eventName" is ${kindOf(eventName)}, not a string`, choose);
+  } else if (eventName === "") {
+    note(check, "eventNameEmpty", path, '"eventName" is empty', choose);
+  } else if (!EVENT_SHAPES.has(eventName)) {
+    if (exceeds(check, eventName, path, NAME_LIMIT, "eventNameTooLong")) return;
+    const near = check.nearest(eventName, EVENT_NAMES);
+    const meant = near === undefined ? choose : `send "${near}"`;
+    const message = `${quoted(eventName)} is no supported event: the service ignores it silently`;
+    note(check, "eventNameUnsupported", path, message, meant);
+  }
+}
+
+/** Checks one top-level parameter; `shape` is undefined where the event is not supported. */
+function checkParameter(check: Check, value: unknown, name: string, shape: Shape | undefined): void {
+  const parameter = (shape ?? COMMON_SHAPE).parameters.get(name);
+  if (parameter !== undefined) {
+    checkValue(check, value, name, name, parameter);
+    return;
+  }
+  if (name === "items" && Array.isArray(value)) checkUnusedItems(check, value);
+  else checkFreeValue(check, value, pathOf(name));
+  if (shape === undefined || value === undefined) return;
+  if (name === "items") {
+    const message = '"items" belongs to "begin_checkout" and "purchase"; this event does not use it';
+    note(check, "itemsUnused", "items", message, 'leave "items" out, or send its fields at the top level');
+  } else {
+    noteUnknown(check, name, pathOf(name), shape);
+  }
+}
+
+/** Checks the value of a parameter that the event or the item defines. */
+function checkValue(check: Check, value: unknown, path: string, name: string, parameter: Parameter): void {
+  if (value === undefined) return;
+  if (isNull(value)) {
+    noteNull(check, path, name, parameter);
+  } else if (parameter.type === "items" && Array.isArray(value)) {
+    checkItems(check, value);
+  } else if (typeof value === "string" && parameter.type === "string") {
+    checkString(check, value, path);
+    if (value === "" && parameter.required) noteEmpty(check, path, name);
+  } else if (typeof value !== parameter.type) {
+    checkFreeValue(check, value, path);
+    const wanted = parameter.type === "items" ? "an array of objects" : `a ${parameter.type}`;
+    const message = `"${name}" is ${kindOf(value)}, not ${wanted}; what the service makes of that is not shown`;
+    note(check, "wrongType", path, message, `send ${wanted}`);
+  }
+}
+
+function checkItems(check: Check, items: readonly unknown[]): void {
+  if (checkItemCount(check, items)) return;
+  for (const [position, item] of items.entries()) {
+    const path = `items[${position}]`;
+    if (isJsonObject(item)) {
+      checkItem(check, item, `${path}.`);
+    } else {
+      checkWithin(check, item, path);
+      const message = `${path} is ${kindOf(item)} and has no "item_id": the service ignores the event silently`;
+      note(check, "entryNotObject", path, message, 'send an object with "item_id"');
+    }
+  }
+}
+
+function checkItem(check: Check, item: JsonObject, prefix: string): void {
+  for (const name of Object.keys(item)) {
+    const parameter = ITEM_SHAPE.parameters.get(name);
+    if (parameter !== undefined) {
+      checkValue(check, item[name], prefix + name, name, parameter);
+    } else {
+      checkFreeValue(check, item[name], prefix + pathOf(name));
+      noteUnknown(check, name, prefix + pathOf(name), ITEM_SHAPE);
+    }
+  }
+  checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
+}
+
+/** Checks items that the event does not use: only their number and the lengths of their strings matter. */
+function checkUnusedItems(check: Check, items: readonly unknown[]): void {
+  if (checkItemCount(check, items)) return;
+  for (const [position, item] of items.entries()) {
+    if (!isJsonObject(item)) checkWithin(check, item, `items[${position}]`);
+    else for (const name of Object.keys(item)) checkFreeValue(check, item[name], `items[${position}].${pathOf(name)}`);
+  }
+}
+
+/** Notes more items than the limit; gives whether that was so. */
+function checkItemCount(check: Check, items: readonly unknown[]): boolean {
+  if (items.length <= ITEM_LIMIT) return false;
+  const message = `"items" has ${items.length} entries, at most ${ITEM_LIMIT} are allowed`;
+  note(check, "tooManyItems", "items", message, `send at most ${ITEM_LIMIT} items`);
+  return true;
+}
+
+function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: string, owner: string): void {
+  for (const name of shape.required) {
+    if (holder[name] !== undefined || (prefix === "" && FIELD_NAMES.includes(name))) continue;
+    const message = `${owner} needs "${name}": without it the service ignores the event silently`;
+    note(check, "requiredMissing", prefix + name, message, fixOfMissing(check, holder, name, shape.names));
+  }
+}
+
+/** `items` is not marked as required, so an event without any is recorded; that is worth a warning. */
+function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
+  if (!shape.parameters.has("items")) return;
+  const { items } = event;
+  if (items !== undefined && !(Array.isArray(items) && items.length === 0)) return;
+  const message = '"items" is missing or empty; the document does not mark it as required';
+  note(check, "itemsMissing", "items", message, 'send at least one entry with its "item_id"');
+}
+
+function checkString(check: Check, text: string, path: string): void {
+  exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
+}
+
+/** Notes a text over the limit, and gives whether it is: code points decide, UTF-16 units only make it uncertain. */
+function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
+  if (text.length <= limit) return false;
+  const length = codePoints(text);
+  if (length <= limit) {
+    const message = `"${path}" has ${length} characters but ${text.length} UTF-16 units; which of them count is not shown`;
+    note(check, "lengthUnclear", path, message, `shorten it to ${limit} UTF-16 units`);
+    return false;
+  }
+  const message = `"${path}" has ${length} characters, at most ${limit} are allowed`;
+  note(check, rule, path, message, `shorten it to ${limit} characters`);
+  return true;
+}
+
+/** Checks a value that no rule describes: only lengths matter. */
+function checkFreeValue(check: Check, value: unknown, path: string): void {
+  if (typeof value === "string") checkString(check, value, path);
+  else checkWithin(check, value, path);
+}
+
+/** Checks what is no parameter itself but within one: whether the limit counts there is not shown. */
+function checkWithin(check: Check, value: unknown, path: string): void {
+  if (!holdsLongString(value)) return;
+  const message = `"${path}" holds a text of over ${STRING_LIMIT} characters; whether the limit counts there is not shown`;
+  note(check, "lengthUnclear", path, message, `shorten the text to ${STRING_LIMIT} characters`);
+}
+
+/** Whether a string over the limit is anywhere within a value, however deep. */
+function holdsLongString(value: unknown): boolean {
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next === "string" && next.length > STRING_LIMIT) return true;
+    if (typeof next !== "object" || next === null) continue;
+    for (const inner of Object.values(next)) waiting.push(inner);
+  }
+  return false;
+}
+
+function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: readonly string[]): string {
+  const meant = Object.keys(holder).find((name) => !valid.includes(name) && check.nearest(name, valid) === wanted);
+  return meant === undefined ? `add "${wanted}"` : `rename ${quoted(meant)} to "${wanted}"`;
+}
+
+function noteUnknown(check: Check, name: string, path: string, shape: Shape): void {
+  const near = check.nearest(name, shape.names);
+  const fix = near === undefined ? "leave it out" : `did you mean "${near}"?`;
+  note(check, "unknownParameter", path, `${quoted(name)} is no parameter here; it is not used`, fix);
+}
+
+function noteNull(check: Check, path: string, name: string, { required }: Parameter): void {
+  const message = `"${name}" is null, which counts as missing`;
+  if (required) note(check, "requiredNull", path, `${message}: the service ignores the event`, "send a value");
+  else note(check, "nullParameter", path, message, "leave it out or send a value");
+}
+
+function noteEmpty(check: Check, path: string, name: string): void {
+  const message = `"${name}" is required and empty; whether that counts as missing is not shown`;
+  note(check, "requiredEmpty", path, message, "send a value");
+}
+
+function note(check: Check, rule: RuleName, path: string, message: string, fix: string): void {
+  check.findings.push(finding(rule, path, message, fix));
+}
+
+function add(check: Check, warning: Finding | undefined): void {
+  if (warning !== undefined) check.findings.push(warning);
+}
+
+/** A number that JSON cannot write travels as null. */
+function isNull(value: unknown): boolean {
+  return value === null || (typeof value === "number" && !Number.isFinite(value));
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
+}
+
+/** A name as a step of a path; one that is no plain word is quoted. */
+function pathOf(name: string): string {
+  return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
+}
+
+/** A foreign text within a message: quoted, and cut where it is long. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
+}
+
+const THREE_LETTERS = /^[A-Za-z]{3}$/;
+const EMAIL = /[^\s@]+@[^\s@]+\.[^\s@]+/;
+const INTERNATIONAL_PHONE = /^(?:\+|00)[\d\s().-]+$/;
+const NATIONAL_PHONE = /^\(?0[1-9][\d\s().-]+$/;
+const GROUPED_PHONE = /^(?:1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
+const PHONE_DIGITS = { fewest: 9, most: 15 };
+/** Longer texts are neither addresses nor numbers, and are not searched. */
+const LONGEST_ADDRESS = 320;
+
+/** Warns of a `uid` that looks like an e-mail address or a phone number (event-tracking-api 1). */
+function personalDataWarning(uid: string): Finding | undefined {
+  const kind = personalDataIn(uid.trim());
+  if (kind === undefined) return undefined;
+  return finding(
+    "personalData",
+    "uid",
+    `"uid" looks like ${kind}: the service hashes it with SHA-256 before storing it, but it travels in clear to the service`,
+    "send an identifier of your own that tells nothing about the person",
+  );
+}
+
+function personalDataIn(uid: string): string | undefined {
+  if (uid.length > LONGEST_ADDRESS) return undefined;
+  if (uid.includes("@") && EMAIL.test(uid)) return "an e-mail address";
+  const digits = uid.replace(/\D/g, "").length;
+  if (digits < PHONE_DIGITS.fewest || digits > PHONE_DIGITS.most) return undefined;
+  const isPhone = INTERNATIONAL_PHONE.test(uid) || NATIONAL_PHONE.test(uid) || GROUPED_PHONE.test(uid);
+  return isPhone ? "a phone number" : undefined;
+}
+
+/** Warns of a `currency` that is no three-letter code, which is what the document's samples use (2.3). */
+function currencyWarning(currency: unknown): Finding | undefined {
+  if (typeof currency !== "string" || THREE_LETTERS.test(currency)) return undefined;
+  return finding(
+    "currencyFormat",
+    "currency",
+    '"currency" is no three-letter code',
+    "send an ISO 4217 code such as KRW or USD",
+  );
+}
+
+/** Warns of a `value` that is not `price` × `quantity`, where all three are there. */
+function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
+  if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
+  const product = price * quantity;
+  // The price of each piece and the value itself may each be rounded to a hundredth.
+  const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
+  if (Math.abs(value - product) <= tolerance) return undefined;
+  return finding(
+    "valueMismatch",
+    "value",
+    `"value" is ${value}, but "price" × "quantity" is ${product}`,
+    `send ${product}, or leave "value" out`,
+  );
+}

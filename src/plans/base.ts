@@ -1,0 +1,169 @@
+import { createHash } from "node:crypto";
+import * as z from "zod";
+import { FileError } from "../platform/files.ts";
+import { parseJson } from "../platform/json.ts";
+import type { OptionType } from "../spec/records.ts";
+import { isUlid } from "../spec/ulid.ts";
+
+const ulid = z.string().refine(isUlid);
+
+const baseLine = z.strictObject({
+  _id: ulid,
+  name: z.string(),
+  parent: ulid.nullable(),
+  type: z.enum(["atomic", "collection"]),
+  exposeChildren: z.boolean().optional(),
+  /** How many Context IDs, and `digestOfContexts` of them. */
+  contexts: z.int().min(0),
+  digest: z.string(),
+});
+
+/** An option as it was when the base was written. */
+export type BaseOption = z.infer<typeof baseLine>;
+
+const baseHead = z.strictObject({
+  version: z.literal(1),
+  targeting: z.strictObject({ _id: ulid, name: z.string() }),
+  exportedAt: z.string(),
+});
+
+/** The state of a targeting when its file was exported: the third side of a plan. */
+export interface Base {
+  readonly targeting: { readonly _id: string; readonly name: string };
+  /** ISO 8601. */
+  readonly exportedAt: string;
+  readonly options: ReadonlyMap<string, BaseOption>;
+}
+
+/** The path of the base of a file: `spring.yaml` has `spring.base.ndjson` beside it. */
+export function basePathOf(path: string): string {
+  return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
+}
+
+/** The base of a targeting as it is now. */
+export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: string): Base {
+  const { _id, name } = targeting;
+  return { targeting: { _id, name }, exportedAt, options: new Map(options.map((one) => [one._id, baseOptionOf(one)])) };
+}
+
+/** An option as a base has it. */
+export function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
+  return { _id, name, parent, type, exposeChildren, contexts: contexts.length, digest };
+}
+
+/** The text of a base, piece by piece: a line about the targeting, then one for each option. */
+export function* baseText({ targeting, exportedAt, options }: Base): Generator<string> {
+  yield `${JSON.stringify({ version: 1, targeting, exportedAt })}\n`;
+  for (const option of options.values()) yield `${JSON.stringify(option)}\n`;
+}
+
+/** Reads a base. `path` is for messages. Throws a FileError that names the first line which is none of a base. */
+export function readBase(text: string, path: string): Base {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  const head = baseHead.safeParse(parseJson(lines[0] ?? "")).data;
+  if (head === undefined) throw noBase(path, 1);
+  const options = new Map<string, BaseOption>();
+  for (const [index, line] of lines.entries()) {
+    if (index === 0) continue;
+    const option = baseLine.safeParse(parseJson(line)).data;
+    if (option === undefined || options.has(option._id)) throw noBase(path, index + 1);
+    options.set(option._id, option);
+  }
+  return { targeting: head.targeting, exportedAt: head.exportedAt, options };
+}
+
+function noBase(path: string, line: number): FileError {
+  return new FileError(
+    `${JSON.stringify(path)} is no base that export wrote: line ${line} cannot be read`,
+    "Bases are not edited by hand. Take it back from version control, or renew it: targeting-mcp export --base-only.",
+  );
+}
+
+/** What an apply wrote: fields of options, or options as a whole that it created or deleted. */
+export interface Wrote {
+  readonly _id: string;
+  readonly fields: readonly BaseField[] | "created" | "deleted";
+}
+
+/** The fields of a base that change by themselves. */
+type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
+
+/**
+ * The base after an apply: the present value of each field that was written; whole lines only for options that were
+ * created or deleted. Everything else stays, also what others changed in another field of the same option: the next
+ * plan would otherwise take that away.
+ */
+export function renewedBase(
+  base: Base,
+  there: ServiceTargeting,
+  wrote: readonly Wrote[],
+  targetingRenamed: boolean,
+): Base {
+  const now = new Map(there.options.map((option) => [option._id, option]));
+  const options = new Map(base.options);
+  for (const { _id, fields } of wrote) {
+    const option = now.get(_id);
+    const before = options.get(_id);
+    if (fields === "deleted") {
+      if (option === undefined) options.delete(_id);
+    } else if (option !== undefined && fields === "created") options.set(_id, baseOptionOf(option));
+    else if (option !== undefined && before !== undefined)
+      options.set(_id, renewed(before, baseOptionOf(option), fields));
+  }
+  return { ...base, ...(targetingRenamed && { targeting: there.targeting }), options };
+}
+
+function renewed(before: BaseOption, now: BaseOption, fields: readonly BaseField[] | "created"): BaseOption {
+  const next = { ...before };
+  for (const field of fields === "created" ? [] : fields) {
+    if (field === "name") next.name = now.name;
+    if (field === "parent") next.parent = now.parent;
+    if (field === "exposeChildren" && now.exposeChildren !== undefined) next.exposeChildren = now.exposeChildren;
+    if (field === "contexts") Object.assign(next, { contexts: now.contexts, digest: now.digest });
+  }
+  return next;
+}
+
+/** Values by what they have in common, in their order. */
+export function groupedBy<Value, Key>(
+  values: Iterable<Value>,
+  keyOf: (value: Value) => Key,
+): ReadonlyMap<Key, readonly Value[]> {
+  const groups = new Map<Key, Value[]>();
+  for (const value of values) {
+    const key = keyOf(value);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [value]);
+    else group.push(value);
+  }
+  return groups;
+}
+
+/** An option as the service holds it. */
+export interface ServiceOption {
+  readonly _id: string;
+  readonly name: string;
+  readonly type: OptionType;
+  /** Null at the top level. */
+  readonly parent: string | null;
+  /** Of groups alone. */
+  readonly exposeChildren?: boolean | undefined;
+  /** Its own Context IDs, in no order that means anything. */
+  readonly contexts: readonly string[];
+  /** How many Context IDs it holds, where they were not read. */
+  readonly contextCount?: number | undefined;
+  /** `digestOfContexts` of them. */
+  readonly digest: string;
+}
+
+/** A targeting as the service holds it: each group stands before its sub-options, in the service's order otherwise. */
+export interface ServiceTargeting {
+  readonly targeting: { readonly _id: string; readonly name: string };
+  readonly options: readonly ServiceOption[];
+}
+
+/** A digest that is the same for options with the same Context IDs in any order: SHA-256 in base64url. */
+export function digestOfContexts(contexts: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
+}

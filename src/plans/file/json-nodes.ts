@@ -1,0 +1,165 @@
+import { getLocation, type ParseErrorCode, visit } from "jsonc-parser";
+import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { type DesiredTargeting, type ParentWish, type Problems, spotOf, UnreadableFile } from "./desired.ts";
+import {
+  type Entry,
+  kindOf,
+  type ListNode,
+  type MapNode,
+  MOST_DEPTH,
+  MOST_NODES,
+  type Node,
+  tooDeep,
+  tooMany,
+} from "./node.ts";
+import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
+import { entriesOf, textIn } from "./values.ts";
+
+/** What the parser finds wrong, in words, by its code. */
+const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
+  1: "something stands here that is no JSON",
+  2: "a number is written in a way that JSON does not have",
+  3: "a property name in double quotes is missing here",
+  4: "a value is missing here",
+  5: "a colon is missing here",
+  6: "a comma is missing here",
+  7: "a closing brace is missing here",
+  8: "a closing bracket is missing here",
+  9: "something stands behind the end of the JSON value",
+  10: "JSON has no comments",
+  12: "a text in quotes does not end",
+  13: "a number does not end",
+  14: "a \\u escape is not valid",
+  15: "an escape with \\ is not valid",
+  16: "a control character stands in a text",
+};
+
+/** Counts the values of a file across the texts that are read of it. */
+export interface NodeCount {
+  nodes: number;
+}
+
+/**
+ * Reads strict JSON into nodes with their places. `firstLine` is the line of the file on which the text begins. Throws
+ * an UnreadableFile at the first fault of the syntax, and beyond the limits of depth and number.
+ */
+export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
+  const open: (ListNode | MapNode)[] = [];
+  let key: Omit<Entry, "value"> | undefined;
+  let root: Node | undefined;
+  const place = (line: number, character: number) => ({ line: firstLine + line, column: character + 1 });
+  const put = (node: Node): void => {
+    count.nodes += 1;
+    if (count.nodes > MOST_NODES) throw tooMany(node);
+    const inside = open.at(-1);
+    if (inside === undefined) root = node;
+    else if (inside.kind === "list") inside.items.push(node);
+    else if (key !== undefined) inside.entries.push({ ...key, value: node });
+  };
+  const begin = (node: ListNode | MapNode): void => {
+    put(node);
+    open.push(node);
+    if (open.length > MOST_DEPTH) throw tooDeep(node);
+  };
+  visit(
+    text,
+    {
+      onObjectBegin: (_offset, _length, line, character) =>
+        begin({ kind: "map", entries: [], isFlow: true, ...place(line, character) }),
+      onArrayBegin: (_offset, _length, line, character) =>
+        begin({ kind: "list", items: [], ...place(line, character) }),
+      onObjectProperty: (property, offset, _length, line, character) => {
+        key = { key: property, offset, ...place(line, character) };
+      },
+      onObjectEnd: () => void open.pop(),
+      onArrayEnd: () => void open.pop(),
+      onLiteralValue: (value: unknown, _offset, _length, line, character) => {
+        const spot = place(line, character);
+        if (typeof value === "string") put({ kind: "text", text: value, isPlain: false, ...spot });
+        else if (typeof value === "number" || typeof value === "boolean") put({ kind: "value", value, ...spot });
+        else put({ kind: "value", value: null, ...spot });
+      },
+      onError: (code, _offset, _length, line, character) => {
+        throw new UnreadableFile(
+          place(line, character),
+          `the JSON cannot be read: ${WORDS[code] ?? "its syntax is wrong"}`,
+          "Mend the syntax; editors that know JSON mark the place.",
+        );
+      },
+    },
+    { disallowComments: true, allowTrailingComma: false },
+  );
+  // An empty text is an error to the parser, which was thrown above.
+  if (root === undefined) throw new Error("the JSON parser gave no value and no error");
+  return root;
+}
+
+/**
+ * Where in JSON text a character stands, as a path such as `options[1].name`, for text without line breaks: what a call
+ * gives as an object has no lines that a person knows. Empty for the value as a whole.
+ */
+export function jsonPathAt(text: string, offset: number): string {
+  const steps = getLocation(text, offset).path.map((step) =>
+    typeof step === "number" ? `[${step}]` : `.${JSON.stringify(step).slice(1, -1)}`,
+  );
+  return steps.join("").slice(1);
+}
+
+const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
+
+/**
+ * Reads NDJSON: an option a line, and perhaps version and targeting on the first. Throws an UnreadableFile at the first
+ * line that is no JSON.
+ */
+export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
+  const { problems } = drafts;
+  const count = { nodes: 0 };
+  let targeting: DesiredTargeting | undefined;
+  let line = 0;
+  let isFirst = true;
+  for (const one of linesOf(text)) {
+    line += 1;
+    if (one.trim() === "") continue;
+    const node = jsonNodes(one, line, count);
+    if (node.kind !== "map") {
+      problems.add(
+        node,
+        `a line must be an object, and ${kindOf(node)} stands here`,
+        'Write {"name": …} on each line.',
+      );
+    } else if (isFirst && node.entries.some(({ key }) => key === "version" || key === "targeting")) {
+      const fields = entriesOf(node, ["version", "targeting"], "the first line", problems);
+      checkVersion(fields.get("version"), node, problems);
+      targeting = readTargeting(fields.get("targeting"), problems);
+    } else readRow(node, drafts);
+    isFirst = false;
+  }
+  if (isFirst) problems.add({ line: 1, column: 1 }, "the file is empty", "Write an option on each line.");
+  return targeting;
+}
+
+function readRow(node: MapNode, drafts: Drafts): void {
+  const fields = entriesOf(node, ROW_FIELDS, "an option", drafts.problems);
+  const entry = fields.get("parentName");
+  const parent = parentOf(entry, drafts.problems);
+  addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
+}
+
+/** Null and `[]` mean the top level; a blank text says nothing. */
+function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
+  if (entry === undefined) return { kind: "keep" };
+  const { value } = entry;
+  if (value.kind === "value" && value.value === null) return { kind: "top" };
+  if (value.kind === "list" && value.items.length === 0) return { kind: "top" };
+  const name = textIn(value, entry, "parentName", problems);
+  return name === undefined || name.trim() === "" ? { kind: "keep" } : { kind: "name", name };
+}
+
+function* linesOf(text: string): Generator<string> {
+  let from = text.startsWith(BYTE_ORDER_MARK) ? 1 : 0;
+  for (let end = text.indexOf("\n", from); end >= 0; end = text.indexOf("\n", from)) {
+    yield text.slice(from, end);
+    from = end + 1;
+  }
+  yield text.slice(from);
+}

@@ -1,0 +1,309 @@
+import { actionIn, BETWEEN_CONTEXTS, contextActionIn, NONE, splitter, truthIn } from "../../files/cells.ts";
+import type { ValidColumns } from "../../files/columns.ts";
+import { damageIn } from "../../files/damage.ts";
+import type { OpenedFile } from "../../files/rows.ts";
+import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
+import { isUlid } from "../../spec/ulid.ts";
+import {
+  type ContextsWish,
+  type DesiredOption,
+  type DesiredTargeting,
+  type ParentWish,
+  quoted,
+  type Spot,
+  type Suspect,
+  spotOf,
+} from "./desired.ts";
+import { MOST_NODES, tooMany } from "./node.ts";
+import { CONTEXT_FIELDS, type Drafts } from "./tree.ts";
+import { addContextId, idIn, nameIn, typeIn } from "./values.ts";
+
+/** How a sheet of a desired state is read: its columns, in any order. */
+export const desiredRows: ValidColumns = {
+  columns: [
+    ...["_id", "name", "parentName", "type", "exposeChildren"],
+    ...CONTEXT_FIELDS,
+    ...["contextId", "op", "action", "targeting"],
+  ],
+  required: [["_id", "name"]],
+};
+
+/** What a sheet says beside its options. */
+export interface ReadSheet {
+  readonly targeting?: DesiredTargeting | undefined;
+  /** The texts that a spreadsheet may have made of others. */
+  readonly suspects: readonly Suspect[];
+  readonly hasActions?: true;
+  /** The columns that were read, by their headings. */
+  readonly columns: readonly { readonly heading: string; readonly column: string }[];
+}
+
+/**
+ * Reads a sheet, an option a row; with the column `contextId` all rows of one option are one. Throws an UnreadableFile
+ * where there are too many values, and the FileErrors of reading.
+ */
+export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Promise<ReadSheet> {
+  let rows: Rows | undefined;
+  let values = 0;
+  const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (header) => {
+    rows = new Rows(header, file.sheet?.separator ?? BETWEEN_CONTEXTS, drafts);
+  });
+  for await (const batch of read) {
+    for (const row of batch) {
+      values += row.cells.length;
+      if (values + (rows?.contextIds ?? 0) > MOST_NODES) throw tooMany(spotIn(row, 0));
+      rows?.add(row);
+    }
+  }
+  const { targeting, suspects = [], hasActions = false } = rows ?? {};
+  const columns = rows?.columns() ?? [];
+  return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
+}
+
+/** Where a cell stands: in a text by its letters, in a workbook by its row and column. */
+function spotIn({ line, places }: SheetRow, at: number): Spot {
+  const place = places?.[at];
+  return place === undefined ? { line, column: at + 1 } : spotOf(place);
+}
+
+/** A filled cell of a column, and where it stands. */
+interface Cell extends Spot {
+  readonly text: string;
+}
+
+class Rows {
+  readonly suspects: Suspect[] = [];
+  targeting: DesiredTargeting | undefined;
+  hasActions = false;
+  contextIds = 0;
+  readonly #header: SheetHeader;
+  readonly #drafts: Drafts;
+  readonly #separator: string;
+  readonly #textsOf: ReturnType<typeof splitter>;
+  readonly #oneARow: boolean;
+  /** The positions of options by their ID, or by their name where each row has one Context ID. */
+  readonly #known = new Map<string, number>();
+
+  constructor(header: SheetHeader, separator: string, drafts: Drafts) {
+    this.#header = header;
+    this.#drafts = drafts;
+    this.#oneARow = header.at("contextId") >= 0;
+    this.#separator = separator;
+    this.#textsOf = splitter(separator);
+  }
+
+  columns(): ReadSheet["columns"] {
+    const { names, cells } = this.#header;
+    return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
+  }
+
+  add(row: SheetRow): void {
+    const { options, problems } = this.#drafts;
+    const { cells } = row;
+    const columns = this.#header.cells.length;
+    const beyond = cells.findIndex((cell, at) => at >= columns && cell !== "");
+    if (beyond >= 0) {
+      problems.add(
+        spotIn(row, beyond),
+        `the row has more cells than the ${columns} columns of the header`,
+        "Put a cell with a separator in quotes.",
+      );
+      return;
+    }
+    const at = (column: string): Cell | undefined => {
+      const position = this.#header.at(column);
+      const text = cells[position] ?? "";
+      return text.trim() === "" ? undefined : { text, ...spotIn(row, position) };
+    };
+    this.#noteTargeting(at("targeting"));
+    const option = this.#option(at, spotIn(row, 0));
+    const key = option._id ?? (this.#oneARow ? option.name : undefined);
+    const before = key === undefined ? undefined : this.#known.get(key);
+    const first = before === undefined ? undefined : options[before];
+    // Another name, or nothing to add, is a row that stands twice.
+    const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
+    if (before !== undefined && first !== undefined && continues) {
+      options[before] = this.#merged(first, option);
+      return;
+    }
+    if (key !== undefined) this.#known.set(key, options.length);
+    options.push(option);
+  }
+
+  #noteTargeting(cell: Cell | undefined): void {
+    if (cell === undefined) return;
+    const text = cell.text.trim();
+    const value = isUlid(text.toUpperCase()) ? { _id: text.toUpperCase() } : { name: text };
+    this.targeting ??= { ...spotOf(cell), ...value };
+    const { _id, name } = this.targeting;
+    if (_id === value._id && name === value.name) return;
+    this.#drafts.problems.add(
+      cell,
+      `the row is about the targeting ${quoted(text)}, and the rows above about ${quoted(_id ?? name ?? "")}`,
+      "Plan the rows of one targeting at a time.",
+    );
+  }
+
+  #option(at: (column: string) => Cell | undefined, spot: Spot): DesiredOption {
+    const { problems } = this.#drafts;
+    const [id, name, parent, type, expose] = [
+      at("_id"),
+      at("name"),
+      at("parentName"),
+      at("type"),
+      at("exposeChildren"),
+    ];
+    const contexts = this.#contexts(at);
+    if (id === undefined && name === undefined) {
+      problems.add(spot, "a row has neither _id nor name", "Give its name, or the _id that export wrote.");
+    }
+    const action = at("action");
+    const wanted = action && actionIn(action.text);
+    if (action !== undefined) this.hasActions = true;
+    if (action !== undefined && wanted === null) {
+      problems.add(action, `Action is ${quoted(action.text)}`, "Write Add, Edit or Remove, or leave the cell empty.");
+    }
+    return {
+      ...spot,
+      ...(wanted === "remove" && { isRemoved: true }),
+      _id: id && idIn(id.text, id, problems),
+      name: name && this.#name(name),
+      parent: this.#parent(parent),
+      type: type && this.#type(type),
+      exposeChildren: expose && this.#truth(expose),
+      contexts: contexts?.wish,
+      spots: {
+        _id: id && spotOf(id),
+        name: name && spotOf(name),
+        parent: parent && spotOf(parent),
+        type: type && spotOf(type),
+        exposeChildren: expose && spotOf(expose),
+        contexts: contexts?.spot,
+      },
+    };
+  }
+
+  /** A further row of an option adds to it. */
+  #merged(first: DesiredOption, further: DesiredOption): DesiredOption {
+    const { problems } = this.#drafts;
+    const differs =
+      (further.name !== undefined && first.name !== undefined && further.name !== first.name) ||
+      (further.type !== undefined && first.type !== undefined && further.type !== first.type) ||
+      (further.exposeChildren !== undefined &&
+        first.exposeChildren !== undefined &&
+        further.exposeChildren !== first.exposeChildren) ||
+      (further.parent.kind !== "keep" && JSON.stringify(further.parent) !== JSON.stringify(first.parent));
+    if (differs || (further.isRemoved ?? false) !== (first.isRemoved ?? false)) {
+      problems.add(
+        further,
+        `an earlier row about the same option says something else (line ${first.line})`,
+        "Say the same in every row of an option.",
+        [first.line, further.line],
+      );
+    }
+    const [one, other] = [first.contexts, further.contexts];
+    if (one === undefined || other === undefined) return { ...first, contexts: one ?? other };
+    if (one.atLeast !== other.atLeast) {
+      problems.add(
+        further,
+        `the rows of one option say Set as well as Add or Remove (line ${first.line})`,
+        "Say Set in all of them, or in none.",
+        [first.line, further.line],
+      );
+    }
+    const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
+    const ids = [...new Set([...one.ids, ...other.ids])];
+    const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
+    // Which of them are to go and which to come is not known any more where both are.
+    const isOne = remove.length === 0 || ids.length === 0;
+    const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
+    return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
+  }
+
+  /** A damaged text may still be what the service holds: that is looked at later, and the rules of names with it. */
+  #name(cell: Cell): string | undefined {
+    if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
+    return cell.text;
+  }
+
+  #parent(cell: Cell | undefined): ParentWish {
+    if (cell === undefined) return { kind: "keep" };
+    if (cell.text.trim() === NONE) return { kind: "top" };
+    this.#isSuspect(cell, cell.text, "parentName");
+    return { kind: "name", name: cell.text };
+  }
+
+  #type(cell: Cell): DesiredOption["type"] {
+    const isGroup = truthIn(cell.text);
+    if (typeof isGroup === "boolean") return isGroup ? "collection" : "atomic";
+    return typeIn(cell.text.trim(), cell, this.#drafts.problems);
+  }
+
+  #truth(cell: Cell): boolean | undefined {
+    const truth = truthIn(cell.text);
+    if (typeof truth === "boolean") return truth;
+    return this.#drafts.problems.add(
+      cell,
+      "exposeChildren must be true or false, or yes or no",
+      "Write yes, no, or nothing.",
+    );
+  }
+
+  #isSuspect(spot: Spot, text: string, field: Suspect["field"]): boolean {
+    const damage = damageIn(text);
+    // Names with invisible characters are refused by the rules of names, which say which ones.
+    if (damage === undefined || (damage.damage === "invisible" && field === "name")) return false;
+    this.suspects.push({ ...spotOf(spot), text, field });
+    return true;
+  }
+
+  #contexts(
+    at: (column: string) => Cell | undefined,
+  ): { readonly wish?: ContextsWish; readonly spot: Spot } | undefined {
+    const { problems, files, options } = this.#drafts;
+    const [cell, second] = [...CONTEXT_FIELDS, "contextId"].flatMap((field) => at(field) ?? []);
+    if (cell === undefined) return undefined;
+    const spot = spotOf(cell);
+    if (second !== undefined) {
+      problems.add(second, "a row has two of contexts, contextsFile and contextsAtLeast", "Keep one of them.", [
+        cell.line,
+        second.line,
+      ]);
+      return { spot };
+    }
+    const isFile = at("contextsFile") !== undefined;
+    if (isFile) {
+      files.push({ path: cell.text, spot, row: options.length });
+      return { spot };
+    }
+    const texts = this.#texts(cell, at("contextId") !== undefined);
+    if (texts === undefined) return { spot };
+    const ids = new Set<string>();
+    for (const text of texts) {
+      this.#isSuspect(cell, text, "contexts");
+      addContextId(ids, text, cell, problems);
+    }
+    this.contextIds += texts.length;
+    const op = at("op");
+    const said = op && contextActionIn(op.text);
+    if (op !== undefined && said === null) {
+      problems.add(op, `Context Action is ${quoted(op.text)}`, "Write Set, Add or Remove, or leave the cell empty.");
+    }
+    const isTakenApart = at("contextId") === undefined && texts.length > 1 && !cell.text.trim().startsWith("[");
+    const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};
+    if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids], ...split }, spot };
+    return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
+  }
+
+  /** The Context IDs of a cell, which is a JSON array of texts where it begins with `[`. */
+  #texts(cell: Cell, isOne: boolean): readonly string[] | undefined {
+    if (isOne) return cell.text.trim() === NONE ? [] : [cell.text];
+    const texts = this.#textsOf(cell.text);
+    if (texts !== undefined) return cell.text.trim().startsWith("[") ? texts : texts.filter((one) => one.trim() !== "");
+    return this.#drafts.problems.add(
+      cell,
+      "the cell begins with [ and is no JSON array of texts",
+      'Write ["a", "b"], or separate Context IDs by |; an ID that begins with [ needs the array.',
+    );
+  }
+}

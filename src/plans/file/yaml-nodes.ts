@@ -1,0 +1,186 @@
+import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
+import { type Spot, UnreadableFile } from "./desired.ts";
+import { type Entry, MOST_DEPTH, MOST_NODES, type Node, tooDeep, tooMany } from "./node.ts";
+
+/** YAML is read with its comments and places in memory: what is longer belongs into another form. */
+const MOST_BYTES = 16_000_000;
+/** Tags that say of a text, a list or a map that it is one. */
+const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
+
+const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which may have any size.";
+
+type Yaml = typeof import("yaml");
+
+/**
+ * Reads YAML into nodes with their places. Every scalar is the text that stands there: no tags are resolved. Throws an
+ * UnreadableFile at the first fault of the syntax, for what a desired state does not use (merge keys, custom tags,
+ * several documents), and beyond the limits of depth, number and size.
+ */
+export async function yamlNodes(text: string): Promise<Node> {
+  if (text.length > MOST_BYTES) {
+    const line = linesIn(text, MOST_BYTES);
+    throw new UnreadableFile({ line, column: 1 }, "the YAML file has more than 16 MB, from this line on", OTHER_FORMS);
+  }
+  const yaml = await import("yaml");
+  const lines = new yaml.LineCounter();
+  const tokens = [...new yaml.Parser(lines.addNewLine).parse(text)];
+  checkSize(tokens, lines);
+  const composer = new yaml.Composer({ schema: "failsafe", uniqueKeys: false, merge: false, resolveKnownTags: false });
+  const [document, ...further] = [...composer.compose(tokens)];
+  const [fault] = document?.errors ?? [];
+  if (fault !== undefined) {
+    const [message = ""] = fault.message.split("\n");
+    throw new UnreadableFile(spotAt(lines, fault.pos[0]), `the YAML cannot be read: ${message}`, SYNTAX);
+  }
+  const [second] = further;
+  if (second !== undefined) {
+    const spot = spotAt(lines, second.range?.[0] ?? 0);
+    throw new UnreadableFile(spot, "a second YAML document begins here", "Keep one document a file.");
+  }
+  if (document?.contents === null || document === undefined) {
+    throw new UnreadableFile({ line: 1, column: 1 }, "the file is empty", "Write version, targeting and options.");
+  }
+  return new Conversion(yaml, lines).of(document.contents, 1).node;
+}
+
+const SYNTAX =
+  "Indent with spaces, align what belongs together, and put texts with : or # in quotes; editors that know YAML mark the place.";
+
+function spotAt(lines: LineCounter, offset: number): Spot {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+function linesIn(text: string, end: number): number {
+  let line = 1;
+  for (let at = text.indexOf("\n"); at >= 0 && at < end; at = text.indexOf("\n", at + 1)) line += 1;
+  return line;
+}
+
+/** Looks at depth and number before anything recursive is done with what the file nests. */
+function checkSize(tokens: readonly CST.Token[], lines: LineCounter): void {
+  const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
+  let nodes = 0;
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { token, depth } = next;
+    if (depth > MOST_DEPTH) throw tooDeep(spotAt(lines, token.offset));
+    nodes += 1;
+    // Keys and separators count too here, so that only what is far too much is refused before it is looked at closely.
+    if (nodes > 3 * MOST_NODES) throw tooMany(spotAt(lines, token.offset));
+    if (token.type === "document" && token.value !== undefined) open.push({ token: token.value, depth: 1 });
+    if (token.type !== "block-map" && token.type !== "block-seq" && token.type !== "flow-collection") continue;
+    for (const { key, value } of token.items) {
+      if (key) open.push({ token: key, depth: depth + 1 });
+      if (value) open.push({ token: value, depth: depth + 1 });
+    }
+  }
+}
+
+/** A node, and how much it holds, which counts again wherever an alias repeats it. */
+interface Converted {
+  readonly node: Node;
+  readonly nodes: number;
+  readonly depth: number;
+}
+
+class Conversion {
+  readonly #yaml: Yaml;
+  readonly #lines: LineCounter;
+  readonly #anchors = new Map<string, Converted | "open">();
+
+  constructor(yaml: Yaml, lines: LineCounter) {
+    this.#yaml = yaml;
+    this.#lines = lines;
+  }
+
+  of(from: unknown, depth: number): Converted {
+    const { isAlias, isMap, isNode, isScalar, isSeq } = this.#yaml;
+    if (isAlias(from)) return this.#repeated(from, depth);
+    if (!isNode(from)) throw new Error("the YAML parser gave something that is no node");
+    const spot = this.#spotOf(from);
+    if (from.tag !== undefined && !PLAIN_TAGS.includes(from.tag)) {
+      throw new UnreadableFile(
+        spot,
+        `the tag ${JSON.stringify(from.tag)} stands here`,
+        "Leave tags out: names and Context IDs are texts.",
+      );
+    }
+    const anchor = "anchor" in from ? from.anchor : undefined;
+    if (anchor !== undefined) this.#anchors.set(anchor, "open");
+    const converted = isMap(from)
+      ? this.#map(from.items, from.flow === true, spot, depth)
+      : isSeq(from)
+        ? this.#list(from.items, spot, depth)
+        : textNode(isScalar(from) ? from.value : "", isScalar(from) && from.type === "PLAIN", spot);
+    if (converted.nodes > MOST_NODES) throw tooMany(spot);
+    if (depth + converted.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
+    if (anchor !== undefined) this.#anchors.set(anchor, converted);
+    return converted;
+  }
+
+  #list(items: readonly unknown[], spot: Spot, depth: number): Converted {
+    const converted = items.map((item) => this.of(item, depth + 1));
+    return { node: { kind: "list", items: converted.map(({ node }) => node), ...spot }, ...sumOf(converted) };
+  }
+
+  #map(items: readonly Pair[], isFlow: boolean, spot: Spot, depth: number): Converted {
+    const values: Converted[] = [];
+    const entries = items.map(({ key, value }): Entry => {
+      const { key: name, ...place } = this.#key(key, spot);
+      const converted = value === null ? textNode("", true, place) : this.of(value, depth + 1);
+      values.push(converted);
+      return { key: name, value: converted.node, ...place };
+    });
+    return { node: { kind: "map", entries, isFlow, ...spot }, ...sumOf(values) };
+  }
+
+  #key(key: unknown, mapSpot: Spot): { readonly key: string; readonly offset: number } & Spot {
+    const { isNode, isScalar } = this.#yaml;
+    const spot = isNode(key) ? this.#spotOf(key) : mapSpot;
+    if (!isScalar(key) || typeof key.value !== "string") {
+      throw new UnreadableFile(spot, "a key is no text here", "Keys are words like name, contexts or children.");
+    }
+    if (key.value === "<<") throw new UnreadableFile(spot, "a merge key (<<) stands here", "Write the fields out.");
+    return { key: key.value, offset: key.range?.[0] ?? 0, ...spot };
+  }
+
+  #repeated(alias: Alias, depth: number): Converted {
+    const spot = this.#spotOf(alias);
+    const target = this.#anchors.get(alias.source);
+    if (target === undefined) {
+      throw new UnreadableFile(
+        spot,
+        `the alias *${alias.source} has no anchor before it`,
+        `Put &${alias.source} in front of what is meant.`,
+      );
+    }
+    if (target === "open") {
+      throw new UnreadableFile(
+        spot,
+        `the alias *${alias.source} repeats what it stands in`,
+        "Write out what is meant.",
+      );
+    }
+    if (depth + target.depth - 1 > MOST_DEPTH) throw tooDeep(spot);
+    return target;
+  }
+
+  #spotOf(node: YamlNode): Spot {
+    return spotAt(this.#lines, node.range?.[0] ?? 0);
+  }
+}
+
+function textNode(value: unknown, isPlain: boolean, spot: Spot): Converted {
+  const text = typeof value === "string" ? value : "";
+  return { node: { kind: "text", text, isPlain, ...spot }, nodes: 1, depth: 1 };
+}
+
+function sumOf(parts: readonly Converted[]): { readonly nodes: number; readonly depth: number } {
+  let nodes = 1;
+  let depth = 0;
+  for (const part of parts) {
+    nodes += part.nodes;
+    depth = Math.max(depth, part.depth);
+  }
+  return { nodes, depth: depth + 1 };
+}

@@ -1,0 +1,177 @@
+import type { HttpBindings } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+import { type Operation, ROUTES } from "../spec/routes.ts";
+import { callerOf, isFromLoopback, isServed, type ServedNames } from "./callers.ts";
+import { controlPlane } from "./control-plane.ts";
+import { answerEvent } from "./event-endpoint.ts";
+import type { RequestEntry } from "./last-entries.ts";
+import { answerManagement } from "./management.ts";
+import { deliver, type Reply, type RequestBody, readBody, statusAnswer } from "./reply.ts";
+import { type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
+import type { World } from "./world.ts";
+
+const NOT_SERVED =
+  "this sandbox is not served under the name in Host, or not to pages of the Origin; " +
+  "TARGETING_MCP_ALLOWED_HOSTS lists names to be served";
+
+/** A hono context over Node's own requests. */
+type NodeContext = Context<{ Bindings: HttpBindings }>;
+
+const CORS = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Allow-Methods": "POST, OPTIONS",
+  "Access-Control-Allow-Headers": "Authorization, Content-Type",
+  "Access-Control-Max-Age": "600",
+};
+
+const CONTROL_PLANE = "/_sandbox";
+
+/** A request of an API that failed and left no event: how it was answered, if it was. */
+export interface FailedRequest {
+  readonly at: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number | undefined;
+  readonly message: string;
+}
+
+/** How a sandbox is served. */
+interface AppOptions {
+  /** Base address of a real event endpoint to which events are passed on. */
+  readonly forward: string | undefined;
+  readonly names: ServedNames;
+  /** Serves the page for people, which only this machine gets. */
+  readonly page?: ((request: Request) => Promise<Response>) | undefined;
+  /** Called with each request of the APIs that failed and left no event. */
+  readonly failed?: ((request: FailedRequest) => void) | undefined;
+}
+
+/** The page's routes; the APIs and the control plane have none of them. */
+const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
+
+/** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks callers by itself. */
+export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
+  const { forward, names, page, failed } = options;
+  const app = new Hono<{ Bindings: HttpBindings }>();
+  const send = (c: NodeContext, reply: Reply, headers = dated(world)): Promise<Response> => {
+    if (failed !== undefined) reportFailure(world, c, reply, failed);
+    return deliver(reply, c.env.incoming, headers);
+  };
+  app.route(CONTROL_PLANE, controlPlane(world));
+  app.use(async (c, next) => {
+    if (isServed(callerOf(c.env.incoming), names, c.req.path === ROUTES.trackEvent.path)) return next();
+    return send(c, statusAnswer(403, NOT_SERVED));
+  });
+  app.use(async (c, next) => {
+    const { incoming } = c.env;
+    if (page === undefined || !isOfPage(c.req.path) || !isFromLoopback(callerOf(incoming))) return next();
+    return page(c.req.raw);
+  });
+  app.options(ROUTES.trackEvent.path, (c) => c.body(null, 204, CORS));
+  app.post(ROUTES.trackEvent.path, async (c) => {
+    const { reply, isLogged } = await serveEvent(world, c, forward);
+    const headers = dated(world);
+    for (const [name, value] of Object.entries(CORS)) headers.set(name, value);
+    return isLogged ? deliver(reply, c.env.incoming, headers) : send(c, reply, headers);
+  });
+  for (const operation of managementOperations()) {
+    const { method, path } = ROUTES[operation];
+    app.on(method, honoPath(path), async (c) => send(c, await serveManagement(world, c, operation)));
+  }
+  const refuse = (status: number) => (c: NodeContext) =>
+    send(c, statusAnswer(status, `Cannot ${c.req.method} ${c.req.path}`));
+  for (const { path } of Object.values(ROUTES)) app.all(honoPath(path), refuse(405));
+  app.notFound(refuse(404));
+  app.onError((error, c) => send(c, statusAnswer(500, error.message)));
+  return app;
+}
+
+function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (request: FailedRequest) => void): void {
+  const { method, path } = c.req;
+  const request = { at: new Date(world.sources.now()).toISOString(), method, path };
+  if (typeof reply === "string") {
+    const message =
+      reply === "reset" ? "a simulated failure broke the connection" : "a simulated failure gave no answer";
+    failed({ ...request, status: undefined, message });
+  } else if (reply.status >= 400) {
+    failed({ ...request, status: reply.status, message: messageOf(reply.body) });
+  }
+}
+
+/** The message of an answer: a sentence, or every problem in a list. */
+function messageOf(body: unknown): string {
+  const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
+  return Array.isArray(message) ? message.join("; ") : String(message);
+}
+
+async function serveManagement(world: World, c: NodeContext, operation: ManagementOperation): Promise<Reply> {
+  const body = await readBody(c.env.incoming);
+  const entry = begin(world, c, operation, body);
+  const reply = await answerManagement(world, {
+    operation,
+    key: c.req.header("x-api-key"),
+    pathId: c.req.param("id") ?? "",
+    query: queryOf(c.req.queries()),
+    body,
+    entry,
+  });
+  entry.status = typeof reply === "string" ? null : reply.status;
+  return reply;
+}
+
+/** Answers an event; it is in the log of events unless its request failed before or after it was judged. */
+async function serveEvent(
+  world: World,
+  c: NodeContext,
+  forward: string | undefined,
+): Promise<{ readonly reply: Reply; readonly isLogged: boolean }> {
+  const body = await readBody(c.env.incoming);
+  const entry = begin(world, c, "trackEvent", body);
+  const request = {
+    authorization: c.req.header("authorization"),
+    contentType: c.req.header("content-type"),
+    body,
+    entry,
+  };
+  const reply = await answerEvent(world, request, forward);
+  entry.status = typeof reply === "string" ? null : reply.status;
+  return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
+}
+
+/** Notes a request in the journal; its entry is completed as the request is answered. */
+function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
+  const entry: RequestEntry = {
+    at: new Date(world.sources.now()).toISOString(),
+    operation,
+    method: c.req.method,
+    // A copy, since a slice of the request line would keep the whole line in memory.
+    path: Buffer.from(c.req.path).toString("utf8"),
+    status: null,
+    applied: false,
+    bytes: "tooLarge" in body ? body.tooLarge : body.bytes,
+    items: null,
+  };
+  world.requests.add(entry);
+  return entry;
+}
+
+/** The service's clock, by which clients date what it created. */
+function dated(world: World): Headers {
+  return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
+}
+
+/** A parameter that is given several times stays a list, which no rule accepts. */
+function queryOf(queries: Record<string, string[]>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(queries).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
+  );
+}
+
+function managementOperations(): readonly ManagementOperation[] {
+  return Object.keys(OPERATIONS).filter((name): name is ManagementOperation => Object.hasOwn(OPERATIONS, name));
+}
+
+/** A route's path as hono writes it; each has one parameter at most. */
+function honoPath(path: string): string {
+  return path.replace(/\{\w+\}/, ":id");
+}

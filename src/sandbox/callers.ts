@@ -1,0 +1,82 @@
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+import { originIn } from "../platform/origins.ts";
+
+/** What a request says about where it comes from. */
+interface Caller {
+  /** The address at the other end of the connection. */
+  readonly peer: string | undefined;
+  /** The headers `Host` and `Origin`. */
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
+}
+
+/** Where a request comes from. */
+export function callerOf({ socket, headers }: IncomingMessage): Caller {
+  return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
+}
+
+/** The names under which a sandbox is served, besides those of this machine and addresses. */
+export interface ServedNames {
+  /** The host that it listens on. */
+  readonly host: string;
+  /** Host names that are listed, in lower case. */
+  readonly allowed: readonly string[];
+}
+
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/**
+ * Whether a request may use the control plane: it came over a connection from this machine, was addressed to it by a
+ * loopback name, and a page that sent it, if one did, came from there too.
+ */
+export function isFromLoopback({ peer, host, origin }: Caller): boolean {
+  if (!isLoopbackAddress(peer ?? "")) return false;
+  const hostname = hostnameOf(`http://${host ?? ""}`);
+  if (hostname === undefined || !LOOPBACK.has(hostname)) return false;
+  if (origin === undefined) return true;
+  const from = originIn(origin);
+  return from !== undefined && LOOPBACK.has(from.hostname);
+}
+
+/**
+ * Whether a request may use the APIs. Keeps web pages out that point a name of theirs here (DNS rebinding): only names
+ * that no page on the internet can have are served. A page may come from anywhere where `anyOrigin`, as the pages do
+ * that are under test; else it must have been served under such a name, too.
+ */
+export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
+  if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
+  if (anyOrigin || origin === undefined) return true;
+  const from = originIn(origin);
+  return from !== undefined && isOurs(from.hostname, names);
+}
+
+function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
+  if (hostname === undefined || hostname === "") return false;
+  // An address cannot be pointed elsewhere. An Android emulator calls the machine that it runs on 10.0.2.2.
+  if (isIP(bare(hostname)) !== 0) return true;
+  if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
+  if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
+  // The names of containers and of machines in a network of one's own; on the internet no name is without a dot.
+  return !isLoopbackHost(host) && !hostname.includes(".");
+}
+
+function isLoopbackHost(host: string): boolean {
+  return host === "localhost" || isLoopbackAddress(host);
+}
+
+/** Whether an address, also an IPv4 one written as IPv6, is of this machine alone. */
+function isLoopbackAddress(address: string): boolean {
+  const plain = bare(address).replace(/^::ffff:/i, "");
+  return plain === "::1" || (isIP(plain) === 4 && plain.startsWith("127."));
+}
+
+/** An address without the brackets of a URL. */
+function bare(address: string): string {
+  return address.replace(/^\[(.*)\]$/, "$1");
+}
+
+/** The host name of an address, in lower case. */
+function hostnameOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname : undefined;
+}

@@ -1,0 +1,125 @@
+import { parseJson } from "../platform/json.ts";
+import { EVENT_MESSAGES } from "../spec/events.ts";
+import { arrivedEvent } from "./event-log.ts";
+import { eventFindings, type Finding, finding, verdictOf } from "./event-verdict.ts";
+import { replyAfter, replyBefore, waitBefore } from "./faults.ts";
+import type { RequestEntry } from "./last-entries.ts";
+import { type Answer, type Reply, type RequestBody, statusAnswer } from "./reply.ts";
+import type { World } from "./world.ts";
+
+/** A request of the event API as it came in. */
+export interface EventRequest {
+  readonly authorization: string | undefined;
+  readonly contentType: string | undefined;
+  readonly body: RequestBody;
+  readonly entry: RequestEntry;
+}
+
+/**
+ * Answers an event with the verdict of the documents (event-tracking-api 4, 5, 7) and keeps it. With `forward`, the
+ * base address of a real endpoint, the answer is the one that the real endpoint gives.
+ */
+export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
+  const { body, entry } = request;
+  if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
+  const fault = world.faults.next("trackEvent");
+  if (fault !== undefined) entry.fault = fault.kind;
+  await waitBefore(fault, world.faults);
+  const refusal = replyBefore(fault, world.sources.now());
+  return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
+}
+
+/** Gives an event its verdict, keeps it, and answers. */
+async function take(
+  world: World,
+  { authorization, contentType, entry }: EventRequest,
+  text: string,
+  forward: string | undefined,
+): Promise<Answer> {
+  const at = new Date(world.sources.now()).toISOString();
+  const body = parseJson(text);
+  const known = forward === undefined ? world.appKeys.has(authorization ?? "") : authorization !== undefined;
+  const findings = [
+    ...(known ? [] : [finding("headers.authorization", "authorization")]),
+    ...(isJson(contentType) ? [] : [finding("headers.content-type", "contentType")]),
+    ...eventFindings(body),
+  ];
+  const forwarded =
+    forward === undefined ? undefined : await forwardEvent(forward, { authorization, contentType, text });
+  const arrived = arrivedEvent({ at, text, isJson: body !== undefined, body, findings });
+  world.events.add({
+    ...arrived,
+    ...(forwarded === undefined ? {} : { forwarded: { status: forwarded.status, message: forwarded.message } }),
+  });
+  entry.applied = arrived.verdict === "recorded";
+  if (forwarded !== undefined) return { status: forwarded.status, body: forwarded.body };
+  return known ? answerOf(findings) : statusAnswer(401);
+}
+
+function answerOf(findings: readonly Finding[]): Answer {
+  return verdictOf(findings) === "rejected"
+    ? { status: 400, body: { message: EVENT_MESSAGES.invalid } }
+    : { status: 200, body: { message: EVENT_MESSAGES.ok } };
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return /^application\/json\s*(;|$)/i.test(contentType ?? "");
+}
+
+/** What the real endpoint said to an event that was passed on. */
+interface ForwardAnswer {
+  readonly status: number;
+  readonly message: string;
+  readonly body: unknown;
+}
+
+/** Throws a RangeError when `base` is no address to which events can be passed on. */
+export function checkForward(base: string): void {
+  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
+    throw new RangeError(`events cannot be passed on to "${base}": it is no http or https address`);
+  }
+}
+
+/** How long the real endpoint may take, in milliseconds. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * Passes an event on to the real endpoint below `base`, with the same key and body, and gives what it answers;
+ * an endpoint that cannot be reached counts as a 502.
+ */
+async function forwardEvent(
+  base: string,
+  event: {
+    readonly authorization: string | undefined;
+    readonly contentType: string | undefined;
+    readonly text: string;
+  },
+): Promise<ForwardAnswer> {
+  const headers = new Headers({ "Content-Type": event.contentType ?? "application/json" });
+  if (event.authorization !== undefined) headers.set("Authorization", event.authorization);
+  try {
+    const response = await fetch(`${base.replace(/\/+$/, "")}/event`, {
+      method: "POST",
+      headers,
+      body: event.text,
+      redirect: "manual",
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    const text = await response.text();
+    return { status: response.status, ...messageOf(text) };
+  } catch (error) {
+    const message = `the real endpoint could not be reached: ${error instanceof Error ? error.message : String(error)}`;
+    return { status: 502, message, body: { message } };
+  }
+}
+
+function messageOf(text: string): { message: string; body: unknown } {
+  try {
+    const body: unknown = JSON.parse(text);
+    const hasMessage = typeof body === "object" && body !== null && "message" in body;
+    return { message: hasMessage ? String(body.message) : text.slice(0, 1024), body };
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return { message: text.slice(0, 1024), body: { message: text.slice(0, 1024) } };
+  }
+}

@@ -1,0 +1,167 @@
+import * as z from "zod";
+import { type Finding, isFields, type Verdict, verdictOf } from "./event-verdict.ts";
+import { lastEntries } from "./last-entries.ts";
+
+/** An event that arrived, as it is kept. */
+export interface ArrivedEvent {
+  /** Arrival time, ISO 8601. */
+  readonly at: string;
+  readonly verdict: Verdict;
+  readonly findings: readonly Finding[];
+  readonly uid: string | null;
+  readonly eventName: string | null;
+  /** The body as it was sent. */
+  readonly text: string;
+  readonly isJson: boolean;
+  /** What the real endpoint answered, where events are passed on to one. */
+  readonly forwarded?: { readonly status: number; readonly message: string };
+}
+
+/** Which events to read; `since` in milliseconds since 1970. */
+interface EventFilter {
+  readonly verdict?: Verdict | undefined;
+  readonly eventName?: string | undefined;
+  readonly uid?: string | undefined;
+  readonly since?: number | undefined;
+}
+
+/** The events that arrived: the last 100,000 or the last 64 MiB of bodies and findings, whichever is less. */
+export interface EventLog {
+  add(event: ArrivedEvent): void;
+  clear(): void;
+  /** The newest `limit` that match, oldest first; how many match in all; and how many were dropped for room. */
+  read(
+    filter: EventFilter,
+    limit: number,
+  ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
+  /** How many events of each verdict have arrived since the start or the last `clear`, dropped ones included. */
+  counts(): Readonly<Record<Verdict, number>>;
+  /** An event by its number; they are numbered from 1 on as they arrive. Undefined for one that is forgotten. */
+  at(number: number): ArrivedEvent | undefined;
+  /** The numbers of the newest event ever, and of the last one before the last `clear`; 0 where there is none. */
+  newest(): number;
+  cleared(): number;
+}
+
+const REMEMBERED = 100_000;
+const REMEMBERED_LETTERS = 64 * 1_048_576;
+const LETTERS_OF_FINDING = 128;
+
+/** Makes an empty event log; calls `changed` after each change. */
+export function eventLog(changed: () => void = () => undefined): EventLog {
+  const kept = lastEntries<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
+  let counts = NONE;
+  return {
+    add(event) {
+      kept.add(event);
+      counts = { ...counts, [event.verdict]: counts[event.verdict] + 1 };
+      changed();
+    },
+    clear() {
+      kept.clear();
+      counts = NONE;
+      changed();
+    },
+    read(filter, limit) {
+      const newestFirst: ArrivedEvent[] = [];
+      let total = 0;
+      for (const event of kept.newestFirst()) {
+        if (!matches(event, filter)) continue;
+        total += 1;
+        if (newestFirst.length < limit) newestFirst.push(event);
+      }
+      return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
+    },
+    counts: () => counts,
+    at: kept.at,
+    newest: kept.newest,
+    cleared: kept.cleared,
+  };
+}
+
+const NONE: Readonly<Record<Verdict, number>> = { recorded: 0, ignored: 0, rejected: 0 };
+
+/** About how much room an event takes. */
+function lettersOf({ text, findings }: ArrivedEvent): number {
+  return text.length + findings.length * LETTERS_OF_FINDING;
+}
+
+function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventFilter): boolean {
+  return (
+    (verdict === undefined || event.verdict === verdict) &&
+    (eventName === undefined || event.eventName === eventName) &&
+    (uid === undefined || event.uid === uid) &&
+    (since === undefined || Date.parse(event.at) >= since)
+  );
+}
+
+/** Bodies and findings shown in one answer, in letters; older ones are left out, so that an answer stays readable. */
+const LETTERS_SHOWN = 16 * 1_048_576;
+const LETTERS_OF_FINDING_IN_PAGE = 100;
+/** Of an event whose body is left out. */
+const FINDINGS_SHOWN = 3;
+
+const instant = z
+  .string()
+  .transform((text) => (/^\d+$/.test(text) ? Number(text) : Date.parse(text)))
+  .refine((time) => Number.isFinite(time), { error: "must be an ISO 8601 time or milliseconds since 1970" });
+
+/** Which events to show; `limit` is 100 where absent. */
+export const eventQuery = z.strictObject({
+  verdict: z.enum(["recorded", "ignored", "rejected"]).optional(),
+  eventName: z.string().optional(),
+  uid: z.string().optional(),
+  since: instant.optional(),
+  limit: z.coerce.number().int().min(0).max(100_000).default(100),
+});
+
+/** The newest events that match, oldest first, as JSON text: their bodies travel exactly as they came. */
+export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
+  const { events, total, dropped } = log.read(filter, limit);
+  let letters = 0;
+  const shown = events
+    .toReversed()
+    .map((event) => {
+      letters += event.text.length + event.findings.length * LETTERS_OF_FINDING_IN_PAGE;
+      return eventText(event, letters <= LETTERS_SHOWN);
+    })
+    .reverse();
+  return `{"events":[${shown.join(",")}],"total":${total},"dropped":${dropped}}`;
+}
+
+function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean): string {
+  const findings = withBody ? event.findings : event.findings.slice(0, FINDINGS_SHOWN);
+  const head = JSON.stringify({ ...event, findings, bytes: Buffer.byteLength(text, "utf8") }).slice(0, -1);
+  if (!withBody) return `${head}}`;
+  return isJson ? `${head},"body":${text}}` : `${head},"text":${JSON.stringify(text)}}`;
+}
+
+/** How many findings of one event are kept. */
+const FINDINGS_KEPT = 100;
+
+/** An event as it is kept, with the verdict that its findings amount to; `body` is what `text` holds, where that is JSON. */
+export function arrivedEvent({ at, text, isJson, body, findings }: Arrival): ArrivedEvent {
+  return {
+    at,
+    verdict: verdictOf(findings),
+    findings: findings.slice(0, FINDINGS_KEPT),
+    ...identity(body),
+    text,
+    isJson,
+  };
+}
+
+/** What is known of an event when it arrives; `at` is an ISO 8601 time. */
+interface Arrival {
+  readonly at: string;
+  readonly text: string;
+  readonly isJson: boolean;
+  readonly body: unknown;
+  readonly findings: readonly Finding[];
+}
+
+/** The two fields by which events are looked up, where they are texts of a sensible length. */
+function identity(body: unknown): { uid: string | null; eventName: string | null } {
+  const text = (value: unknown) => (typeof value === "string" && value.length <= 2048 ? value : null);
+  return isFields(body) ? { uid: text(body.uid), eventName: text(body.eventName) } : { uid: null, eventName: null };
+}

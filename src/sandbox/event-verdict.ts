@@ -1,0 +1,144 @@
+import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, isEventName, type Parameter } from "../spec/events.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import { codePoints } from "../spec/names.ts";
+
+/** What becomes of an event: recorded, silently ignored, or rejected with `!invalid` (event-tracking-api 7). */
+export type Verdict = "recorded" | "ignored" | "rejected";
+
+/** One thing to say about an event. `effect` is what it leads to by itself; `uncertain` ones are recorded. */
+export interface Finding {
+  /** The field, e.g. `items.2.item_id`; empty for the body as a whole. */
+  readonly path: string;
+  readonly rule: FindingRule;
+  readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
+}
+
+/** The rules of events, each with what breaking it leads to (event-tracking-api 7 and 8, and what is assumed). */
+const RULES = {
+  notAnObject: "rejected",
+  authorization: "rejected",
+  uidMissing: "rejected",
+  eventNameMissing: "rejected",
+  eventNameLength: "rejected",
+  stringTooLong: "rejected",
+  tooManyItems: "rejected",
+  unsupportedEvent: "ignored",
+  requiredMissing: "ignored",
+  requiredEmpty: "uncertain",
+  wrongType: "uncertain",
+  lengthDependsOnCounting: "uncertain",
+  contentType: "uncertain",
+  notAParameter: "unused",
+} as const satisfies Record<string, Finding["effect"]>;
+export type FindingRule = keyof typeof RULES;
+
+/** An object with unknown fields. */
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Makes a finding. */
+export function finding(path: string, rule: FindingRule): Finding {
+  return { path, rule, effect: RULES[rule] };
+}
+
+/** The verdict that findings amount to: the worst one counts. */
+export function verdictOf(findings: readonly Finding[]): Verdict {
+  if (findings.some(({ effect }) => effect === "rejected")) return "rejected";
+  return findings.some(({ effect }) => effect === "ignored") ? "ignored" : "recorded";
+}
+
+/** Everything there is to say about the body of an event; nothing for an event without fault. */
+export function eventFindings(body: unknown): readonly Finding[] {
+  if (!isFields(body)) return [finding("", "notAnObject")];
+  return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
+}
+
+/** Whether a value is an object, and neither null nor a list. */
+export function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The fields of 2.1: `uid` and `eventName`. */
+function commonFindings(body: Fields): readonly Finding[] {
+  const uid = own(body, "uid");
+  const eventName = own(body, "eventName");
+  return [
+    ...(typeof uid === "string" ? [] : [finding("uid", "uidMissing")]),
+    ...(uid === "" ? [finding("uid", "requiredEmpty")] : []),
+    ...(typeof eventName === "string" ? nameFindings(eventName) : [finding("eventName", "eventNameMissing")]),
+  ];
+}
+
+function nameFindings(eventName: string): readonly Finding[] {
+  if (eventName === "") return [finding("eventName", "eventNameMissing")];
+  const limit = EVENT_LIMITS.eventNameLength.value;
+  if (codePoints(eventName) > limit) return [finding("eventName", "eventNameLength")];
+  const counting = eventName.length > limit ? [finding("eventName", "lengthDependsOnCounting")] : [];
+  return isEventName(eventName) ? counting : [...counting, finding("eventName", "unsupportedEvent")];
+}
+
+/** Strings over 1,024 characters anywhere among the parameters and items, and too many items (section 8). */
+function lengthFindings(body: Fields): readonly Finding[] {
+  const items = own(body, "items");
+  const list: readonly unknown[] = Array.isArray(items) ? items : [];
+  return [
+    ...(list.length > EVENT_LIMITS.items.value ? [finding("items", "tooManyItems")] : []),
+    ...longStrings(body, ""),
+    ...list.flatMap((item, index) => (isFields(item) ? longStrings(item, `items.${index}.`) : [])),
+  ];
+}
+
+function longStrings(fields: Fields, prefix: string): readonly Finding[] {
+  const limit = EVENT_LIMITS.stringLength.value;
+  return Object.entries(fields).flatMap(([key, value]) => {
+    if (typeof value !== "string" || value.length <= limit) return [];
+    if (prefix === "" && key === "eventName") return [];
+    return [finding(prefix + key, codePoints(value) > limit ? "stringTooLong" : "lengthDependsOnCounting")];
+  });
+}
+
+/** The event's own parameters (2.2) and the entries of its `items` (2.3). */
+function parameterFindings(body: Fields): readonly Finding[] {
+  const eventName = own(body, "eventName");
+  if (typeof eventName !== "string" || !isEventName(eventName)) return [];
+  const event: EventSpec = EVENTS[eventName];
+  const common = [typeFinding("platform", own(body, "platform"), EVENT_FIELDS.platform)].flat();
+  const items = own(body, "items");
+  const entries: readonly unknown[] = Object.hasOwn(event.parameters, "items") && Array.isArray(items) ? items : [];
+  return [
+    ...common,
+    ...fieldFindings(body, "", event.parameters, Object.keys(EVENT_FIELDS)),
+    ...entries.flatMap((item, index) =>
+      isFields(item)
+        ? fieldFindings(item, `items.${index}.`, ITEM_FIELDS, [])
+        : [finding(`items.${index}.item_id`, "requiredMissing")],
+    ),
+  ];
+}
+
+function fieldFindings(
+  fields: Fields,
+  prefix: string,
+  parameters: Readonly<Record<string, Parameter>>,
+  known: readonly string[],
+): readonly Finding[] {
+  const defined = Object.entries(parameters).flatMap(([name, parameter]) => {
+    const value = own(fields, name);
+    const path = prefix + name;
+    if (value === undefined || value === null) return parameter.required ? [finding(path, "requiredMissing")] : [];
+    if (parameter.required && value === "") return [finding(path, "requiredEmpty")];
+    return typeFinding(path, value, parameter);
+  });
+  const unused = Object.keys(fields).filter((key) => !Object.hasOwn(parameters, key) && !known.includes(key));
+  return [...defined, ...unused.map((key) => finding(prefix + key, "notAParameter"))];
+}
+
+function typeFinding(path: string, value: unknown, { type }: Parameter): readonly Finding[] {
+  if (value === undefined || value === null) return [];
+  const fits = type === "items" ? Array.isArray(value) : typeof value === type;
+  return fits ? [] : [finding(path, "wrongType")];
+}
+
+/** A field of the object itself: never one that every object inherits. */
+function own(fields: Fields, key: string): unknown {
+  return Object.hasOwn(fields, key) ? fields[key] : undefined;
+}

@@ -1,0 +1,234 @@
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionType } from "../../spec/records.ts";
+import {
+  addIncreases,
+  type Claims,
+  claimGroupContexts,
+  increasesByNewOptions,
+  noClaims,
+  ownContextError,
+  projectContextError,
+  type RequiredIncreases,
+  repeatedNames,
+  requiredLimitError,
+  takeOverAsNew,
+} from "./claims.ts";
+import {
+  applyUnit,
+  type BusinessError,
+  businessError,
+  type Checked,
+  type Interference,
+  type ItemOutcome,
+} from "./outcome.ts";
+import type { NewOption, OptionToAdd } from "./requests.ts";
+import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
+
+/** Adds options to targetings as one unit (management-api 4.1). */
+export function addOptions(
+  project: Project,
+  items: readonly OptionToAdd[],
+  interference: Interference | undefined,
+  sources: Sources,
+): readonly ItemOutcome[] {
+  const repeated = repeatedNames(items.map((item) => ({ place: item.targeting, names: namesOf(item) })));
+  let errors = checkItems(project, items, repeated, new Map());
+  const overfull = productErrors(project, items, errors);
+  if (overfull.size > 0) errors = checkItems(project, items, repeated, overfull);
+  const at = new Date(sources.now()).toISOString();
+  const checked = items.map((item, index): Checked => {
+    const error = errors[index];
+    if (error !== undefined) return { error };
+    return {
+      write: () => {
+        const { targeting, parent } = item;
+        const option = writeNewOption(project, item, { targeting, parent, at }, sources.newId);
+        if (parent === undefined) takeOverAsNew(project, targeting, option._id);
+        return optionRecordOf(option);
+      },
+    };
+  });
+  return applyUnit(checked, interference);
+}
+
+/** Each item's error or undefined. `settled` are errors known before, by index: such items claim nothing. */
+function checkItems(
+  project: Project,
+  items: readonly OptionToAdd[],
+  repeated: readonly (number | undefined)[],
+  settled: ReadonlyMap<number, BusinessError>,
+): readonly (BusinessError | undefined)[] {
+  const claims = noClaims(project);
+  const added = new Map<string, number>();
+  return items.map((item, index) => {
+    const error = settled.get(index) ?? itemError(claims, item, repeated[index], added.get(item.targeting) ?? 0);
+    if (error === undefined) added.set(item.targeting, (added.get(item.targeting) ?? 0) + sizeOf(item));
+    return error;
+  });
+}
+
+function itemError(
+  claims: Claims,
+  item: OptionToAdd,
+  repeated: number | undefined,
+  added: number,
+): BusinessError | undefined {
+  const { project } = claims;
+  const targeting = project.targetings.get(item.targeting);
+  if (targeting === undefined) return businessError("TARGETING_NOT_FOUND");
+  const misplaced = item.parent === undefined ? shapeError(item) : placeError(project, item, item.parent);
+  if (misplaced !== undefined) return misplaced;
+  if (repeated !== undefined) return businessError("TARGETING_CATEGORY_NAME_DUPLICATE", { duplicateOfIndex: repeated });
+  const taken = namesTaken(targeting, namesOf(item));
+  if (taken !== undefined) return taken;
+  const limit = LIMITS.targetingOptions.value;
+  if (targeting.optionCount + added + sizeOf(item) > limit) {
+    return businessError("TARGETING_CATEGORY_LIMIT_EXCEEDED", { targeting: targeting._id, limit });
+  }
+  return claimContexts(claims, [item], targeting._id);
+}
+
+/** The error of a new sub-option (management-api 7.4 cases 3 and 4), or undefined. */
+function placeError(project: Project, item: OptionToAdd, parent: string): BusinessError | undefined {
+  if (typeOf(item) === "collection" || item.children !== undefined || item.exposeChildren !== undefined) {
+    return businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
+  }
+  return parentError(project, item.targeting, parent);
+}
+
+/**
+ * The error of a `parent` that is not in the targeting (404), or not a top-level option group (management-api 7.4
+ * case 4), or undefined.
+ */
+export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
+  const group = project.options.get(parent);
+  if (group === undefined || group.targeting !== targeting) return businessError("TARGETING_CATEGORY_NOT_FOUND");
+  const isTopLevelGroup = group.type === "collection" && group.parent === undefined;
+  return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
+}
+
+/** The error of names that options of the targeting have already, with their IDs, or undefined. */
+export function namesTaken(
+  targeting: StoredTargeting,
+  names: readonly string[],
+  except?: string,
+): BusinessError | undefined {
+  const existingIds = names.flatMap((name) => idsBy(targeting.names, name, except));
+  return existingIds.length === 0 ? undefined : businessError("TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
+}
+
+/**
+ * Where the new top-level options of a targeting would bring an ad product over its limit, every one of them fails
+ * (management-api 7.2). Gives those errors by index.
+ */
+function productErrors(
+  project: Project,
+  items: readonly OptionToAdd[],
+  errors: readonly (BusinessError | undefined)[],
+): ReadonlyMap<number, BusinessError> {
+  const topLevel = new Map<string, number[]>();
+  for (const [index, item] of items.entries()) {
+    if (errors[index] !== undefined || item.parent !== undefined) continue;
+    const indexes = topLevel.get(item.targeting) ?? [];
+    indexes.push(index);
+    topLevel.set(item.targeting, indexes);
+  }
+  const before: RequiredIncreases = new Map();
+  const failed = new Map<number, BusinessError>();
+  for (const [targeting, indexes] of topLevel) {
+    const increases = increasesByNewOptions(project, targeting, indexes.length);
+    const error = requiredLimitError(project, increases, before);
+    if (error === undefined) addIncreases(before, increases);
+    else for (const index of indexes) failed.set(index, error);
+  }
+  return failed;
+}
+
+/** What operations take from outside: the time, and new IDs that sort after all earlier ones. */
+export interface Sources {
+  now(): number;
+  newId(): string;
+}
+
+/** The type that a new option gets: a group where `children` is given without `type` (assumed). */
+function typeOf(option: NewOption): OptionType {
+  return option.type ?? (option.children === undefined ? "atomic" : "collection");
+}
+
+/** The names that a new option brings, its own first. */
+export function namesOf(option: NewOption): readonly string[] {
+  return [option.name, ...(option.children ?? []).map((child) => child.name)];
+}
+
+/** How many options a new option is, sub-options included. */
+function sizeOf(option: NewOption): number {
+  return 1 + (option.children?.length ?? 0);
+}
+
+/** How many Context IDs a new option holds, those of its sub-options included. */
+function contextCountOf(option: NewOption): number {
+  const children = option.children ?? [];
+  return [option, ...children].reduce((total, { contexts }) => total + new Set(contexts).size, 0);
+}
+
+/** The error of a new option whose fields do not go together (management-api 7.4, cases 1 and 2), or undefined. */
+export function shapeError(option: NewOption): BusinessError | undefined {
+  const isGroup = typeOf(option) === "collection";
+  const hasContent = (option.children ?? []).length > 0 || (option.contexts ?? []).length > 0;
+  const wrong = isGroup ? !hasContent : option.children !== undefined || option.exposeChildren !== undefined;
+  return wrong ? businessError("TARGETING_CATEGORY_NOT_SUPPORTED") : undefined;
+}
+
+/**
+ * Checks the Context IDs of new options that are made together, and claims them when all are free.
+ * `targeting` is the one they are for, where it exists already. Gives the error, or undefined.
+ */
+export function claimContexts(
+  claims: Claims,
+  options: readonly NewOption[],
+  targeting?: string,
+): BusinessError | undefined {
+  const groups = options.filter((option) => typeOf(option) === "collection");
+  const own: Claims = { ...claims, groupContexts: new Map() };
+  for (const group of groups) {
+    const contexts = new Set(group.contexts);
+    const error = ownContextError(claims, contexts) ?? ownContextError(own, contexts);
+    if (error !== undefined) return error;
+    claimGroupContexts(own, contexts, newGroupName(group, targeting));
+  }
+  const count = options.reduce((total, option) => total + contextCountOf(option), 0);
+  const error = projectContextError(claims, count);
+  if (error !== undefined) return error;
+  for (const [value, group] of own.groupContexts) claims.groupContexts.set(value, group);
+  claims.contextsAdded += count;
+  return undefined;
+}
+
+function newGroupName(group: NewOption, targeting: string | undefined) {
+  const collection = { name: group.name };
+  return targeting === undefined ? { collection } : { collection, targeting: { _id: targeting } };
+}
+
+/** Stores a new option with its sub-options. */
+export function writeNewOption(
+  project: Project,
+  option: NewOption,
+  place: { readonly targeting: string; readonly parent?: string | undefined; readonly at: string },
+  newId: () => string,
+): StoredOption {
+  const common = { targeting: place.targeting, createdAt: place.at, updatedAt: place.at };
+  const stored = putOption(project, {
+    ...common,
+    _id: newId(),
+    name: option.name,
+    type: typeOf(option),
+    parent: place.parent,
+    exposeChildren: option.exposeChildren,
+    contexts: option.contexts ?? [],
+  });
+  for (const child of option.children ?? []) {
+    const contexts = child.contexts ?? [];
+    putOption(project, { ...common, _id: newId(), name: child.name, type: "atomic", parent: stored._id, contexts });
+  }
+  return stored;
+}

@@ -1,0 +1,106 @@
+import type * as z from "zod";
+import { isUlid } from "../../spec/ulid.ts";
+import { addOptions, type Sources } from "./add-options.ts";
+import { deleteOptions, treeItemsError } from "./delete-options.ts";
+import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
+import { BODIES, type Bodies, type BodyOperation, QUERIES, requestProblems, validate } from "./requests.ts";
+import type { Project } from "./store.ts";
+import {
+  createTargetings,
+  deleteTargetings,
+  getOption,
+  getTargeting,
+  listOptions,
+  renameTargetings,
+} from "./targetings.ts";
+import { updateOptions } from "./update-options.ts";
+
+/** An operation on a project, ready to be applied. */
+export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
+
+/** A request that passed validation, or why it did not: all problems, or one sentence (management-api 2.2). */
+type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
+
+/** What a request says besides its operation. `body` is the parsed JSON; undefined where there is none. */
+export interface RequestParts {
+  /** The ID in the path, where the route has one. */
+  readonly pathId: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+type Preparer = (parts: RequestParts) => Prepared;
+
+/** Every operation of the management API: validates a request and says how it is applied. */
+export const OPERATIONS = {
+  createTargetings: write("createTargetings", ({ items }) => bulk(createTargetings, items)),
+  renameTargetings: write("renameTargetings", ({ items }) => bulk(renameTargetings, items)),
+  deleteTargetings: write("deleteTargetings", ({ ids }) => bulk(deleteTargetings, ids)),
+  addOptions: write("addOptions", ({ items }) => bulk(addOptions, items)),
+  updateOptions: write("updateOptions", ({ items }) => bulk(updateOptions, items)),
+  deleteOptions: write("deleteOptions", ({ ids }) => (project, sources, interference) => {
+    const error = treeItemsError(project, ids);
+    return error === undefined ? bulk(deleteOptions, ids)(project, sources, interference) : { error };
+  }),
+  createTargeting: write("createTargeting", (item) => single(createTargetings, item)),
+  renameTargeting: withPathId((_id) => write("renameTargeting", ({ name }) => single(renameTargetings, { _id, name }))),
+  deleteTargeting: withPathId((id) => () => ({ apply: single(deleteTargetings, id) })),
+  addOption: write("addOption", (item) => single(addOptions, item)),
+  updateOption: withPathId((_id) => write("updateOption", (changes) => single(updateOptions, { _id, ...changes }))),
+  deleteOption: withPathId((id) => () => ({ apply: single(deleteOptions, id) })),
+  getTargeting: withPathId((pathId) => read(QUERIES.getTargeting, () => (project) => getTargeting(project, pathId))),
+  listOptions: withPathId((pathId) =>
+    read(QUERIES.listOptions, (query) => (project) => listOptions(project, pathId, query)),
+  ),
+  getOption: withPathId((pathId) => read(QUERIES.getOption, (query) => (project) => getOption(project, pathId, query))),
+} as const satisfies Record<string, Preparer>;
+
+/** The name of an operation of the management API. */
+export type ManagementOperation = keyof typeof OPERATIONS;
+
+/** The schemas of bodies, seen as what comes out of them. */
+const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
+
+/** An operation with a body: validated field by field and as a whole. */
+function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
+  return ({ body }) => {
+    const validated = validate(BODY_SCHEMAS[operation], body);
+    const problems = ["problems" in validated ? validated.problems : [], requestProblems(operation, body)].flat();
+    if ("problems" in validated || problems.length > 0) return { problems };
+    return { apply: applicable(validated.value) };
+  };
+}
+
+function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Preparer {
+  return ({ query }) => {
+    const validated = validate(schema, query);
+    return "problems" in validated ? validated : { apply: applicable(validated.value) };
+  };
+}
+
+/** An operation with an ID in its path; a wrong one is told in a single sentence (management-api 2.2). */
+function withPathId(preparer: (pathId: string) => Preparer): Preparer {
+  return (parts) =>
+    isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
+}
+
+/** Checks and changes items, and gives one outcome for each (management-api 4.1). */
+type ItemsRule<Item> = (
+  project: Project,
+  items: readonly Item[],
+  interference: Interference | undefined,
+  sources: Sources,
+) => readonly ItemOutcome[];
+
+function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
+  return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
+}
+
+/** A single-item endpoint gives its item's data or error as the answer (management-api 4 rule 5). */
+function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
+  return (project, sources, interference) => {
+    const [outcome] = rule(project, [item], interference, sources);
+    if (outcome === undefined) return { error: businessError("UNCATCHED") };
+    return "data" in outcome ? { body: outcome.data } : outcome;
+  };
+}

@@ -1,0 +1,372 @@
+import { LIMITS } from "../../spec/limits.ts";
+import type { OptionRecord, OptionType, TargetingRecord } from "../../spec/records.ts";
+
+/** A targeting as it is stored, with the indexes of its options. */
+export interface StoredTargeting {
+  readonly _id: string;
+  name: string;
+  readonly createdAt: string;
+  updatedAt: string;
+  /** Every option of the targeting by name, sub-options included. */
+  readonly names: IdIndex;
+  readonly topLevel: OrderedIds;
+  optionCount: number;
+}
+
+/** An option as it is stored. */
+export interface StoredOption {
+  readonly _id: string;
+  readonly targeting: string;
+  name: string;
+  readonly type: OptionType;
+  parent: string | undefined;
+  exposeChildren: boolean;
+  contexts: ReadonlySet<string>;
+  contextBytes: number;
+  /** Sub-options; empty for a regular option. */
+  readonly children: OrderedIds;
+  readonly createdAt: string;
+  updatedAt: string;
+}
+
+/** Whether an ad product sets an option as Required Include or as Required Exclude (management-api 1). */
+type RequiredAs = "include" | "exclude";
+
+/** An ad product: the options it requires, and the targetings whose new top-level options take its setting over. */
+export interface AdProduct {
+  readonly _id: string;
+  readonly name: string;
+  readonly required: Map<string, RequiredAs>;
+  readonly newOptions: ReadonlyMap<string, RequiredAs>;
+}
+
+/** A campaign: the options it includes or excludes, and whether they are locked by it. */
+interface Campaign {
+  readonly _id: string;
+  readonly approved: boolean;
+  readonly ended: boolean;
+  readonly options: Set<string>;
+}
+
+/** An audience targeting: it cannot be reached, and its name still counts (management-api 1). */
+export interface AudienceTargeting {
+  readonly _id: string;
+  readonly name: string;
+}
+
+/**
+ * Everything that one project holds. Change it only through the functions of this file, which keep the indexes
+ * consistent.
+ */
+export interface Project {
+  readonly _id: string;
+  readonly name: string;
+  deleted: boolean;
+  readonly targetings: Map<string, StoredTargeting>;
+  readonly options: Map<string, StoredOption>;
+  readonly audience: Map<string, AudienceTargeting>;
+  readonly products: Map<string, AdProduct>;
+  readonly campaigns: Map<string, Campaign>;
+  /** Targetings of any kind by name. */
+  readonly targetingNames: IdIndex;
+  /** Option groups by own Context ID. */
+  readonly groupContexts: IdIndex;
+  contextCount: number;
+}
+
+/** Makes an empty project. */
+export function emptyProject(_id: string, name: string): Project {
+  return {
+    _id,
+    name,
+    deleted: false,
+    targetings: new Map(),
+    options: new Map(),
+    audience: new Map(),
+    products: new Map(),
+    campaigns: new Map(),
+    targetingNames: new Map(),
+    groupContexts: new Map(),
+    contextCount: 0,
+  };
+}
+
+/** Stores an audience targeting, in place of the one with the same `_id`. */
+export function putAudience(project: Project, audience: AudienceTargeting): void {
+  removeAudience(project, audience._id);
+  project.audience.set(audience._id, audience);
+  indexId(project.targetingNames, audience.name, audience._id);
+}
+
+/** Removes an audience targeting, where there is one. */
+export function removeAudience(project: Project, id: string): void {
+  const audience = project.audience.get(id);
+  if (audience === undefined) return;
+  project.audience.delete(id);
+  unindexId(project.targetingNames, audience.name, id);
+}
+
+/** Stores a new targeting without options. */
+export function putTargeting(
+  project: Project,
+  record: { readonly _id: string; readonly name: string; readonly createdAt: string; readonly updatedAt: string },
+): StoredTargeting {
+  const targeting: StoredTargeting = { ...record, names: new Map(), topLevel: orderedIds(), optionCount: 0 };
+  project.targetings.set(targeting._id, targeting);
+  indexId(project.targetingNames, targeting.name, targeting._id);
+  return targeting;
+}
+
+/** Gives a targeting another name. */
+export function renameStoredTargeting(project: Project, targeting: StoredTargeting, name: string, at: string): void {
+  if (name === targeting.name) return;
+  unindexId(project.targetingNames, targeting.name, targeting._id);
+  indexId(project.targetingNames, name, targeting._id);
+  targeting.name = name;
+  targeting.updatedAt = at;
+}
+
+/** Removes a targeting with all its options. */
+export function dropTargeting(project: Project, targeting: StoredTargeting): void {
+  for (const id of [...targeting.topLevel]) {
+    const option = project.options.get(id);
+    if (option !== undefined) dropTree(project, option);
+  }
+  project.targetings.delete(targeting._id);
+  unindexId(project.targetingNames, targeting.name, targeting._id);
+}
+
+function dropTree(project: Project, option: StoredOption): void {
+  for (const id of [...option.children]) {
+    const child = project.options.get(id);
+    if (child !== undefined) dropTree(project, child);
+  }
+  dropOption(project, option);
+}
+
+/** What a new option is made of; `contexts` are trimmed. */
+export interface NewStoredOption {
+  readonly _id: string;
+  readonly targeting: string;
+  readonly name: string;
+  readonly type: OptionType;
+  readonly parent?: string | undefined;
+  readonly exposeChildren?: boolean | undefined;
+  readonly contexts: Iterable<string>;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+}
+
+/** Stores a new option in its targeting, under its parent where it has one. */
+export function putOption(project: Project, record: NewStoredOption): StoredOption {
+  const option: StoredOption = {
+    ...record,
+    parent: record.parent,
+    exposeChildren: record.exposeChildren ?? false,
+    contexts: new Set(),
+    contextBytes: 0,
+    children: orderedIds(),
+  };
+  project.options.set(option._id, option);
+  const targeting = project.targetings.get(option.targeting);
+  if (targeting !== undefined) {
+    indexId(targeting.names, option.name, option._id);
+    targeting.optionCount += 1;
+  }
+  siblings(project, option)?.add(option._id);
+  replaceContexts(project, option, new Set(record.contexts));
+  return option;
+}
+
+/** Removes one option; its sub-options must have been placed elsewhere or removed before. */
+export function dropOption(project: Project, option: StoredOption): void {
+  replaceContexts(project, option, new Set());
+  siblings(project, option)?.remove(option._id);
+  const targeting = project.targetings.get(option.targeting);
+  if (targeting !== undefined) {
+    unindexId(targeting.names, option.name, option._id);
+    targeting.optionCount -= 1;
+  }
+  for (const product of project.products.values()) product.required.delete(option._id);
+  for (const campaign of project.campaigns.values()) campaign.options.delete(option._id);
+  project.options.delete(option._id);
+}
+
+/** Gives an option another name. */
+export function renameStoredOption(project: Project, option: StoredOption, name: string): void {
+  const names = project.targetings.get(option.targeting)?.names;
+  if (names === undefined) return;
+  unindexId(names, option.name, option._id);
+  indexId(names, name, option._id);
+  option.name = name;
+}
+
+/** Puts an option under a group, or on the top level where `parent` is undefined. */
+export function moveStoredOption(project: Project, option: StoredOption, parent: string | undefined): void {
+  siblings(project, option)?.remove(option._id);
+  option.parent = parent;
+  siblings(project, option)?.add(option._id);
+}
+
+/** Gives an option other Context IDs, trimmed. */
+export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
+  if (option.type === "collection") {
+    for (const value of option.contexts) if (!contexts.has(value)) unindexId(project.groupContexts, value, option._id);
+    for (const value of contexts) if (!option.contexts.has(value)) indexId(project.groupContexts, value, option._id);
+  }
+  project.contextCount += contexts.size - option.contexts.size;
+  option.contexts = contexts;
+  option.contextBytes = contextBytesOf(contexts);
+}
+
+/** Total size of Context IDs in bytes of UTF-8. */
+export function contextBytesOf(contexts: Iterable<string>): number {
+  let bytes = 0;
+  for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
+  return bytes;
+}
+
+/** The list in which an option stands: its group's, or its targeting's top level. */
+function siblings(project: Project, option: StoredOption): OrderedIds | undefined {
+  return option.parent === undefined
+    ? project.targetings.get(option.targeting)?.topLevel
+    : project.options.get(option.parent)?.children;
+}
+
+/**
+ * The IDs that a name or a Context ID belongs to. Usually one; more where the console made duplicates
+ * (management-api 4.2 rule 4).
+ */
+export type IdIndex = Map<string, readonly string[]>;
+
+/** Adds `id` to those of `text`. */
+function indexId(index: IdIndex, text: string, id: string): void {
+  const held = index.get(text);
+  index.set(text, held === undefined ? [id] : [...held, id]);
+}
+
+/** Removes `id` from those of `text`. */
+function unindexId(index: IdIndex, text: string, id: string): void {
+  const held = index.get(text);
+  if (held === undefined) return;
+  if (held.length > 1) {
+    index.set(
+      text,
+      held.filter((other) => other !== id),
+    );
+  } else if (held[0] === id) {
+    index.delete(text);
+  }
+}
+
+/** The IDs of `text`, without `except`. */
+export function idsBy(index: IdIndex, text: string, except?: string): readonly string[] {
+  const held = index.get(text) ?? [];
+  return except === undefined ? held : held.filter((id) => id !== except);
+}
+
+/** A targeting as answers show it (fields assumed). */
+export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
+  const { _id, name, optionCount, createdAt, updatedAt } = targeting;
+  return { _id, name, optionCount, createdAt, updatedAt };
+}
+
+/** An option as answers show it (management-api 2.1; the first 50 sub-options and their number, 8.1). */
+export function optionRecordOf(option: StoredOption): OptionRecord {
+  const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
+  return {
+    _id,
+    targeting,
+    name,
+    type,
+    ...(parent === undefined ? {} : { parent }),
+    contextCount: option.contexts.size,
+    ...(type === "collection"
+      ? { exposeChildren, children: children.page(0, LIMITS.childrenShown.value), childCount: children.size }
+      : {}),
+    createdAt,
+    updatedAt,
+  };
+}
+
+/** How many IDs one chunk holds before it is cut in two. */
+const CHUNK = 512;
+
+/**
+ * IDs in creation order. ULIDs sort by creation, so the list is kept sorted: adding, removing and jumping to an
+ * offset cost about the square root of the size, wherever in the list they happen.
+ */
+export interface OrderedIds extends Iterable<string> {
+  readonly size: number;
+  add(id: string): void;
+  remove(id: string): void;
+  /** At most `limit` IDs from position `offset` on. */
+  page(offset: number, limit: number): string[];
+}
+
+/** Makes an empty list. */
+export function orderedIds(): OrderedIds {
+  const chunks: string[][] = [];
+  let size = 0;
+
+  /** The chunk that holds `id`, or would. */
+  function chunkOf(id: string): number {
+    const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);
+    return Math.max(0, Math.min(found, chunks.length - 1));
+  }
+
+  return {
+    get size() {
+      return size;
+    },
+    add(id) {
+      const place = chunkOf(id);
+      const chunk = chunks[place];
+      if (chunk === undefined) {
+        chunks.push([id]);
+        size = 1;
+        return;
+      }
+      const at = lowerBound(chunk.length, (index) => (chunk[index] ?? "") < id);
+      if (chunk[at] === id) return;
+      chunk.splice(at, 0, id);
+      size += 1;
+      if (chunk.length > CHUNK) chunks.splice(place + 1, 0, chunk.splice(CHUNK / 2));
+    },
+    remove(id) {
+      const place = chunkOf(id);
+      const chunk = chunks[place];
+      if (chunk === undefined) return;
+      const at = lowerBound(chunk.length, (index) => (chunk[index] ?? "") < id);
+      if (chunk[at] !== id) return;
+      chunk.splice(at, 1);
+      size -= 1;
+      if (chunk.length === 0) chunks.splice(place, 1);
+    },
+    page(offset, limit) {
+      const page: string[] = [];
+      let skip = offset;
+      for (const chunk of chunks) {
+        if (page.length >= limit) break;
+        if (skip < chunk.length) page.push(...chunk.slice(skip, skip + limit - page.length));
+        skip = Math.max(0, skip - chunk.length);
+      }
+      return page;
+    },
+    *[Symbol.iterator]() {
+      for (const chunk of chunks) yield* chunk;
+    },
+  };
+}
+
+/** The first position of `length` for which `before` no longer holds. */
+function lowerBound(length: number, before: (position: number) => boolean): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (before(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

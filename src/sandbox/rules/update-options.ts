@@ -1,0 +1,202 @@
+import { LIMITS } from "../../spec/limits.ts";
+import { namesTaken, parentError, type Sources } from "./add-options.ts";
+import {
+  type Claims,
+  claimGroupContexts,
+  increasesByHeirs,
+  isOptionLocked,
+  noClaims,
+  ownContextError,
+  projectContextError,
+  repeatedNames,
+  requiredLimitError,
+  storedGroupName,
+  takeOverFromGroup,
+} from "./claims.ts";
+import { type BusinessError, businessError, type Interference, type ItemOutcome } from "./outcome.ts";
+import type { ContextChanges, OptionUpdate } from "./requests.ts";
+import {
+  contextBytesOf,
+  moveStoredOption,
+  optionRecordOf,
+  type Project,
+  renameStoredOption,
+  replaceContexts,
+  type StoredOption,
+} from "./store.ts";
+
+/** What earlier items of an update request took, beyond the claims of every request. */
+interface UpdateClaims extends Claims {
+  /** How many sub-options came to a group: they do not count yet as ones that may stay behind. */
+  readonly arrivals: Map<string, number>;
+  /** Groups that had no own Context IDs before this request. */
+  readonly hadNoContexts: Set<string>;
+}
+
+const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
+
+/** Updates options one by one: a failed item does not affect others (management-api 4.1). */
+export function updateOptions(
+  project: Project,
+  items: readonly OptionUpdate[],
+  interference: Interference | undefined,
+  sources: Sources,
+): readonly ItemOutcome[] {
+  const claims: UpdateClaims = { ...noClaims(project), arrivals: new Map(), hadNoContexts: new Set() };
+  const repeated = repeatedNames(items.map((item) => newNameOf(project, item)));
+  const at = new Date(sources.now()).toISOString();
+  return items.map((item, index): ItemOutcome => {
+    const option = project.options.get(item._id);
+    if (interference?.hits(index)) {
+      if (option !== undefined && interference.addApplied) applyAddAlone(claims, option, item);
+      return { error: interference.error };
+    }
+    if (option === undefined) return { error: businessError("TARGETING_CATEGORY_NOT_FOUND") };
+    const error = updateError(claims, option, item, repeated[index]);
+    if (error !== undefined) return { error };
+    writeUpdate(claims, option, item, at);
+    return { data: optionRecordOf(option) };
+  });
+}
+
+/** The name that an item wants for its option; none where it keeps the one it has. */
+function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
+  const option = project.options.get(item._id);
+  const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
+  return { place: option?.targeting ?? "", names: changes && item.name !== undefined ? [item.name] : [] };
+}
+
+function updateError(
+  claims: UpdateClaims,
+  option: StoredOption,
+  item: OptionUpdate,
+  repeated: number | undefined,
+): BusinessError | undefined {
+  return (
+    typeError(claims.project, option, item) ??
+    moveError(claims, option, item.parent) ??
+    nameError(claims.project, option, item.name, repeated) ??
+    (item.contexts === undefined ? undefined : contextsError(claims, option, item.contexts))
+  );
+}
+
+/** Management-api 7.4 cases 9, 2 and 5. */
+function typeError(project: Project, option: StoredOption, item: OptionUpdate): BusinessError | undefined {
+  const isGroup = option.type === "collection";
+  if (isUnchangeable(project, option)) return NOT_SUPPORTED;
+  if (!isGroup && item.exposeChildren !== undefined) return NOT_SUPPORTED;
+  return isGroup && item.parent !== undefined ? NOT_SUPPORTED : undefined;
+}
+
+/** Whether an option is stored in a form that the API cannot change: a group inside a group, or what such one holds. */
+export function isUnchangeable(project: Project, option: StoredOption): boolean {
+  if (option.parent === undefined) return false;
+  return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
+}
+
+/** The error of a move or a detach (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
+function moveError(
+  claims: UpdateClaims,
+  option: StoredOption,
+  to: string | null | undefined,
+): BusinessError | undefined {
+  const from = option.parent;
+  if (to === undefined || (to ?? undefined) === from) return undefined;
+  const misplaced = to === null ? undefined : parentError(claims.project, option.targeting, to);
+  if (misplaced !== undefined) return misplaced;
+  if (from === undefined) {
+    return isOptionLocked(claims.project, option._id) ? businessError("TARGETING_CATEGORY_LOCKED") : undefined;
+  }
+  const group = claims.project.options.get(from);
+  if (group !== undefined && stayingChildren(claims, group) <= 1 && !keepsOwnContexts(claims, group)) {
+    return NOT_SUPPORTED;
+  }
+  return to === null
+    ? requiredLimitError(claims.project, increasesByHeirs(claims.project, from, [option._id], false))
+    : undefined;
+}
+
+/** How many sub-options a group has that earlier items of the request did not bring. */
+function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
+  return group.children.size - (claims.arrivals.get(group._id) ?? 0);
+}
+
+/** Whether a group has own Context IDs, and had them before the request. */
+function keepsOwnContexts(claims: UpdateClaims, group: StoredOption): boolean {
+  return group.contexts.size > 0 && !claims.hadNoContexts.has(group._id);
+}
+
+function nameError(
+  project: Project,
+  option: StoredOption,
+  name: string | undefined,
+  repeated: number | undefined,
+): BusinessError | undefined {
+  const targeting = project.targetings.get(option.targeting);
+  if (name === undefined || name === option.name || targeting === undefined) return undefined;
+  if (repeated !== undefined) return businessError("TARGETING_CATEGORY_NAME_DUPLICATE", { duplicateOfIndex: repeated });
+  return namesTaken(targeting, [name], option._id);
+}
+
+/** The error of a change of Context IDs (management-api 7.2, 7.4 case 7, 8.1, 8.2 rule 1), or undefined. */
+function contextsError(claims: UpdateClaims, option: StoredOption, changes: ContextChanges): BusinessError | undefined {
+  const after = contextsAfter(option.contexts, changes);
+  if (option.type === "collection") {
+    const empties = after.size === 0 && option.contexts.size > 0;
+    if (empties && stayingChildren(claims, option) <= 0) return NOT_SUPPORTED;
+    const added = [...after].filter((value) => !option.contexts.has(value));
+    const taken = ownContextError(claims, added, option._id);
+    if (taken !== undefined) return taken;
+  }
+  const grows = after.size > option.contexts.size;
+  const bytes = contextBytesOf(after);
+  if (grows && after.size > LIMITS.optionContextIds.value) return businessError("TARGETING_CONTEXT_LIMIT_EXCEEDED");
+  if (bytes > option.contextBytes && bytes > LIMITS.optionContextBytes.value) {
+    return businessError("TARGETING_CONTEXT_LIMIT_EXCEEDED");
+  }
+  return projectContextError(claims, after.size - option.contexts.size);
+}
+
+/** The Context IDs of an option after a change: `set`, or what is there with `add`, then without `remove`. */
+function contextsAfter(before: ReadonlySet<string>, changes: ContextChanges): ReadonlySet<string> {
+  if (changes.set !== undefined) return new Set(changes.set);
+  const after = new Set(before);
+  for (const value of changes.add ?? []) after.add(value);
+  for (const value of changes.remove ?? []) after.delete(value);
+  return after;
+}
+
+function writeUpdate(claims: UpdateClaims, option: StoredOption, item: OptionUpdate, at: string): void {
+  if (item.parent !== undefined) writeMove(claims, option, item.parent ?? undefined);
+  if (item.name !== undefined && item.name !== option.name) renameStoredOption(claims.project, option, item.name);
+  if (item.exposeChildren !== undefined) option.exposeChildren = item.exposeChildren;
+  if (item.contexts !== undefined) writeContexts(claims, option, contextsAfter(option.contexts, item.contexts));
+  option.updatedAt = at;
+}
+
+function writeMove(claims: UpdateClaims, option: StoredOption, to: string | undefined): void {
+  const from = option.parent;
+  if (from === to) return;
+  if (from !== undefined && to === undefined) takeOverFromGroup(claims.project, from, option._id);
+  moveStoredOption(claims.project, option, to);
+  if (to !== undefined) claims.arrivals.set(to, (claims.arrivals.get(to) ?? 0) + 1);
+}
+
+function writeContexts(claims: UpdateClaims, option: StoredOption, after: ReadonlySet<string>): void {
+  const before = option.contexts;
+  if (option.type === "collection") {
+    const freed = [...before].filter((value) => !after.has(value));
+    claimGroupContexts(claims, freed, storedGroupName(claims.project, option._id));
+    if (before.size === 0) claims.hadNoContexts.add(option._id);
+  }
+  claims.contextsAdded += Math.max(0, after.size - before.size);
+  replaceContexts(claims.project, option, after);
+}
+
+/** What is left of an update that failed between its `add` and its `remove` (management-api 4.1). */
+function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
+  const add = item.contexts?.add;
+  if (add === undefined || item.contexts?.remove === undefined) return;
+  if (contextsError(claims, option, { add }) !== undefined) return;
+  writeContexts(claims, option, contextsAfter(option.contexts, { add }));
+}

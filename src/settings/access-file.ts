@@ -1,0 +1,92 @@
+import { readFileSync } from "node:fs";
+import { isAbsolute } from "node:path";
+import * as z from "zod";
+import { SETTINGS } from "./registry.ts";
+import { headerKey, SettingsError } from "./value-types.ts";
+
+const SHORTEST_TOKEN = 16;
+/** The project of an entry that approves for all. */
+export const ALL_PROJECTS = "*";
+
+const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
+const projectKeys = z
+  .strictObject({ targetingApiKey: headerText.optional(), eventAppKey: headerText.optional() })
+  .refine((keys) => keys.targetingApiKey ?? keys.eventAppKey, "needs targetingApiKey, eventAppKey or both");
+const accessToken = z.strictObject({
+  name: z.string().min(1),
+  token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
+  /** Name of a project; undefined: the configured keys. Where it approves, `*` means all projects. */
+  project: z.string().optional(),
+  readOnly: z.boolean().default(false),
+  /** Folders that `file` and `saveTo` may use; none: both are refused. */
+  folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
+  /** Whether its holder decides on the page about the runs of its project. */
+  approves: z.boolean().default(false),
+  /** Whether it calls tools; absent: where it does not approve. */
+  tools: z.boolean().optional(),
+});
+const accessFile = z.strictObject({
+  projects: z.record(z.string(), projectKeys).default({}),
+  tokens: z.array(accessToken).default([]),
+  requireOtherApprover: z.boolean().default(false),
+});
+
+/** Keys of one project; at least one of them. */
+export type ProjectKeys = Readonly<z.infer<typeof projectKeys>>;
+
+/** A bearer token: who holds it, which project it opens, and what it allows. */
+export type AccessToken = Readonly<z.infer<typeof accessToken>>;
+
+/** What the access file holds. */
+export interface Access {
+  readonly projects: ReadonlyMap<string, ProjectKeys>;
+  readonly tokens: readonly AccessToken[];
+  /** Nobody approves what their own entry asked for. */
+  readonly requireOtherApprover?: boolean;
+}
+
+/** Whether a token calls tools: one that approves does not, unless it says so. */
+export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
+  return tools ?? !approves;
+}
+
+/** Reads the access file; without one there are no tokens. Throws a SettingsError that shows no key or token. */
+export function readAccess(file: string | undefined): Access {
+  if (file === undefined) return { projects: new Map(), tokens: [] };
+  const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
+  const refuse = (why: string) => new SettingsError(`${where}, ${why}`, SETTINGS.accessFile.variable);
+  const parsed = accessFile.safeParse(contentOf(file, refuse));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw refuse(`where ${issue?.path.join(".") || "the whole"} is not as it must be: ${issue?.message}`);
+  }
+  const { tokens, requireOtherApprover } = parsed.data;
+  const projects = new Map(Object.entries(parsed.data.projects));
+  for (const name of ["", ALL_PROJECTS]) {
+    if (projects.has(name)) throw refuse(`where a project cannot have the name "${name}"`);
+  }
+  for (const { name, project, approves } of tokens) {
+    if (project !== undefined && !projects.has(project) && !(approves && project === ALL_PROJECTS)) {
+      throw refuse(`where the token of ${name} names the project ${project}, which is not in projects`);
+    }
+  }
+  if (new Set(tokens.map(({ name }) => name)).size < tokens.length) throw refuse("where two tokens have one name");
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length) throw refuse("where two names have one token");
+  return { projects, tokens, requireOtherApprover };
+}
+
+function contentOf(file: string, refuse: (why: string) => SettingsError): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch (cause) {
+    // A message of the JSON parser quotes the text, which holds keys.
+    const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is no JSON";
+    throw refuse(`which cannot be read: ${reason}`);
+  }
+}
+
+/** All keys and tokens of the file, for the redactor. */
+export function secretsIn({ projects, tokens }: Access): readonly string[] {
+  const keys = [...projects.values()].flatMap(({ targetingApiKey, eventAppKey }) => [targetingApiKey, eventAppKey]);
+  return [...keys, ...tokens.map(({ token }) => token)].filter((one) => one !== undefined);
+}

@@ -1,0 +1,225 @@
+import { delimiter, resolve } from "node:path";
+
+/**
+ * How the text of a setting is read. `words` completes "… must be"; `read` gives the value, or undefined where the
+ * text is not of this form. `toggle` forms may stand as a flag without a value.
+ */
+export interface Form<Value> {
+  readonly words: string;
+  readonly toggle?: true;
+  /** The only texts that are of this form, where there are few. */
+  readonly choices?: readonly string[];
+  readonly read: (text: string) => Value | undefined;
+}
+
+/** Any text. */
+export const text: Form<string> = { words: "a text", read: (given) => given };
+
+/** A key that can travel in an HTTP header. */
+export const headerKey: Form<string> = {
+  words: "a key of visible ASCII characters, since it travels in an HTTP header",
+  read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
+};
+
+/** An http or https address, perhaps with a path, without a trailing slash; no user, query or fragment. */
+export const address: Form<string> = {
+  words: "an http:// or https:// address without a user name, query or fragment",
+  read(given) {
+    if (!/^https?:\/\//i.test(given) || !URL.canParse(given)) return undefined;
+    const url = new URL(given);
+    if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") return undefined;
+    return url.origin + url.pathname.replace(/\/+$/, "");
+  },
+};
+
+/**
+ * The identifier of an authorization server, as it stands in its tokens: compared as a text. Plain http only on this
+ * machine.
+ */
+export const issuer: Form<string> = {
+  words: "an https:// address (http:// on this machine only) without a query or fragment",
+  read(given) {
+    // Names of callers begin with it, up to a space.
+    if (address.read(given) === undefined || /\s/.test(given)) return undefined;
+    return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
+  },
+};
+
+/** An address whose content is trusted: https, or http on this machine. */
+export const secureAddress: Form<string> = {
+  words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
+  read: (given) => (issuer.read(given) === undefined ? undefined : address.read(given)),
+};
+
+const SEAL_BYTES = 32;
+
+/** A key that seals: base64 or base64url. */
+export const sealKey: Form<string> = {
+  words: `at least ${SEAL_BYTES} random bytes in base64`,
+  read: (given) =>
+    /^[A-Za-z0-9+/_-]+={0,2}$/.test(given) && Buffer.from(given, "base64").length >= SEAL_BYTES ? given : undefined,
+};
+
+/** The address of a PostgreSQL database. */
+export const databaseAddress: Form<string> = {
+  words: "a postgres:// address",
+  read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
+};
+
+/** The address of a proxy; it may hold a user and a password. Without a scheme it is plain http, as in other programs. */
+export const proxyAddress: Form<string> = {
+  words: "an http:// or https:// address",
+  read(given) {
+    const whole = given.includes("://") ? given : `http://${given}`;
+    return /^https?:\/\//i.test(whole) && URL.canParse(whole) ? whole : undefined;
+  },
+};
+
+/** Keys and addresses: over stdio a server that is given a wrong one starts, and says so in its answers. */
+export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
+  ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
+]);
+
+/** A whole number within bounds, both included. */
+export function wholeNumber(least: number, most: number): Form<number> {
+  return {
+    words: `a whole number from ${least} to ${most}`,
+    read(given) {
+      if (!/^\d{1,15}$/.test(given)) return undefined;
+      const value = Number(given);
+      return value >= least && value <= most ? value : undefined;
+    },
+  };
+}
+
+/** On or off. */
+export const toggle: Form<boolean> = {
+  words: "on or off (also true, false, yes, no, 1, 0)",
+  toggle: true,
+  read(given) {
+    if (/^(on|true|yes|1)$/i.test(given)) return true;
+    return /^(off|false|no|0)$/i.test(given) ? false : undefined;
+  },
+};
+
+/** One of several words. */
+export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word> {
+  const read = (given: string) => words.find((word) => word === given);
+  return { words: `one of ${words.join(", ")}`, choices: words, read };
+}
+
+/** A comma list of some of several words; each counts once. */
+export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
+  return {
+    words: `a comma list of ${words.join(", ")}`,
+    read(given) {
+      const parts = commaList.read(given) ?? [];
+      const known = words.filter((word) => parts.includes(word));
+      return known.length > 0 && parts.every((part) => known.some((word) => word === part)) ? known : undefined;
+    },
+  };
+}
+
+/** A comma list of texts; empty entries are passed over. */
+export const commaList: Form<readonly string[]> = {
+  words: "a comma list",
+  read: (given) =>
+    given
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== ""),
+};
+
+/** A folder or file, made absolute. */
+export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
+
+/** What a sandbox holds at its start: nothing, the sample data, or what a file holds, by its absolute path. */
+export type SandboxSeed = "none" | "sample" | { readonly file: string };
+
+/** What a sandbox holds at its start. */
+export const seed: Form<SandboxSeed> = {
+  words: "none, sample, or the path of a JSON file",
+  read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
+};
+
+/** Folders, separated as in PATH, each made absolute. */
+export const folders: Form<readonly string[]> = {
+  words: 'folders separated by ":" (";" on Windows)',
+  read: (given) =>
+    given
+      .split(delimiter)
+      .filter((part) => part.trim() !== "")
+      .map((part) => resolve(part.trim())),
+};
+
+/** One setting: where it is read from, how, and what it means. Flags, docs and manifest are made from this. */
+export interface Setting<Value, Fallback = Value | undefined> {
+  readonly variable: string;
+  /** Without the leading dashes; absent for keys and for variables that are not ours. */
+  readonly flag?: string;
+  /** The lower-case name of the variable is read too, as other programs do. */
+  readonly anyCase?: true;
+  /** Never shown, and replaced wherever it would appear. */
+  readonly secret: boolean;
+  readonly form: Form<Value>;
+  /** The value where it is set nowhere. */
+  readonly fallback: Fallback;
+  /** The fallback in words. */
+  readonly otherwise: string;
+  readonly meaning: string;
+}
+
+export const OWN_PREFIX = "TARGETING_MCP_";
+
+/** A setting with a flag. */
+export function setting<Value, Fallback extends Value | undefined>(
+  variable: string,
+  form: Form<Value>,
+  fallback: Fallback,
+  meaning: string,
+  otherwise = fallback === undefined ? "none" : String(fallback),
+): Setting<Value, Fallback> {
+  const flag = variable.replace(OWN_PREFIX, "").toLowerCase().replaceAll("_", "-");
+  return { variable, flag, secret: false, form, fallback, otherwise, meaning };
+}
+
+/** A secret, which has no flag. */
+export function key(
+  variable: string,
+  meaning: string,
+  form = headerKey,
+  otherwise = "none",
+): Setting<string, undefined> {
+  return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
+}
+
+/** A variable that other programs read too: without a flag. */
+export function shared(
+  variable: string,
+  form: Form<string>,
+  meaning: string,
+  secret: boolean,
+): Setting<string, undefined> {
+  return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
+}
+
+/** A setting that cannot be used: the sentence names the variable and, where there is one, the flag. */
+export class SettingsError extends Error {
+  /** The environment variable of the setting; undefined where a flag is unknown. */
+  readonly variable: string | undefined;
+  constructor(message: string, variable?: string) {
+    super(message);
+    this.variable = variable;
+  }
+}
+
+/** Whether an address is this machine. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url);
+  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
+}
+
+/** Whether requests to an address leave this machine unencrypted. */
+export function isPlain(url: string): boolean {
+  return /^http:/i.test(url) && !isLoopback(url);
+}
