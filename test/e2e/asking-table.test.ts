@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { ASKING_WORLDS, type AskingWorld, startAskingServers } from "../support/asking-worlds.ts";
+import type { Said } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { SHOWS_VIEWS, type ViewResult } from "../support/view-hosts.ts";
 
@@ -17,6 +18,8 @@ const ALL = {
   both: "approved: client",
   view: "approved: view",
   client: "approved: client",
+  /** Answers that are no yes: nothing is done, and there is no token either. */
+  odd: "needs_confirmation",
   token: "approved: token",
   none: "refused",
 } as const;
@@ -259,6 +262,36 @@ async function afterAnswer({ connect }: AskingWorld, given: Parameters<AskingWor
   };
 }
 
+/** What a client may answer without a person's yes. */
+const ODD: readonly Said[] = [
+  { action: "accept" },
+  { action: "accept", content: {} },
+  { action: "accept", content: { confirm: "true" } },
+  { action: "accept", content: { confirm: false } },
+  { action: "accept", content: { approve: true } },
+  { action: "cancel" },
+  { action: "cancel", content: { confirm: true } },
+];
+
+async function answeredOddly({ connect }: AskingWorld): Promise<Ask> {
+  let asked = 0;
+  const answer = () => {
+    asked += 1;
+    return ODD[asked % ODD.length] ?? { action: "cancel" as const };
+  };
+  const client = await connect("token", { answer });
+  return async (calls) => {
+    const answers = await Promise.all(callsOf(client, calls));
+    expect(asked).toBeGreaterThanOrEqual(calls.length);
+    return async () =>
+      answers.map(({ structuredContent, content }) => {
+        const { status, approval, confirmation } = told.parse(structuredContent ?? {});
+        const isOpen = approval === undefined && confirmation?.token === undefined;
+        return isOpen && status !== undefined ? status : JSON.stringify(content);
+      });
+  };
+}
+
 async function nowhere({ connect }: AskingWorld): Promise<Ask> {
   const client = await connect("strict");
   return async (calls) => {
@@ -277,6 +310,7 @@ const ASKS = {
   both: afterOpening,
   view: (world) => afterAnswer(world, { extensions: SHOWS_VIEWS }),
   client: inClient,
+  odd: answeredOddly,
   token: (world) => afterAnswer(world, {}),
   none: nowhere,
 } as const satisfies Record<Channel, (world: AskingWorld) => Promise<Ask>>;
@@ -313,6 +347,6 @@ test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for i
     Object.fromEntries(columns.map(({ channel }, column) => [channel, outcomes[column]?.[row]])),
   ]);
   expect(Object.fromEntries(table)).toEqual(TABLE);
-  const agreed = CHANNELS.filter((channel) => channel !== "none");
+  const agreed = CHANNELS.filter((channel) => channel !== "none" && channel !== "odd");
   expect(await written()).toEqual(agreed.flatMap(() => AGREED).sort());
 });
