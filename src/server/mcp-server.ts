@@ -28,7 +28,7 @@ const CACHE_HINTS = {
 } as const;
 
 /** The tools that are about a run which another call made: their answer is never a task. */
-const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run"]);
+const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
  * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but

@@ -10,6 +10,7 @@ import { cleanEnvironment } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 import {
   type Ask,
+  DECLARES,
   type Declared,
   type Listen,
   listenOverHttp,
@@ -18,6 +19,7 @@ import {
   type TaskReply,
   taskHost,
 } from "../support/task-clients.ts";
+import { decisionMeta, SHOWS_VIEWS } from "../support/view-hosts.ts";
 
 const TASKS = "io.modelcontextprotocol/tasks";
 const NOT_FOUND = { code: -32602, message: "Failed to retrieve task: Task not found" };
@@ -45,6 +47,7 @@ const shared = perFile(async () => {
   return { service, folder, stdio, http, url, asks, listens };
 });
 
+const viewed = z.looseObject({ _meta: z.looseObject({ "targeting-mcp/decision": decisionMeta }) });
 let count = 0;
 const named = (word: string) => {
   count += 1;
@@ -284,6 +287,23 @@ test("a change that waits on the page is a task at work until the person decides
   await decided(String(taskId), "approve", "succeeded");
   const other = await nobody.call("delete_options", { ids: ids.slice(1) });
   await decided(other.taskId, "decline", "cancelled");
+});
+
+test("a change that is decided on in a view is answered with that, and no task", async () => {
+  const { service, asks } = await shared();
+  const { ids } = await withOptions(service);
+  const extensions = { ...DECLARES.tasks, ...SHOWS_VIEWS };
+  const host = taskHost(asks.stdio, { extensions });
+  const shown = viewed.parse(await host.result("delete_options", { ids }));
+  const decision = shown._meta["targeting-mcp/decision"];
+  expect(shown).toMatchObject({ resultType: "complete", structuredContent: { status: "needs_confirmation" } });
+  expect(await host.result("decide_run", { ...decision, decision: "approve" })).toMatchObject({
+    resultType: "complete",
+  });
+  await host.result("get_run", { runId: decision.runId, waitMs: 25_000 });
+  // What goes on is a task again, with what the view shows beside its result.
+  const undo = await host.settled((await host.call("undo_run", { runId: decision.runId })).taskId);
+  expect(undo.result?._meta).toMatchObject({ "targeting-mcp/run": {} });
 });
 
 test("without anybody to ask the answer is given with its token, since the next step needs it", async () => {

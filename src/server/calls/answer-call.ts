@@ -205,8 +205,8 @@ function decidedByWhom(services: ToolServices): ToolServices {
 }
 
 /**
- * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
- * `logging/setLevel`, clients of 2026-07-28 in each call). Details stay in the server's own log.
+ * A log that also sends its errors to a 2025-era client that subscribed to them by `logging/setLevel`. Details stay in
+ * the server's own log.
  */
 function toldToClient(log: Log, call: ServerContext): Log {
   return {
