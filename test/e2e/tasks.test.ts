@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -398,6 +399,22 @@ describe("a change that was planned for long", () => {
       confirmation: { token: expect.any(String) },
     });
   });
+});
+
+test("a server whose client still listens ends with its input", async () => {
+  const { service, stdio } = await shared();
+  const env = cleanEnvironment({ ...stdio, TARGETING_MCP_STATE_DIR: mkdtempSync(join(tmpdir(), "tasks-")) });
+  const { ask, child, listen } = overStdio(env);
+  const host = taskHost(ask);
+  const { targetingId } = await withOptions(service, 0);
+  const { taskId } = await host.call("bulk_add_options", { targetingId, items: [{ name: "New" }] });
+  const runId = (await host.settled(taskId)).result?.structuredContent?.runId;
+  const heard: TaskReply[] = [];
+  await listen({ resourceSubscriptions: [`targeting://runs/${runId}/results`] }, (message) => heard.push(message));
+  await expect.poll(() => heard.length).toBeGreaterThan(0);
+  const ended = once(child, "exit");
+  child.stdin.end();
+  expect(await ended).toEqual([0, null]);
 });
 
 test("a task over stdio whose server is killed is found by the next one, and says what is left", async () => {

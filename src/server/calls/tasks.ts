@@ -18,7 +18,7 @@ import type { Run } from "../../runs/kind.ts";
 import type { Status } from "../../runs/lifecycle.ts";
 import { changedAt } from "../../runs/outcome.ts";
 import { countsOf } from "../../runs/report.ts";
-import { DamagedRunError } from "../../runs/store.ts";
+import { DamagedRunError, RunStoreError } from "../../runs/store.ts";
 import { ulidBytes, ulidOfBytes, ulidTime } from "../../spec/ulid.ts";
 import type { ToolContext } from "../../tools/context.ts";
 import type { ToolAnswer } from "../../tools/definition.ts";
@@ -85,25 +85,41 @@ export async function asTask(
   tool: string,
   request: TaskRequest,
 ): Promise<CallToolResult | InputRequiredResult> {
-  const { data } = answered.safeParse(answer);
+  const { data } = runAnswer.safeParse(answer);
   // With a token or in a view it is this answer that the next step needs.
   if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
     return answer;
   }
   const context = await contextOf(request);
   const { runId } = data.structuredContent;
+  // Without the store, or of a damaged run, the answer says what is known.
+  const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
+  if (task === undefined) return answer;
+  const { inputRequests, result, ...created } = task;
+  // The SDK checks that a tool with an output schema gives structured content.
+  return { ...created, resultType: "task", content: [], structuredContent: {} };
+}
+
+async function taskOfCall(
+  runId: string,
+  tool: string,
+  context: ToolContext,
+  request: TaskRequest,
+): Promise<Task | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
-  if (run === undefined) return answer;
+  if (run === undefined) return undefined;
   const goesOn = tool === "apply_plan" || tool === "resume_run";
   const isPlan = !goesOn && isChangeRun(run) && (run.header.dryRun === true || run.header.call.tool === "apply_plan");
   const named = { runId, isPlan };
-  const { inputRequests, result, ...task } = await taskOf(named, await handleOf(named, context), context, request);
-  // The SDK checks that a tool with an output schema gives structured content.
-  return { ...task, resultType: "task", content: [], structuredContent: {} };
+  return taskOf(named, await handleOf(named, context), context, request);
+}
+
+function unlessUnreadable(thrown: unknown): undefined {
+  if (!(thrown instanceof RunStoreError)) throw thrown;
 }
 
 const IN_VIEW = "targeting-mcp/decision";
-const answered = z.object({
+const runAnswer = z.object({
   structuredContent: z.object({
     runId: z.string(),
     confirmation: z.object({ token: z.string().optional() }).optional(),
@@ -113,12 +129,28 @@ const answered = z.object({
 
 const asked = z.object({ taskId: z.string() });
 
-/** Answers a request about a task. Throws a ProtocolError: for a handle that is wrong, foreign or of a run that is gone, the same. */
+type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
+
+/**
+ * Answers a request about a task. Throws a ProtocolError: the same for a handle that is wrong, is another caller's, or
+ * names a run that is gone.
+ */
 export async function answerTask(
-  method: "tasks/get" | "tasks/update" | "tasks/cancel",
+  method: TaskMethod,
   params: unknown,
   request: TaskRequest,
 ): Promise<Record<string, unknown>> {
+  try {
+    return await answered(method, params, request);
+  } catch (thrown) {
+    if (thrown instanceof ProtocolError) throw thrown;
+    const { redactor, log } = request.parts;
+    const { message } = failureOf(thrown, method, log);
+    throw new ProtocolError(ProtocolErrorCode.InternalError, redactor.text(message));
+  }
+}
+
+async function answered(method: TaskMethod, params: unknown, request: TaskRequest): Promise<Record<string, unknown>> {
   if (!followsTasks(request.call)) {
     throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
   }
@@ -213,7 +245,7 @@ async function runOf(runId: string, context: ToolContext): Promise<Run | undefin
   return run && goneOn(await endedWhereTooLate(run, context), context);
 }
 
-/** Where a run stands: a process that was killed leaves what only `resume_run` continues, unless another one takes it up. */
+/** Where a run stands: what a killed process leaves only `resume_run` continues, unless another process takes it up. */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
