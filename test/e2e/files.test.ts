@@ -513,6 +513,26 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   expect(textOf(planned)).toContain('first rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
 });
 
+test.each([
+  ["items", "addContexts"],
+  ["file", "addContexts"],
+  ["file with IDs", "addContexts"],
+  ["file with IDs", "fail"],
+])("bulk_add_options reports Context IDs that look like existing ones: %s, %s", async (form, onExisting) => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Near");
+  const [id = ""] = await sandbox.options(targetingId, [{ name: "One", contexts: ["Shoes", "\u00e9t\u00e9"] }]);
+  const contexts = ["shoes", "e\u0301te\u0301", "\uff53hoes", "other"];
+  await write("near.csv", `Option ID,Option,Context IDs\n${form === "file" ? "" : id},One,${contexts.join("|")}\n`);
+  const given = form === "items" ? { items: [{ name: "One", contexts }] } : { file: "near.csv" };
+  const said =
+    "3 Context IDs differ from one of the option only in case, width or composition: " +
+    '"shoes" beside "Shoes", "e\u0301te\u0301" beside "\u00e9t\u00e9", "\uff53hoes" beside "Shoes"';
+  const args = { targetingId, onExisting, ...given };
+  expect(textOf(await client.callTool("bulk_add_options", { ...args, dryRun: true }))).toContain(said);
+  expect(textOf(await client.callTool("bulk_add_options", args))).toContain(said);
+});
+
 test("without the setting the roots of a client may be read, and a refused path names what allows it", async () => {
   const { sandbox, folder, env, write } = await service();
   const targetingId = await sandbox.targeting("Roots");
