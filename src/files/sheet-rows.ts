@@ -9,7 +9,7 @@ import {
   isWhole,
   type ValidColumns,
 } from "./columns.ts";
-import { composedHangul } from "./damage.ts";
+import { composedHangul, NO_VALUE } from "./damage.ts";
 import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile, SheetForm } from "./input-file.ts";
@@ -243,7 +243,11 @@ class RowReader {
     if (first === undefined || others.length === 0 || !TOTAL.test(first.cell)) return false;
     const ids = [this.#header.at("_id"), this.#contextId, this.#header.at("contexts")];
     // A number in the place of Context IDs is a total only where it counts the rows.
-    return others.every(({ cell, at }) => NUMBER.test(cell) && (!ids.includes(at) || Number(cell) === this.#count - 1));
+    return others.every(({ cell, at }) => {
+      // A formula whose value was not stored adds up something, too.
+      if (ids.includes(at)) return Number(cell) === this.#count - 1;
+      return cell === NO_VALUE || NUMBER.test(cell);
+    });
   }
 }
 

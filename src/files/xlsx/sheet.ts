@@ -77,7 +77,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
 const LONGEST_REFERENCE = 64;
 
 /** The position of a column by its letters. */
-function columnOf(letters: string): number {
+export function columnOf(letters: string): number {
   let column = 0;
   for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
   return column - 1;
