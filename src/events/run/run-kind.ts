@@ -146,8 +146,7 @@ function leftOf(call: EventCall, state: EventRunState): number {
 
 /**
  * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
- * of its events those that failed and came without a file, may still have to be sent, or whose outcome is unknown and has
- * to be looked up. Of the users of all others only hashes remain.
+ * of its events those that failed, may still have to be sent, or whose outcome is unknown and has to be looked up. Of the users of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,
@@ -166,11 +165,9 @@ async function finish(
   const hasLeft = leftOf(header.call, state) > 0;
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // What failed of a file is in its reject file, which is written again from all that failed as long as anything is left.
-    if (standing === "failed") return hasLeft || file === undefined;
-    return standing === "pending" || standing === "notApplied" || standing === "unknown";
+    return standing === "failed" || standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
-  const keepsAny = hasLeft || unknown > 0 || (failed > 0 && file === undefined);
+  const keepsAny = hasLeft || unknown > 0 || failed > 0;
   await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
 }
 
