@@ -73,7 +73,8 @@ export async function openBytes(
   return { ...opened, file: { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) } };
 }
 
-async function unreadBytes(
+/** Opens the content of a file without finding out how a sheet is read. Throws a FileError where it is of no known form. */
+export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
   { encoding: said, sheet, columns, separator, fillDown }: SheetArguments,

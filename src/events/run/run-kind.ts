@@ -163,11 +163,15 @@ async function finish(
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
+  // A sheet is given back with its own rows.
+  const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    return standing === "failed" || standing === "pending" || standing === "notApplied" || standing === "unknown";
+    // What failed of other files is in the reject file, which is written again from all that failed while any is left.
+    if (standing === "failed") return hasLeft || keepsFailed;
+    return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
-  const keepsAny = hasLeft || unknown > 0 || failed > 0;
+  const keepsAny = hasLeft || unknown > 0 || (failed > 0 && keepsFailed);
   await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
 }
 
