@@ -8,7 +8,7 @@ import type { SheetArguments } from "./detect-sheet.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import { type BoundedUnit, lineLimit } from "./line-limit.ts";
-import { lookedAt } from "./looked-at.ts";
+import { lookedAt, toBeLookedAt } from "./looked-at.ts";
 import type { OpenedFile } from "./rows.ts";
 
 const BY_ENDING: Readonly<Record<string, Format>> = {
@@ -70,7 +70,7 @@ export async function openBytes(
   shape: ValidColumns,
 ): Promise<OpenedFile> {
   const opened = await unreadBytes(bytes, named, given);
-  return { ...opened, file: { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) } };
+  return { ...opened, file: await lookedAt(bytes, opened.file, shape) };
 }
 
 /** Opens the content of a file without finding out how a sheet is read. Throws a FileError where it is of no known form. */
@@ -106,7 +106,7 @@ export async function unreadBytes(
     ...(extname(path).toLowerCase() === ".tsv" && { isTabbed: true as const }),
     ...(maxLineBytes !== undefined && { maxBytes: maxLineBytes }),
   };
-  return { file: { ...file, given }, bytes, size };
+  return { file: toBeLookedAt({ ...file, given }), bytes, size };
 }
 
 /** JSON is Unicode: other bytes in it are a fault. */

@@ -45,7 +45,7 @@ const RESULTS: Readonly<Record<Standing, string>> = {
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
-  return { ...found, file: { ...file, ...(await lookedAt(runs.part(runId, part), file, shapeOf(found))) } };
+  return { ...found, file: await lookedAt(runs.part(runId, part), file, shapeOf(found)) };
 }
 
 /** The form in which the sheet of a run came. */
