@@ -557,6 +557,32 @@ test("without the setting the roots of a client may be read, and a refused path 
   expect(textOf(refused)).toContain(`TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry of the host`);
 });
 
+test.each(["2025 client", "2026 client, legacy", "2026 client, modern"] as const)(
+  "a change that needs approval reads the roots of its client, too: %s",
+  async (era) => {
+    const { sandbox, folder, env, write } = await service();
+    const targetingId = await sandbox.targeting("Roots");
+    await sandbox.options(targetingId, [{ name: "One", contexts: ["a", "b"] }]);
+    await write("set.csv", "Option,Context Action,Context IDs\nOne,Set,[]\n");
+    const messages: string[] = [];
+    const client = await CLIENTS[era]({
+      args: [COMMAND],
+      env: { ...env, TARGETING_MCP_ALLOWED_DIRS: "" },
+      roots: [folder],
+      answer: (message) => {
+        messages.push(message);
+        return { action: "accept", content: { confirm: true } };
+      },
+    });
+    expect(await call(client, "update_contexts", { targetingId, file: "set.csv" })).toMatchObject({
+      status: "succeeded",
+    });
+    expect(messages).toHaveLength(1);
+    const outside = await client.callTool("update_contexts", { targetingId, file: join(tmpdir(), "set.csv") });
+    expect(textOf(outside)).toContain("lies outside of the folders that are allowed");
+  },
+);
+
 test("a sheet with problems that cannot be planned comes back with them", async () => {
   const { client, sandbox, folder, write } = await service();
   const targetingId = await sandbox.targeting("Wrong");
