@@ -178,6 +178,27 @@ test("rows of an import come back with results", async () => {
   expect(rows.split("\r\n")[2]).toMatch(/^x_y;b;;Add;Add;Failed;"The name has 1 character/);
 });
 
+test("a dry run of events, or of a plan, is answered in time, whatever its reading takes", async () => {
+  const { context, file, ended, targetingId } = await started();
+  /** The file can be opened, and then the wait is over: how it is read is not known by then. */
+  const overOnceOpened = () => {
+    let waits = 0;
+    const sleep = () => (waits++ === 0 ? new Promise<never>(() => {}) : Promise.resolve());
+    return { ...context, waitMs: 45_000, arrivedAt: 0, clock: { ...systemClock, now: () => 60_000, sleep } };
+  };
+  const events = await file("events.csv", "uid,eventName,method\nann,sign_up,mail\n");
+  const dry = answerOf(trackEvents, { file: events, dryRun: true }, overOnceOpened());
+  await expect(dry).rejects.toThrow("nothing was sent");
+  const state = await file("state.csv", "Option\nRed\n");
+  const planned = await ended((await answerOf(planTargeting, { file: state, targetingId }, context)).structured);
+  const again = answerOf(applyPlan, { runId: String(planned.structured.runId), dryRun: true }, context);
+  await expect(again).rejects.toMatchObject({ remedy: expect.stringContaining("apply_plan without dryRun") });
+  const applied = await answerOf(applyPlan, { runId: String(planned.structured.runId) }, context);
+  const done =
+    applied.structured.status === "running" ? (await ended(applied.structured)).structured : applied.structured;
+  expect(done).toMatchObject({ status: "succeeded" });
+});
+
 test("events of a file are sent, and a file without rows of events says so", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
