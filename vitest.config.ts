@@ -3,7 +3,9 @@ import { defineConfig } from "vitest/config";
 import { fastTests, testsThatReplaceModules } from "./scripts/fast-tests.ts";
 
 /** What takes long or needs other programs has a command of its own, which CI runs: deaths, clusters, power cuts. */
-const OWN_COMMANDS = ["cluster", "durability", "kill", "programs", "spreadsheets"].map((folder) => `test/${folder}/**`);
+const OWN_COMMANDS = ["agents", "cluster", "durability", "kill", "load", "pages", "programs", "spreadsheets"].map(
+  (folder) => `test/${folder}/**`,
+);
 
 const fast = [...fastTests()];
 const replacing = [...testsThatReplaceModules()];

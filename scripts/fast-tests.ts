@@ -4,7 +4,7 @@ import { dirname, join, relative, sep } from "node:path";
 const ROOT = join(import.meta.dirname, "..");
 
 /** Folders of `test/` whose tests take long by their purpose: whole servers, schedules of faults, many inputs. */
-const LONG = ["e2e", "faults", "fuzz", "kill", "programs"];
+const LONG = ["agents", "e2e", "faults", "fuzz", "kill", "load", "pages", "programs"];
 
 /** A test that puts others in the place of modules, which tests that share their modules would get as well. */
 const REPLACES_MODULES = /\bvi\.(?:mock|doMock)\(/;

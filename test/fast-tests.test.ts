@@ -8,7 +8,7 @@ import vitestConfig from "../vitest.config.ts";
 const ROOT = join(import.meta.dirname, "..");
 
 /** What takes long or needs other programs. */
-const OWN_COMMANDS = ["cluster", "durability", "kill", "programs", "spreadsheets"];
+const OWN_COMMANDS = ["agents", "cluster", "durability", "kill", "load", "pages", "programs", "spreadsheets"];
 
 /** A repository of these files, by path. */
 function repository(files: Readonly<Record<string, string>>): string {

@@ -1,10 +1,10 @@
 import { defineConfig } from "vitest/config";
 
-/** `npm run test:programs`: what needs other programs, such as npm, curl, openssl, and vitest for generated tests. */
+/** Tests that take long by their purpose, one folder at a time: `vitest run --config test/long.config.ts --dir FOLDER`. */
 export default defineConfig({
   test: {
     globalSetup: ["test/support/setup.ts"],
-    include: ["test/programs/*.test.ts"],
+    include: ["**/*.test.ts"],
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },

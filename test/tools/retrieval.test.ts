@@ -9,7 +9,7 @@ import { TOOLS } from "../../src/tools/registry.ts";
 
 const PHRASES = z
   .record(z.string(), z.array(z.string()).min(3))
-  .parse(JSON.parse(readFileSync(join(import.meta.dirname, "arguments", "phrases.json"), "utf8")));
+  .parse(JSON.parse(readFileSync(join(import.meta.dirname, "phrases.json"), "utf8")));
 
 /** BM25's usual constants: how fast repetitions wear off, and how much the length of a text counts. */
 const K1 = 1.2;

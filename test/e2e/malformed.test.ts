@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { connected } from "../agents/replay.ts";
+import { startWorld } from "../agents/world.ts";
 import { textOf } from "../support/clients.ts";
-import { connected } from "./replay.ts";
-import { startWorld } from "./world.ts";
 
 // Arguments as models really make them. Either the call is understood all the same, or the answer names what the next
 // call needs, and that call succeeds.
@@ -22,7 +22,7 @@ const cases = z
       next: args.optional(),
     }),
   )
-  .parse(JSON.parse(readFileSync(join(import.meta.dirname, "arguments", "malformed.json"), "utf8")));
+  .parse(JSON.parse(readFileSync(join(import.meta.dirname, "malformed.json"), "utf8")));
 
 const WORLD = { targetings: { Footwear: [{ name: "Sneakers", contexts: ["sn-{1..3}"] }, { name: "Boots" }] } };
 
