@@ -157,6 +157,13 @@ function formatByContent(chunk: Uint8Array, named: Format, path: string): Format
     }
     throw new FileError(`${quoted} is an old Excel workbook, whatever its name says`, AS_XLSX);
   }
+  if (
+    /^(?:\u00EF\u00BB\u00BF)?\s*<(?:!doctype|html|table|\?xml)/i.test(
+      Buffer.from(chunk.subarray(0, 100)).toString("latin1"),
+    )
+  ) {
+    throw new FileError(`${quoted} is a page of HTML or XML, whatever its name says`, AS_XLSX);
+  }
   if (first.startsWith("%PDF")) throw new FileError(`${quoted} is a PDF, whatever its name says`, AS_XLSX);
   if (first.startsWith("\u001F\u008B")) throw new FileError(`${quoted} is compressed`, "Unpack it first.");
   const isArchive = first.startsWith("PK\u0003\u0004");

@@ -103,7 +103,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.commas &&
       `${counted(seen.commas, "cell")} of Context IDs with commas, which were kept as part of the ID; separator "," splits them`,
     seen.unseparated &&
-      `${counted(seen.unseparated, "cell")} of Context ID with | or ; or a line break, which were kept as part of the ID; separator splits them`,
+      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break that was kept as part of the ID; separator splits them`,
     seen.composed && `${counted(seen.composed, "cell")} with Hangul taken apart to letters, which was composed`,
     seen.shorter &&
       `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet took leading zeros away`,
@@ -117,6 +117,7 @@ function rowWords(seen: SheetSeen): readonly (string | undefined)[] {
     seen.blankGroups &&
       seen.filled === undefined &&
       `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
+    seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
     seen.total && `line ${seen.total} skipped as a row of totals`,
   ].map((words) => (typeof words === "string" ? words : undefined));
 }

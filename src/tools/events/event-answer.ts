@@ -138,7 +138,8 @@ export async function eventRunReport(
   const { eventsAt, givenOf } = await import("../given.ts");
   const events = source === undefined ? givenOf(run, wanted, context) : eventsAt(source, wanted);
   // Who is meant is told where that is read soon: a large file is not read to its end after the call has waited.
-  const given = (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
+  const given =
+    (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resends(header.call, state);
