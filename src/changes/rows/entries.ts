@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
+import { inputFile } from "../../files/input-file.ts";
 import { type Fixed, parseJson } from "../../platform/json.ts";
 import {
   asked,
@@ -269,6 +270,8 @@ const runFacts = z.object({
   optionsThere: z.number().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
+  /** Of a sheet of which this was not known when the call answered: how its rows are read. */
+  look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
   /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
   effect: z.string().exactOptional(),
   /** How many options got Context IDs without being read before, so that it is not known what they held. */

@@ -1,5 +1,6 @@
-import { delimiter } from "node:path";
+import { basename, delimiter, isAbsolute } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { duringCall } from "../../platform/clock.ts";
 import { FolderRefused } from "../../platform/files.ts";
@@ -16,7 +17,7 @@ import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
 import { asking, canAsk, canOpen, isModern, replyTo } from "../asking/ask.ts";
 import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
 import type { Opener, Opening } from "../asking/open-page.ts";
-import { rootsOf } from "../asking/roots.ts";
+import { askingRoots, RootsNeeded, rootsOf } from "../asking/roots.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
@@ -47,23 +48,49 @@ export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
   readonly requestId: string;
+  /** Whether the client follows the run of the call as a task. */
+  readonly asTask?: boolean;
+}
+
+/** The first revision whose clients know links to resources in results. */
+const LINKS_SINCE = "2025-06-18";
+
+/** An answer as the result of a call. Over stdio, where client and server see the same files, it links what was saved. */
+export function resultFor(
+  { structured, text, isError }: ToolAnswer,
+  { redactor, call, server }: { readonly redactor: Redactor; readonly call: ServerContext; readonly server: McpServer },
+): CallToolResult {
+  const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
+  const saved = call.http === undefined && knowsLinks ? [structured.savedTo, structured.base] : [];
+  const links = saved.flatMap((path) =>
+    typeof path === "string" && isAbsolute(path)
+      ? [
+          {
+            type: "resource_link" as const,
+            uri: redactor.text(pathToFileURL(path).href),
+            name: redactor.text(basename(path)),
+          },
+        ]
+      : [],
+  );
+  return {
+    content: [{ type: "text", text: redactor.text(text) }, ...links],
+    structuredContent: redactor.record(structured),
+    isError,
+  };
 }
 
 /** Carries a tool call out, and answers it; a failure is an answer, too. */
 export async function answerCall(
   listed: ListedTool,
-  { given, call, requestId }: Called,
+  { given, call, requestId, asTask = false }: Called,
   server: McpServer,
   { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn, rootGuard }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const services = leavingTime(decidedByWhom(await load()));
+  const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
-  const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
-    content: [{ type: "text", text: redactor.text(text) }],
-    structuredContent: redactor.record(structured),
-    isError,
-  });
+  const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, call, server });
   const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
@@ -81,16 +108,18 @@ export async function answerCall(
       canOpen(call, server) && opensPages(services)
         ? await openerOf({ call, server, mayAsk: isAsked, redactor })
         : undefined;
+    const roots = rootsOf(call, server, rootGuard);
     const context = {
       signal: call.mcpReq.signal,
       caller,
       ...(goesOn && { goesOn }),
-      roots: rootsOf(call, server, rootGuard),
+      roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
       // A client that opens the page is asked in a form only after that.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
+      asTask,
       ...progressOf(call, log),
       // Spread last: adding fields to an object of this size after the spread is slow.
       ...services,
@@ -109,7 +138,7 @@ export async function answerCall(
       }
       return found;
     });
-    if ("ask" in outcome) return await asking(outcome, seal, call, asked);
+    if ("ask" in outcome) return await asking(outcome, seal, call, asked, roots?.again());
     const toOpen = "digest" in outcome ? outcome : outcome.opens;
     if (opener !== undefined && toOpen !== undefined) return await opener.asking(toOpen, seal, asked, context);
     if ("digest" in outcome) throw new Error("a question about a run has no client to go to");
@@ -118,6 +147,7 @@ export async function answerCall(
     const result = resultOf(outcome);
     return views === undefined ? result : { ...result, _meta: { ...(await views.beside(outcome, context)) } };
   } catch (thrown) {
+    if (thrown instanceof RootsNeeded) return askingRoots();
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
@@ -160,8 +190,13 @@ async function openerOf(opening: Opening): Promise<Opener> {
   return pageOpener(opening);
 }
 
+/** What a call is carried out with. */
+export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
+  return leavingTime(decidedByWhom(await load()));
+}
+
 /** Whether only another person than the caller may approve what this call asks for. */
-function needsOther({ page }: ToolServices): boolean {
+export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
@@ -172,8 +207,8 @@ function decidedByWhom(services: ToolServices): ToolServices {
 }
 
 /**
- * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
- * `logging/setLevel`, clients of 2026-07-28 in each call). Details stay in the server's own log.
+ * A log that also sends its errors to a 2025-era client that subscribed to them by `logging/setLevel`. Details stay in
+ * the server's own log.
  */
 function toldToClient(log: Log, call: ServerContext): Log {
   return {

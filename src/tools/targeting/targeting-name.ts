@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { NamedTargeting } from "../../changes/call.ts";
-import { aboutTargetings, isUnread } from "../../files/looked-at.ts";
+import { isUnread } from "../../files/looked-at.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { fenced, shown } from "../../render/fence.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -121,7 +121,7 @@ export async function aboutTargeting(
 ): Promise<OpenedFile["file"] | undefined> {
   if (opened !== undefined && found !== undefined && isUnread(opened.file)) {
     const seen = (await memory.recent()).filter(({ _id }) => _id === found._id);
-    return aboutTargetings(opened.file, [found._id, ...seen.map(({ name }) => name)]);
+    return { ...opened.file, targeting: [found._id, ...seen.map(({ name }) => name)] };
   }
   const named = opened?.file.seen?.targeting;
   if (opened === undefined || named === undefined || found === undefined) return opened?.file;
