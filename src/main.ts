@@ -31,6 +31,14 @@ const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
 
+/** How a sheet is read. */
+const SHEET = [
+  { flag: "sheet", meaning: "sheet of a workbook" },
+  { flag: "columns", meaning: 'headings: {"name":"Title"}' },
+  { flag: "encoding", meaning: "of a text file" },
+];
+const SHEET_USAGE = "[--sheet S] [--columns JSON] [--encoding E]";
+
 const NO_MIGRATE = {
   flag: "no-migrate",
   toggle: true,
@@ -132,8 +140,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/plans/export.ts")).runExport(line),
   },
   plan: {
-    usage:
-      "plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN] [--sheet S] [--columns JSON] [--encoding E]",
+    usage: `plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN] ${SHEET_USAGE}`,
     meaning: "shows what applying a desired state would change; exit code 0: nothing, 2: something, 1: an error",
     options: [
       TARGETING,
@@ -144,15 +151,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       JSON_FLAG,
       { flag: "markdown", toggle: true, meaning: "prints Markdown" },
       { flag: "out", meaning: "file for the whole plan" },
-      { flag: "sheet", meaning: "sheet of a workbook" },
-      { flag: "columns", meaning: 'headings: {"name":"Title"}' },
-      { flag: "encoding", meaning: "of a text file" },
+      ...SHEET,
     ],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),
   },
   apply: {
-    usage: "apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids]",
+    usage: `apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids] ${SHEET_USAGE}`,
     meaning:
       "applies a planned run, a file of plan --out, or a desired state; shows it and asks; exit code 0: all is done, else 1",
     options: [
@@ -161,6 +166,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       BY_NAME,
       { flag: "yes", toggle: true, meaning: "applies without asking" },
       { flag: "write-ids", toggle: true, meaning: "writes the new _ids into the file" },
+      ...SHEET,
     ],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/apply.ts")).runApply(line),
@@ -173,9 +179,9 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (line) => (await import("./commands/plans/undo.ts")).runUndo(line),
   },
   drift: {
-    usage: "drift FILE [--targeting T] [--fresh]",
+    usage: `drift FILE [--targeting T] [--fresh] ${SHEET_USAGE}`,
     meaning: "shows what differs from the file's base, or from the file; exit codes as plan",
-    options: [TARGETING, FRESH],
+    options: [TARGETING, FRESH, ...SHEET],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plans/drift.ts")).runDrift(line),
   },

@@ -15,12 +15,23 @@ export function commandsPage(): string {
       commands.map(({ usage, meaning }) => [`\`${usage.replaceAll("|", "\\|")}\``, meaning.replaceAll("|", "\\|")]),
     ),
     "## Flags",
-    tableOf(
-      ["command", "flag", "meaning"],
-      commands.flatMap(({ name, flags }) => flags.map(([flag, about]) => [`\`${name}\``, `\`${flag}\``, about])),
-    ),
+    tableOf(["command", "flag", "meaning"], flagRows(commands)),
     "",
   ].join("\n\n");
+}
+
+/** A row for each flag; commands whose flag means the same share it. */
+function flagRows(commands: readonly ReturnType<typeof helped>[]): readonly (readonly string[])[] {
+  const named = new Map<string, { readonly commands: string[]; readonly cells: readonly string[] }>();
+  for (const { name, flags } of commands) {
+    for (const [flag, about] of flags) {
+      const row = named.get(`${flag} ${about}`);
+      if (row === undefined)
+        named.set(`${flag} ${about}`, { commands: [`\`${name}\``], cells: [`\`${flag}\``, about] });
+      else row.commands.push(`\`${name}\``);
+    }
+  }
+  return [...named.values()].map(({ commands: names, cells }) => [names.join(", "), ...cells]);
 }
 
 function helped(name: string) {

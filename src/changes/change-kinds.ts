@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { type InputFile, inputFile } from "../files/input-file.ts";
+import { isUnread, lookedAt, type SheetLook } from "../files/looked-at.ts";
 import type { Rejected } from "../files/rejects.ts";
 import {
   type GivenItem,
@@ -233,6 +234,8 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   return {
     async plan(context: PlanningContext): Promise<Plan> {
       const plan = await kind.plan(input, context);
+      const look = await lookAt(tool, { input }, context.bytes);
+      if (look !== undefined) plan.facts = { ...plan.facts, look };
       const { noteFormerValues } = await planners();
       // These planners have noted the former values already.
       if (tool !== "update_contexts" && tool !== "apply_plan") await noteFormerValues(plan, context);
@@ -251,8 +254,21 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   };
 }
 
+/** How the sheet of a call is read, where that was not known yet when the call was made. */
+async function lookAt(
+  tool: WriteTool,
+  call: Pick<WriteCall, "input">,
+  bytes: ByteSource | undefined,
+): Promise<SheetLook | undefined> {
+  const file = fileOf(call);
+  if (file === undefined || bytes === undefined || !isUnread(file)) return undefined;
+  const shape = await (tool === "bulk_add_options" ? optionRows() : contextRows());
+  const { sheet, seen } = await lookedAt(bytes, file, shape);
+  return { ...(sheet && { sheet }), ...(seen && { seen }) };
+}
+
 /** The file of a call that has one. */
-export function fileOf({ input }: WriteCall): InputFile | undefined {
+export function fileOf({ input }: Pick<WriteCall, "input">): InputFile | undefined {
   return "file" in input ? input.file : undefined;
 }
 

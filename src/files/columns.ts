@@ -133,8 +133,9 @@ export function checkHeader(
   const words = missing.map((column) => (headingOf(column) === column ? column : `${column} ("${headingOf(column)}")`));
   throw new FileError(
     `the file has no column ${words.join(" or ")}; its header was read from line ${line}: ${listed(shown.slice(0, SHOWN_HEADINGS))}`,
-    `${likely === undefined ? "" : `If that is right, say which column is which: columns ${JSON.stringify(likely)}. `}` +
-      validWords(columns),
+    (likely === undefined
+      ? `Say which heading is which column: columns ${JSON.stringify({ [missing[0] ?? ""]: "HEADING" })}. `
+      : `If that is right, say which column is which: columns ${JSON.stringify(likely)}. `) + validWords(columns),
   );
 }
 

@@ -2,13 +2,23 @@
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A formula that failed: a name that begins with =, + or -.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
+  // The same as German, French, Spanish and Italian programs export it.
+  [
+    "formulaError",
+    /^#(?:NV|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡REF!|¡NUM!|¡DIV\/0!|VALORE!|RIF!|NOME\?)$/,
+  ],
   // A long number, or digits around an E: the last digits are lost. Spreadsheets always write the sign.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
-  ["truth", /^(?:TRUE|FALSE)$/],
+  ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // 3-4, or MAR4.
   [
     "date",
     /^(?:\d{1,2}-(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2})$/,
+  ],
+  // The same in German and Korean programs.
+  [
+    "date",
+    /^(?:\d{1,2}\. ?(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)|(?:Jan|Feb|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez) \d{2}|\d{1,2}월 \d{1,2}일)$/,
   ],
   // A column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],

@@ -3,7 +3,8 @@ import { markedEncoding } from "./text.ts";
 
 /**
  * Detects the encoding of a content that is taken piece by piece: by its mark; else UTF-16 where it has zero bytes, UTF-8
- * where all of it is valid, and otherwise CP949 or Windows-1252, by which decodes to letters.
+ * where all of it is valid, and otherwise CP949 or Windows-1252, by which decodes to letters. A content of several
+ * encodings, in which whole characters are UTF-8, counts as UTF-8: reading it says which line is something else.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -14,6 +15,7 @@ export class EncodingDetector {
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true });
   #isUtf8 = true;
   readonly #korean = new KoreanLikeness();
+  readonly #unicode = new UnicodeLikeness();
 
   take(chunk: Uint8Array): void {
     if (this.#isFirst) this.#marked = markedEncoding(chunk);
@@ -25,6 +27,7 @@ export class EncodingDetector {
     this.#position += chunk.length;
     if (this.#isUtf8) this.#isUtf8 = isValid(() => this.#utf8.decode(chunk, { stream: true }));
     this.#korean.take(chunk);
+    this.#unicode.take(chunk);
   }
 
   found(): Encoding {
@@ -32,7 +35,8 @@ export class EncodingDetector {
     const [even, odd] = this.#zeros;
     if (even + odd > 0) return odd >= even ? "utf-16le" : "utf-16be";
     if (this.#isUtf8 && isValid(() => this.#utf8.decode())) return "utf-8";
-    return this.#korean.isKorean() ? "euc-kr" : "windows-1252";
+    if (this.#korean.isKorean()) return "euc-kr";
+    return this.#unicode.isUnicode() ? "utf-8" : "windows-1252";
   }
 }
 
@@ -78,6 +82,39 @@ class KoreanLikeness {
     if (this.#lead !== 0 || this.#invalid > 0) return false;
     if (this.#common === 0) return this.#rare === 0 && this.#chinese === 0;
     return this.#common + this.#signs >= Math.max(this.#rare, this.#chinese);
+  }
+}
+
+/**
+ * Whether bytes look like UTF-8 that is damaged. Three bytes of one character are no Western text, and in two bytes each
+ * a Western letter is followed by a sign, as in "Ã¤", which happens a few times at the most.
+ */
+class UnicodeLikeness {
+  /** How many bytes of the character are to come, and how many it has. */
+  #left = 0;
+  #length = 0;
+  #three = 0;
+  #two = 0;
+  #other = 0;
+
+  take(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      if (this.#left > 0) {
+        this.#left -= 1;
+        if (byte < 0x80 || byte > 0xbf) {
+          this.#left = 0;
+          this.#other += 1;
+        } else if (this.#left === 0 && this.#length === 2) this.#two += 1;
+        else if (this.#left === 0) this.#three += 1;
+      } else if (byte >= 0xc2 && byte <= 0xf4) {
+        this.#length = byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+        this.#left = this.#length - 1;
+      } else if (byte >= 0x80) this.#other += 1;
+    }
+  }
+
+  isUnicode(): boolean {
+    return this.#three > 0 || (this.#two > 2 && this.#two > 4 * this.#other);
   }
 }
 

@@ -50,7 +50,7 @@ export async function detectSheet(
     ...(given.fillDown !== undefined && given.fillDown.length > 0 && { fillDown: [...given.fillDown] }),
   };
   const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
-  const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, total: 0 };
+  const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 };
   let facts: Facts | undefined;
   const file: Pick<InputFile, "format" | "encoding" | "sheet"> = {
     format,
@@ -105,15 +105,16 @@ async function delimiterOf({ bytes, encoding, shape, isTabbed }: LookedAt, { col
   return { form: { delimiter: best.delimiter }, seen: {} };
 }
 
-/** The first records of a sample; none where its quotes do not match for this delimiter. */
+/** The first records of a sample: those above the line where its quotes do not match for this delimiter. */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
   try {
     const records = reader.take(sample);
     return (isAll ? [...records, ...reader.end()] : records).slice(0, SAMPLE_RECORDS);
   } catch (thrown) {
-    if (thrown instanceof QuoteFault) return [];
-    throw thrown;
+    if (!(thrown instanceof QuoteFault)) throw thrown;
+    const above = sample.split("\n").slice(0, thrown.line - 1);
+    return above.length === 0 ? [] : recordsOf(above.join("\n"), delimiter, true);
   }
 }
 
@@ -215,7 +216,7 @@ class Facts {
       ...(read.length > 0 && { read: read.slice(0, NAMED) }),
       severalIds: holding(separating),
       commas: separating.includes(",") ? 0 : holding([","]),
-      unseparated: separator === undefined ? holding(["|", ";", "\n"]) : 0,
+      unseparated: holding(["|", ";", "\n"].filter((one) => !separating.includes(one))),
       blankGroups: this.#blankGroups,
       shorter: this.#shorter(),
       ...(this.#targeting !== undefined && { targeting: this.#targeting }),

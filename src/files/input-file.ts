@@ -61,6 +61,8 @@ const sheetSeen = z.object({
   composed: count,
   /** How many Context IDs of a column of digits are shorter than all others. */
   shorter: count,
+  /** How many rows repeat the header, as sheets of several pages have it; they were skipped. */
+  repeated: count,
   /** The line of a row of totals, which was skipped. */
   total: count,
   /** Other sheets of the workbook. */

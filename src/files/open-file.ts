@@ -8,7 +8,7 @@ import type { SheetArguments } from "./detect-sheet.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import { type BoundedUnit, lineLimit } from "./line-limit.ts";
-import { lookedAt } from "./looked-at.ts";
+import { lookedAt, toBeLookedAt } from "./looked-at.ts";
 import type { OpenedFile } from "./rows.ts";
 
 const BY_ENDING: Readonly<Record<string, Format>> = {
@@ -70,10 +70,11 @@ export async function openBytes(
   shape: ValidColumns,
 ): Promise<OpenedFile> {
   const opened = await unreadBytes(bytes, named, given);
-  return { ...opened, file: { ...opened.file, ...(await lookedAt(bytes, opened.file, shape)) } };
+  return { ...opened, file: await lookedAt(bytes, opened.file, shape) };
 }
 
-async function unreadBytes(
+/** Opens the content of a file without finding out how a sheet is read. Throws a FileError where it is of no known form. */
+export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
   { encoding: said, sheet, columns, separator, fillDown }: SheetArguments,
@@ -105,7 +106,7 @@ async function unreadBytes(
     ...(extname(path).toLowerCase() === ".tsv" && { isTabbed: true as const }),
     ...(maxLineBytes !== undefined && { maxBytes: maxLineBytes }),
   };
-  return { file: { ...file, given }, bytes, size };
+  return { file: toBeLookedAt({ ...file, given }), bytes, size };
 }
 
 /** JSON is Unicode: other bytes in it are a fault. */
@@ -155,6 +156,13 @@ function formatByContent(chunk: Uint8Array, named: Format, path: string): Format
       );
     }
     throw new FileError(`${quoted} is an old Excel workbook, whatever its name says`, AS_XLSX);
+  }
+  if (
+    /^(?:\u00EF\u00BB\u00BF)?\s*<(?:!doctype|html|table|\?xml)/i.test(
+      Buffer.from(chunk.subarray(0, 100)).toString("latin1"),
+    )
+  ) {
+    throw new FileError(`${quoted} is a page of HTML or XML, whatever its name says`, AS_XLSX);
   }
   if (first.startsWith("%PDF")) throw new FileError(`${quoted} is a PDF, whatever its name says`, AS_XLSX);
   if (first.startsWith("\u001F\u008B")) throw new FileError(`${quoted} is compressed`, "Unpack it first.");

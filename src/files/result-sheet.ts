@@ -16,8 +16,8 @@ export interface RowResult {
   /** The ID of its option, where it is known. */
   readonly _id?: string | undefined;
   /** What is done with the option of such a row, and with its Context IDs, where its cells do not say that. */
-  readonly action: string;
-  readonly contextAction: string;
+  readonly action?: string;
+  readonly contextAction?: string;
   /** The columns of which one holds what is wrong; the first that the sheet has is marked. */
   readonly columns?: readonly string[];
   /** Or the position of the cell that is wrong, in a workbook. */
@@ -31,8 +31,10 @@ export interface ResultSource {
   readonly shape: ValidColumns;
   /** Makes what says which item a row is about, where several rows may be about one. */
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /** What became of a row, by its line and the line of the first row about the same item. */
-  readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult;
+  /** What became of a row, by its line and the line of the first row about the same item; undefined: it is left out. */
+  readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
+  /** Our columns that it gets. */
+  readonly columns: readonly ResultColumn[];
 }
 
 /** Our columns in the order in which they are added; each by its names as headings. */
@@ -44,12 +46,15 @@ const COLUMNS = {
   problem: ["Problem", "reason"],
   howToFix: ["How to fix"],
 } as const;
-type Column = keyof typeof COLUMNS;
-const ORDER: readonly Column[] = ["_id", "action", "op", "result", "problem", "howToFix"];
+export type ResultColumn = keyof typeof COLUMNS;
+
+/** The columns of every sheet with results, and those of one of options. */
+export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
+export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
  * The rows of a sheet as it was given, in their order, with what became of each: what stands above the header, blank rows
- * and rows of totals stay as they were. In a workbook each row stays where it stood. Throws a FileError where the sheet
+ * and rows of totals stay as they were. In a workbook each row stays where it stood, below those that are left out. Throws a FileError where the sheet
  * cannot be read.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
@@ -61,16 +66,22 @@ export async function* resultRows(source: ResultSource, form: SheetFormat): Asyn
   const [writer] = writers;
   if (writer === undefined) return;
   let written = 0;
+  let omitted = 0;
   for await (const batch of sheetRecords({ bytes, file })) {
     for (const record of batch) {
       // Rows of a workbook that hold nothing are not in it.
-      for (; form.format === "xlsx" && written < record.line - 1; written += 1) yield { cells: [] };
-      written += 1;
-      if (record.line === writer.header.line) yield writer.head();
-      else if (row !== undefined && row.line === record.line) {
-        yield writer.row(row);
+      for (; form.format === "xlsx" && written < record.line - 1 - omitted; written += 1) yield { cells: [] };
+      const isHead = record.line === writer.header.line;
+      let shown = isHead ? writer.head() : undefined;
+      if (row !== undefined && row.line === record.line) {
+        shown = writer.row(row);
         row = await next();
-      } else yield writer.other(record);
+      } else if (!isHead) shown = writer.other(record);
+      if (shown === undefined) omitted += 1;
+      else {
+        written += 1;
+        yield shown;
+      }
     }
   }
 }
@@ -94,7 +105,7 @@ class ResultWriter {
   readonly #source: ResultSource;
   readonly #form: SheetFormat;
   readonly #width: number;
-  readonly #at: ReadonlyMap<Column, number>;
+  readonly #at: ReadonlyMap<ResultColumn, number>;
   readonly #keyOf: (cells: readonly string[]) => string | undefined;
   readonly #owners = new Map<string, number>();
 
@@ -104,9 +115,9 @@ class ResultWriter {
     this.#form = form;
     this.#keyOf = source.keyReader(header);
     const hasContexts = header.at("contexts") >= 0 || header.at("contextId") >= 0;
-    const at = new Map<Column, number>();
+    const at = new Map<ResultColumn, number>();
     let width = header.cells.length;
-    for (const column of ORDER) {
+    for (const column of source.columns) {
       if (column === "op" && !hasContexts) continue;
       const own = header.at(column);
       const names = COLUMNS[column].map(plainHeading);
@@ -128,14 +139,16 @@ class ResultWriter {
     return { cells: cells.map((cell) => this.#own(cell)) };
   }
 
-  row(row: SheetRow): WrittenRow {
+  /** A row with what became of it; undefined where it is left out. */
+  row(row: SheetRow): WrittenRow | undefined {
     const key = this.#keyOf(row.cells);
     const owner = (key === undefined ? undefined : this.#owners.get(key)) ?? row.line;
     if (key !== undefined) this.#owners.set(key, owner);
     const found = this.#source.resultOf(row, owner, this.header);
+    if (found === undefined) return undefined;
     const own = this.header.cells.length;
     const cells = Array.from({ length: this.#width }, (_, at) => this.#own(at < own ? (row.raw[at] ?? "") : ""));
-    const put = (column: Column, text: string | undefined, isKept = false): void => {
+    const put = (column: ResultColumn, text: string | undefined, isKept = false): void => {
       const at = this.#at.get(column);
       if (at === undefined || text === undefined || (isKept && (cells[at] ?? "").trim() !== "")) return;
       cells[at] = this.#form.format === "xlsx" ? workbookCell(text) : inertCell(text);

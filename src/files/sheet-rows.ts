@@ -9,7 +9,7 @@ import {
   isWhole,
   type ValidColumns,
 } from "./columns.ts";
-import { composedHangul } from "./damage.ts";
+import { composedHangul, NO_VALUE } from "./damage.ts";
 import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile, SheetForm } from "./input-file.ts";
@@ -41,6 +41,7 @@ export interface SheetNotes {
   continued: number;
   filled: number;
   composed: number;
+  repeated: number;
   total: number;
 }
 
@@ -81,9 +82,7 @@ export async function* sheetRows(
     if (first === undefined) {
       throw new FileError("the file is empty", `Its first line names columns: ${shape.columns.join(", ")}.`);
     }
-    const best = filled.reduce((one, other) =>
-      columnCount(read(other.cells)) > columnCount(read(one.cells)) ? other : one,
-    );
+    const best = filled.reduce((one, other) => (likeness(other, read) > likeness(one, read) ? other : one));
     return begin(best, above.slice(0, above.indexOf(best)));
   };
   for await (const batch of sheetRecords(reading)) {
@@ -144,6 +143,14 @@ function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
+/** How much a row looks like a header: by its known columns, and then by its texts. */
+function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
+  const texts = cells.filter((cell) => cell.trim() !== "" && !NUMBER.test(cell.trim()));
+  return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
+}
+
+const LARGEST_HEADER = 10_000;
+
 function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
@@ -159,6 +166,7 @@ const CONTINUED = ["_id", "name", "op", "action"];
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
+  readonly #headings: (cells: readonly string[]) => Header;
   readonly #isStrict: boolean;
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
@@ -172,12 +180,13 @@ class RowReader {
 
   constructor(
     header: SheetHeader,
-    { fillDown = [] }: SheetForm,
+    { fillDown = [], columns }: SheetForm,
     shape: ValidColumns,
-    notes: SheetNotes = { continued: 0, filled: 0, composed: 0, total: 0 },
+    notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 },
   ) {
     this.#header = header;
     this.#notes = notes;
+    this.#headings = headerReader(shape, columns);
     this.#isStrict = shape.isStrict === true;
     this.#filled = fillDown.map((column) => positionOf(column, header));
     this.#contextId = header.at("contextId");
@@ -188,6 +197,10 @@ class RowReader {
   take(record: SheetRecord, ready: SheetRow[]): void {
     if (isBlank(record)) {
       this.#blank += 1;
+      return;
+    }
+    if (this.#isHeader(record)) {
+      this.#notes.repeated += 1;
       return;
     }
     if (this.#held !== undefined) ready.push(this.#held);
@@ -209,6 +222,18 @@ class RowReader {
       return [];
     }
     return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];
+  }
+
+  /**
+   * Whether a row is the header again, or the second row of one: it begins as the header does, and has nothing but
+   * headings. A row of one cell may be an option that is called as its column is.
+   */
+  #isHeader({ cells }: SheetRecord): boolean {
+    const first = this.#read.indexOf(true);
+    if (cells[first] !== this.#header.cells[first]) return false;
+    const filled = cells.flatMap((cell, at) => (cell.trim() !== "" && this.#read[at] === true ? [at] : []));
+    const { names } = this.#headings(cells);
+    return filled.length > 1 && filled.every((at) => names[at] !== "");
   }
 
   #filledDown(cells: readonly string[]): readonly string[] {
@@ -243,7 +268,11 @@ class RowReader {
     if (first === undefined || others.length === 0 || !TOTAL.test(first.cell)) return false;
     const ids = [this.#header.at("_id"), this.#contextId, this.#header.at("contexts")];
     // A number in the place of Context IDs is a total only where it counts the rows.
-    return others.every(({ cell, at }) => NUMBER.test(cell) && (!ids.includes(at) || Number(cell) === this.#count - 1));
+    return others.every(({ cell, at }) => {
+      // A formula whose value was not stored adds up something, too.
+      if (ids.includes(at)) return Number(cell) === this.#count - 1;
+      return cell === NO_VALUE || NUMBER.test(cell);
+    });
   }
 }
 

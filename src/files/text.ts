@@ -14,15 +14,21 @@ const PART_BYTES = 8192;
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
   let line = 1;
+  let isMac: boolean | undefined;
+  /** Programs of old Macs, and Excel's "CSV (Macintosh)", end lines with a return alone. */
+  const withLines = (text: string): string => {
+    if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = !text.includes("\n");
+    return isMac === true ? text.replaceAll("\r", "\n") : text;
+  };
   for await (const chunk of bytes()) {
     decode ??= await decoderOf(markedEncoding(chunk) ?? encoding);
     for (let from = 0; from < chunk.length; from += PART_BYTES) {
       const part = chunk.subarray(from, from + PART_BYTES);
-      yield decode(part, line);
+      yield withLines(decode(part, line));
       line += newlinesIn(part);
     }
   }
-  if (decode !== undefined) yield decode(undefined, line);
+  if (decode !== undefined) yield withLines(decode(undefined, line));
 }
 
 /** Decodes the next bytes, which begin on `line`; undefined says that there are no more. */

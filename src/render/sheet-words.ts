@@ -2,6 +2,7 @@ import { headingOf } from "../files/headings.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { isUnread } from "../files/looked-at.ts";
 import { thousands } from "../platform/text.ts";
+import type { Counts } from "../runs/outcome.ts";
 import { shown, shownBriefly } from "./fence.ts";
 
 const DELIMITER_WORDS: Readonly<Record<string, string>> = {
@@ -35,6 +36,7 @@ export function resultSheetText({
   results,
   tool,
   isOver,
+  events,
 }: {
   readonly savedTo: string;
   /** How many rows have each result. */
@@ -42,13 +44,29 @@ export function resultSheetText({
   /** The tool that reads the sheet again. */
   readonly tool: string;
   readonly isOver: boolean;
+  /** Of a sheet of events: how many of them ended how. Only those that were not sent are in it. */
+  readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
   const first = `Saved the sheet with results to ${shown(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
   if (!isOver) return `${first}\nNote: the run goes on; rows that are not applied yet may still be.`;
+  if (events !== undefined) return [first, ...eventLines(events)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
   return `${first}\nNext: fix the cells that Problem and How to fix describe, and give the file to ${tool} again: rows that are done stay as they are.`;
+}
+
+function eventLines({ succeeded, unknown, notApplied }: Pick<Counts, "succeeded" | "unknown" | "notApplied">) {
+  const sent = [
+    succeeded > 0 && `${counted(succeeded, "row")} that ${succeeded === 1 ? "was" : "were"} sent`,
+    unknown > 0 && `${counted(unknown, "row")} that may have been sent`,
+  ].filter((words) => words !== false);
+  const fix = "Next: fix the cells that Problem and How to fix describe, and give the file to track_events.";
+  const left = "Rows that say Not applied are sent by resume_run, or with this file: do one of both.";
+  return [
+    ...(sent.length > 0 ? [`Without ${sent.join(" and ")}: given again, they would be counted twice.`] : []),
+    notApplied > 0 ? `${fix} ${left}` : fix,
+  ];
 }
 
 function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen): string | undefined {
@@ -85,7 +103,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.commas &&
       `${counted(seen.commas, "cell")} of Context IDs with commas, which were kept as part of the ID; separator "," splits them`,
     seen.unseparated &&
-      `${counted(seen.unseparated, "cell")} of Context ID with | or ; or a line break, which were kept as part of the ID; separator splits them`,
+      `${counted(seen.unseparated, "cell")} of Context IDs with | or ; or a line break that was kept as part of the ID; separator splits them`,
     seen.composed && `${counted(seen.composed, "cell")} with Hangul taken apart to letters, which was composed`,
     seen.shorter &&
       `${counted(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet took leading zeros away`,
@@ -99,6 +117,7 @@ function rowWords(seen: SheetSeen): readonly (string | undefined)[] {
     seen.blankGroups &&
       seen.filled === undefined &&
       `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
+    seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
     seen.total && `line ${seen.total} skipped as a row of totals`,
   ].map((words) => (typeof words === "string" ? words : undefined));
 }

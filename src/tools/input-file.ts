@@ -119,6 +119,5 @@ export async function openedFile(
   const rules = { allowedDirs: await readableDirs(context), maxLineBytes };
   const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), rules));
   const look = lookedAt(opened.bytes, opened.file, shape);
-  const { sheet, seen } = (await unlessLate(context, look)) ?? {};
-  return { ...opened, file: sheet === undefined ? opened.file : { ...opened.file, sheet, ...(seen && { seen }) } };
+  return { ...opened, file: (await unlessLate(context, look)) ?? opened.file };
 }

@@ -1,5 +1,6 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { unzipSync } from "fflate";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, textOf } from "../support/clients.ts";
@@ -157,6 +158,33 @@ test("a name that was never seen becomes a targeting; the next plan finds it", a
   const ids = await run(["apply", at("new.yaml"), "--write-ids"]);
   expect(ids).toMatchObject({ code: 0 });
   expect(readFileSync(at("new.yaml"), "utf8")).toMatch(/- \{_id: "[0-9A-Z]{26}", name: Leaves, contexts: \[l\]\}/);
+});
+
+test("a workbook of several sheets works from the terminal, and gets its new IDs", async () => {
+  const there = await shop();
+  const { run, at, targeting } = there;
+  const file = at("lists.xlsx");
+  const given = readFileSync(join(import.meta.dirname, "..", "files", "sheets", "two-sheets-openpyxl.xlsx"));
+  writeFileSync(file, given);
+  const how = ["--targeting", targeting, "--sheet", "spring"];
+  expect(await run(["drift", file, ...how])).toMatchObject({ code: 2, text: expect.stringContaining("Sandals") });
+  const applied = await run(["apply", file, ...how, "--yes", "--write-ids"]);
+  expect(applied).toMatchObject({ code: 0, text: expect.stringContaining('"Boots"') });
+  expect(applied.text).not.toContain("Scarves");
+  expect(applied.stderr).toContain('read from the sheet "Spring"');
+  expect(applied.stderr).toContain("2 _ids written");
+  expect(await run(["plan", file, ...how])).toMatchObject({ code: 0, text: expect.stringContaining("nothing to do") });
+  expect((await run(["drift", file, ...how])).code).toBe(0);
+  const parts = Object.keys(unzipSync(given));
+  const before = unzipSync(given);
+  const after = unzipSync(readFileSync(file));
+  const changed = parts.filter((name) => !Buffer.from(before[name] ?? []).equals(Buffer.from(after[name] ?? [])));
+  expect(changed).toEqual(["xl/worksheets/sheet2.xml"]);
+
+  // What was planned already is not read again; its run gives the sheet back.
+  const [{ runId = "" } = {}] = await runsOf(there);
+  expect((await run(["apply", runId, "--sheet", "Spring"])).stderr).toContain("--sheet is for the file");
+  expect(await run(["runs", runId, "--to", at("results.xlsx")])).toMatchObject({ code: 0 });
 });
 
 test("a dry run of a tool is applied with apply RUN, unless it would do something else by now", async () => {

@@ -5,9 +5,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
+import { sheetRecords } from "../../src/files/sheet-rows.ts";
+import { writtenSheet } from "../../src/files/sheet-writing.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
-import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
 import { startStub } from "../support/stub-server.ts";
 
 const suite = z.looseObject({ suiteId: z.string(), cases: z.number(), savedTo: z.string() });
@@ -113,6 +115,77 @@ test("a token for a live endpoint carries where its report goes, and sends once"
   expect((await client.callTool("run_event_tests", { confirmation })).isError).not.toBe(true);
   expect(received).toHaveLength(13);
 });
+
+test("a sheet of events comes back with the rows that were not sent, in its form, with results", async () => {
+  const folder = await folderOf("event-sheets");
+  const sandbox = await startSandbox();
+  onTestFinished(() => sandbox.close());
+  const header = ["Uid", "Event Name", "item_id", "price", "quantity"];
+  const good = (user: string) => [user, "add_to_cart", "sku", "10", "1"];
+  const bad = ["user-2", "add_to_cart", "sku", "", "1"];
+  const rows = async function* () {
+    for (const cells of [["Carts of May"], header, good("user-1"), bad, good("user-3")]) yield { cells };
+  };
+  await writeFile(
+    join(folder, "carts.xlsx"),
+    writtenSheet({ name: "Carts", above: 1, rows: rows() }, { format: "xlsx" }),
+  );
+  const semicolons = [header, good("user-4"), bad, good("user-5")].map((cells) => cells.join(";"));
+  await writeFile(join(folder, "carts.csv"), `\uFEFF${semicolons.join("\r\n")}\r\n`);
+  const env = cleanEnvironment({
+    EVENT_API_URL: sandbox.url,
+    EVENT_APP_KEY: "sandbox-app-key",
+    TARGETING_MCP_ALLOWED_DIRS: folder,
+    TARGETING_MCP_STATE_DIR: await folderOf("event-sheets-state"),
+  });
+  const client = await connect({ args: [COMMAND], env });
+  for (const [name, ending] of [
+    ["carts.xlsx", "xlsx"],
+    ["carts.csv", "csv"],
+  ] as const) {
+    const before = sandbox.events().length;
+    const sent = run.parse((await client.callTool("track_events", { file: name })).structuredContent);
+    expect(sent).toMatchObject({ status: "partial", counts: { items: 3, succeeded: 2, failed: 1 } });
+    const saveTo = `results.${ending}`;
+    const saved = await client.callTool("get_run", { runId: sent.runId, saveTo });
+    expect(textOf(saved)).toContain("Rows: 1 failed.");
+    expect(textOf(saved)).toContain("Without 2 rows that were sent: given again, they would be counted twice.");
+    const bytes = await readFile(join(folder, saveTo));
+    const sheet = await sheetAt(bytes, ending);
+    const at = sheet.findIndex(([first]) => first === "Uid");
+    expect(sheet[at]).toEqual([...header, "Result", "Problem", "How to fix"]);
+    expect(sheet.slice(at + 1)).toEqual([[...bad, "Failed", expect.stringContaining("price"), expect.any(String)]]);
+
+    // The command writes the same; fixed, it is sent, and nothing twice.
+    const to = join(folder, `command.${ending}`);
+    expect(await startCommand(["runs", sent.runId, "--to", to], env).exited).toMatchObject({ code: 0 });
+    expect(await sheetAt(await readFile(to), ending)).toEqual(sheet);
+    const fixed = async function* () {
+      for (const cells of sheet) yield { cells: cells.map((cell, index) => (index === 3 && cell === "" ? "5" : cell)) };
+    };
+    const form = ending === "xlsx" ? ({ format: "xlsx" } as const) : ({ format: "csv", delimiter: ";" } as const);
+    await writeFile(join(folder, `fixed.${ending}`), writtenSheet({ name: "Carts", above: at, rows: fixed() }, form));
+    const again = await client.callTool("track_events", { file: `fixed.${ending}` });
+    expect(run.parse(again.structuredContent)).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+    expect(sandbox.events()).toHaveLength(before + 3);
+    const none = await client.callTool("get_run", {
+      runId: run.parse(again.structuredContent).runId,
+      saveTo: `none.${ending}`,
+    });
+    expect(textOf(none)).toContain("has no row that was not sent");
+  }
+});
+
+/** The rows of a sheet that was written, as it is read again. */
+async function sheetAt(bytes: Uint8Array, ending: "xlsx" | "csv"): Promise<readonly (readonly string[])[]> {
+  const content = async function* () {
+    yield bytes;
+  };
+  const file = { format: ending, encoding: "utf-8" as const, sheet: { delimiter: ";" as const } };
+  const rows: (readonly string[])[] = [];
+  for await (const batch of sheetRecords({ bytes: content, file })) rows.push(...batch.map(({ cells }) => cells));
+  return rows;
+}
 
 test("20,000 events from a file: the rows that failed are named by line, kept with reasons, and sent once mended", async () => {
   const folder = await folderOf("events");

@@ -513,6 +513,26 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   expect(textOf(planned)).toContain('first rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
 });
 
+test.each([
+  ["items", "addContexts"],
+  ["file", "addContexts"],
+  ["file with IDs", "addContexts"],
+  ["file with IDs", "fail"],
+])("bulk_add_options reports Context IDs that look like existing ones: %s, %s", async (form, onExisting) => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Near");
+  const [id = ""] = await sandbox.options(targetingId, [{ name: "One", contexts: ["Shoes", "\u00e9t\u00e9"] }]);
+  const contexts = ["shoes", "e\u0301te\u0301", "\uff53hoes", "other"];
+  await write("near.csv", `Option ID,Option,Context IDs\n${form === "file" ? "" : id},One,${contexts.join("|")}\n`);
+  const given = form === "items" ? { items: [{ name: "One", contexts }] } : { file: "near.csv" };
+  const said =
+    "3 Context IDs differ from one of the option only in case, width or composition: " +
+    '"shoes" beside "Shoes", "e\u0301te\u0301" beside "\u00e9t\u00e9", "\uff53hoes" beside "Shoes"';
+  const args = { targetingId, onExisting, ...given };
+  expect(textOf(await client.callTool("bulk_add_options", { ...args, dryRun: true }))).toContain(said);
+  expect(textOf(await client.callTool("bulk_add_options", args))).toContain(said);
+});
+
 test("without the setting the roots of a client may be read, and a refused path names what allows it", async () => {
   const { sandbox, folder, env, write } = await service();
   const targetingId = await sandbox.targeting("Roots");
@@ -536,6 +556,32 @@ test("without the setting the roots of a client may be read, and a refused path 
   expect(textOf(refused)).toContain("no folder is allowed");
   expect(textOf(refused)).toContain(`TARGETING_MCP_ALLOWED_DIRS=${folder} in this server's entry of the host`);
 });
+
+test.each(["2025 client", "2026 client, legacy", "2026 client, modern"] as const)(
+  "a change that needs approval reads the roots of its client, too: %s",
+  async (era) => {
+    const { sandbox, folder, env, write } = await service();
+    const targetingId = await sandbox.targeting("Roots");
+    await sandbox.options(targetingId, [{ name: "One", contexts: ["a", "b"] }]);
+    await write("set.csv", "Option,Context Action,Context IDs\nOne,Set,[]\n");
+    const messages: string[] = [];
+    const client = await CLIENTS[era]({
+      args: [COMMAND],
+      env: { ...env, TARGETING_MCP_ALLOWED_DIRS: "" },
+      roots: [folder],
+      answer: (message) => {
+        messages.push(message);
+        return { action: "accept", content: { confirm: true } };
+      },
+    });
+    expect(await call(client, "update_contexts", { targetingId, file: "set.csv" })).toMatchObject({
+      status: "succeeded",
+    });
+    expect(messages).toHaveLength(1);
+    const outside = await client.callTool("update_contexts", { targetingId, file: join(tmpdir(), "set.csv") });
+    expect(textOf(outside)).toContain("lies outside of the folders that are allowed");
+  },
+);
 
 test("a sheet with problems that cannot be planned comes back with them", async () => {
   const { client, sandbox, folder, write } = await service();

@@ -183,7 +183,103 @@ test("cells of a workbook: formulas without values, rounded numbers, dates and e
   ]);
 });
 
+test.each<readonly [name: string, given: SheetArguments, right: readonly (readonly string[] | string)[], note: string]>(
+  [
+    // Each row as its option and its Context IDs, or what is wrong with it.
+    [
+      "odd-mac-line-ends.csv",
+      {},
+      [
+        ["Football", "goal", "offside"],
+        ["Running", "shoe", "sole"],
+      ],
+      "separated by |",
+    ],
+    [
+      "odd-header-repeats.csv",
+      {},
+      [
+        ["One", "a"],
+        ["Two", "b"],
+      ],
+      "1 row skipped, equal to the header",
+    ],
+    [
+      "odd-merged-header.xlsx",
+      {},
+      [
+        ["One", "a"],
+        ["Two", "b"],
+      ],
+      "1 row skipped, equal to the header",
+    ],
+    [
+      "odd-mixed-separators.csv",
+      {},
+      [
+        ["One", "a", "b"],
+        ["Two", "c;d"],
+      ],
+      "1 cell of Context IDs with | or ;",
+    ],
+    [
+      "odd-mixed-separators.csv",
+      { separator: "|;" },
+      [
+        ["One", "a", "b"],
+        ["Two", "c", "d"],
+      ],
+      "separated by |;",
+    ],
+    [
+      "odd-numbers.xlsx",
+      {},
+      [
+        ...[["Opt B", "1,234,567"], ["Opt C", "0.3"], "scientific", "scientific", ["Opt F", "04.03.2026"]],
+        ...[["Opt G", "00123"], ["Opt H", "SKU-0005"], "truth", "noValue", ["Opt K", "-5"], ["Opt L", "1.50 €"]],
+      ],
+      "1 cell of Context IDs with commas",
+    ],
+    [
+      "german-damage.csv",
+      {},
+      ["formulaError", "formulaError", "truth", "date", "scientific", ["Zehn", "Größe"]],
+      "read as Windows-1252, separated by semicolons",
+    ],
+    [
+      "german-price-list.csv",
+      { columns: { name: "Marke", contexts: "Artikelnummern" } },
+      [
+        ["Köhler & Söhne", "4711", "4712"],
+        "scientific",
+        ["Tail_spin", "5001", "5002"],
+        "formulaError",
+        ["Litware", "6001"],
+      ],
+      "line 9 skipped as a row of totals",
+    ],
+  ],
+)("%s, read with %j, is what its rows mean", async (name, given, right, note) => {
+  const { items: found, notes } = await read(name, optionRows, given);
+  const rows = found.map((one) =>
+    "reason" in one ? one.reason.detail?.damage : [one.item.name, ...(one.item.contexts ?? [])],
+  );
+  expect(rows).toEqual(right);
+  expect(notes.join("\n")).toContain(note);
+});
+
+test("without a known heading the error shows the row that looks like a header, below a title", async () => {
+  await expect(read("german-price-list.csv", optionRows)).rejects.toMatchObject({
+    message: expect.stringContaining('its header was read from line 3: "Marke", "Artikelnummern", "Preis"'),
+    remedy: expect.stringContaining('Say which heading is which column: columns {"name":"HEADING"}.'),
+  });
+});
+
 test.each([
+  ["odd-unclosed-quote.csv", /quotes of the cell that begins here do not end \(line 2/],
+  ["odd-utf8-and-cp949.csv", /line 3 of the file has bytes that are not UTF-8/],
+  ["odd-utf8-one-bad-byte.csv", /line 3 of the file has bytes that are not UTF-8/],
+  ["refused-html.csv", /page of HTML or XML/],
   ["refused-libreoffice.ods", /OpenDocument spreadsheet.*not read/],
   ["refused-libreoffice.xls", /old Excel workbook.*not read/],
   ["refused-encrypted.xlsx", /protected by a password/],

@@ -1,7 +1,13 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { unzipSync } from "fflate";
 import { expect, test } from "vitest";
-import { withIds } from "../../src/plans/file/write-ids.ts";
+import { type ReadFormat, readDesired } from "../../src/plans/file/read-desired.ts";
+import { withIds as bytesWithIds } from "../../src/plans/file/write-ids.ts";
 
 const idOf = (letter: string) => `01J0000000000000000000000${letter}`;
+const withIds = async (text: string, format: ReadFormat, ids: ReadonlyMap<number, string>) =>
+  Buffer.from(await bytesWithIds(Buffer.from(text), { format }, ids)).toString("utf8");
 const [A, B, C] = [idOf("A"), idOf("B"), idOf("C")];
 
 test("YAML: comments, blank lines, quotes and the rest stay to the letter", async () => {
@@ -103,4 +109,45 @@ test("CSV: into the column _id, or one that is put in front", async () => {
 test("what is written in a way that splicing does not know is refused, and not damaged", async () => {
   const text = "version: 1\noptions:\n  - ? name\n    : One\n";
   await expect(withIds(text, "yaml", new Map([[0, A]]))).rejects.toThrow(/cannot be written into the file/);
+});
+
+test("CSV with one Context ID a row: each row of an option gets its ID", async () => {
+  const text = "Option,Context ID\nOne,a\nOne,b\nTwo,c\n";
+  expect(
+    await withIds(
+      text,
+      "csv",
+      new Map([
+        [0, A],
+        [1, B],
+      ]),
+    ),
+  ).toBe(`_id,Option,Context ID\n${A},One,a\n${A},One,b\n${B},Two,c\n`);
+});
+
+const FOLDER = join(import.meta.dirname, "..", "files", "sheets");
+const WORKBOOKS = readdirSync(FOLDER).filter((name) => /^(korean|two).*\.xls[xm]$/.test(name));
+
+/** The parts of a workbook by their names, unpacked. */
+function partsOf(packed: Uint8Array) {
+  return new Map(Object.entries(unzipSync(packed)).map(([name, bytes]) => [name, Buffer.from(bytes).toString("utf8")]));
+}
+
+test.each(WORKBOOKS)("a workbook keeps all but the new IDs: %s", async (name) => {
+  const packed = readFileSync(join(FOLDER, name));
+  const sheet = name.startsWith("two") ? { sheet: "Spring" } : {};
+  const before = await readDesired({ bytes: packed, format: "xlsx", sheet, folder: undefined });
+  expect(before.desired.options).toHaveLength(name.startsWith("two") ? 2 : 3);
+  const ids = new Map(before.desired.options.map((_, at) => [at, idOf(String(at))]));
+  const written = await bytesWithIds(packed, { format: "xlsx", sheet }, ids);
+  const [parts, others] = [partsOf(packed), partsOf(written)];
+  const changed = [...parts].filter(([part, text]) => !part.endsWith("/") && others.get(part) !== text);
+  expect(changed.map(([part]) => part)).toEqual([expect.stringMatching(/worksheets\/[^/]+\.xml$/)]);
+  const [[part = "", text = ""] = []] = changed;
+  const plain = (xml: string) => xml.replace(/<dimension [^>]*>/, "").replaceAll(/ spans="[^"]*"/g, "");
+  const added = /<c [^>]*t="inlineStr"><is><t>(?:Option ID|01J0+\d)<\/t><\/is><\/c>/g;
+  expect(plain(others.get(part) ?? "").replaceAll(added, "")).toBe(plain(text));
+  const after = await readDesired({ bytes: written, format: "xlsx", sheet, folder: undefined });
+  expect(after.desired.options.map(({ _id }) => _id)).toEqual([...ids.values()]);
+  expect(after.problems).toEqual([]);
 });

@@ -45,7 +45,7 @@ interface Spawn {
   readonly env: Record<string, string>;
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
-  /** The folders that a 2025-era client works in, as paths; absent: it has no roots. */
+  /** The folders that the client works in, as paths; absent: it has no roots. */
   readonly roots?: readonly string[];
   /** The name that a 2025-era client gives. */
   readonly name?: string;
@@ -64,11 +64,15 @@ export const CLIENTS = {
   "2025 client": oldClient,
 } as const;
 
-async function newClient({ args, env, answer }: Spawn, mode: "auto" | "legacy"): Promise<TestClient> {
+async function newClient({ args, env, answer, roots }: Spawn, mode: "auto" | "legacy"): Promise<TestClient> {
   const client = new Client(INFO, {
     versionNegotiation: { mode },
-    capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
+    capabilities: { ...(answer && { elicitation: { form: {} } }), ...(roots && { roots: {} }) },
   });
+  if (roots !== undefined) {
+    const all = roots.map((path) => ({ uri: pathToFileURL(path).href }));
+    client.setRequestHandler("roots/list", () => ({ roots: all }));
+  }
   if (answer !== undefined)
     client.setRequestHandler("elicitation/create", async ({ params }) => answer(params.message, formIn(params)));
   await client.connect(

@@ -1,5 +1,5 @@
 // A file that takes longer to read than a call may: the call answers with its run, which goes on.
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -146,6 +146,57 @@ test.each([
   const bad = await answerOf(planTargeting, { desired: wrong, targetingId }, context);
   const { text } = await ended(bad.structured);
   expect(text).toContain("the desired state has 1 problem (options[1]");
+});
+
+test.each([
+  ["a plan that is applied", "Option,Context IDs\nRed,a\nBlue,b\n", { rows: { Done: 2 } }],
+  ["a plan with problems", "Option,Context IDs\nRed,a\nRed,b\n", { rows: { Failed: 1, "Not applied": 1 } }],
+])("a sheet comes back with results: %s", async (_, text, expected) => {
+  const { context, file, ended, targetingId } = await started();
+  const given = { targetingId, file: await file("state.csv", text) };
+  const planned = await ended((await answerOf(planTargeting, given, context)).structured);
+  const runId = String(planned.structured.runId);
+  const isWell = !text.includes("Red,b");
+  if (isWell) {
+    const applied = await answerOf(applyPlan, { runId }, context);
+    if (applied.structured.status === "running") await ended(applied.structured);
+  } else {
+    expect(planned.text).toContain('the name "Red" stands twice');
+    await expect(answerOf(applyPlan, { runId }, context)).rejects.toThrow("problem");
+  }
+  const saved = await answerOf(getRun, { runId, saveTo: "results.csv" }, context);
+  expect(saved.structured).toMatchObject(expected);
+});
+
+test("rows of an import come back with results", async () => {
+  const { context, file, ended, targetingId } = await started();
+  const given = { targetingId, file: await file("options.csv", "Option;Context IDs\nRed;a\nx_y;b\n") };
+  const { structured } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
+  const saved = await answerOf(getRun, { runId: String(structured.runId), saveTo: "results.csv" }, context);
+  expect(saved.structured).toMatchObject({ rows: { Done: 1, Failed: 1 } });
+  const rows = await readFile(join(context.allowedDirs[0] ?? "", "results.csv"), "utf8");
+  expect(rows.split("\r\n")[2]).toMatch(/^x_y;b;;Add;Add;Failed;"The name has 1 character/);
+});
+
+test("a dry run of events, or of a plan, is answered in time, whatever its reading takes", async () => {
+  const { context, file, ended, targetingId } = await started();
+  /** The file can be opened, and then the wait is over: how it is read is not known by then. */
+  const overOnceOpened = () => {
+    let waits = 0;
+    const sleep = () => (waits++ === 0 ? new Promise<never>(() => {}) : Promise.resolve());
+    return { ...context, waitMs: 45_000, arrivedAt: 0, clock: { ...systemClock, now: () => 60_000, sleep } };
+  };
+  const events = await file("events.csv", "uid,eventName,method\nann,sign_up,mail\n");
+  const dry = answerOf(trackEvents, { file: events, dryRun: true }, overOnceOpened());
+  await expect(dry).rejects.toThrow("nothing was sent");
+  const state = await file("state.csv", "Option\nRed\n");
+  const planned = await ended((await answerOf(planTargeting, { file: state, targetingId }, context)).structured);
+  const again = answerOf(applyPlan, { runId: String(planned.structured.runId), dryRun: true }, context);
+  await expect(again).rejects.toMatchObject({ remedy: expect.stringContaining("apply_plan without dryRun") });
+  const applied = await answerOf(applyPlan, { runId: String(planned.structured.runId) }, context);
+  const done =
+    applied.structured.status === "running" ? (await ended(applied.structured)).structured : applied.structured;
+  expect(done).toMatchObject({ status: "succeeded" });
 });
 
 test("events of a file are sent, and a file without rows of events says so", async () => {

@@ -9,6 +9,7 @@ import type { AddOptionInput, OnExisting } from "../rows/entries.ts";
 import { leftAsItIs } from "../rows/former.ts";
 import type { RowRange } from "../rows/row-block.ts";
 import { badId, parts } from "./checks.ts";
+import { noteNear } from "./former-values.ts";
 import { found, isOption } from "./names.ts";
 import { type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
@@ -37,6 +38,7 @@ export async function planAddOptions(
   for await (const batch of rows) drafts.take(batch);
   await placeAll(plan, input, drafts, context);
   plan.facts = {
+    ...plan.facts,
     within: input.targetingId,
     ...(input.file !== undefined && { rows: drafts.rowCounts() }),
   };
@@ -225,7 +227,8 @@ async function planKnown(
   await mapConcurrently(known, async ({ candidate, option }) => {
     const { object, item } = candidate;
     const fields = differingFields(candidate, option, groupOf(option));
-    const missing = await missingContexts(candidate, option, (id) => readOptionContents(api, id, signal));
+    const held = await heldContexts(candidate, option, (id) => readOptionContents(api, id, signal));
+    const missing = contextsBeside(candidate, held);
     const { _id, name } = option;
     if (onExisting === "skip" || (fields.length === 0 && missing.length === 0)) {
       plan.settlements.push({ object, outcome: "alreadyDone", _id });
@@ -237,6 +240,7 @@ async function planKnown(
       }
     } else {
       if (missing.length > 0) fields.push("Context IDs");
+      noteNear(plan, missing, held);
       plan.fail(object, ownReason("INVALID_ROW", { problem: "edited", _id, name, value: item.name, fields }));
     }
   });
@@ -258,13 +262,17 @@ function differingFields({ item }: OptionCandidate, option: Known, group: string
   ];
 }
 
-/** The Context IDs of a row that its option does not hold. */
-async function missingContexts(
+/** The Context IDs that an option holds, which are read only where its row has some to compare them with. */
+async function heldContexts(
   { option: { contexts } }: OptionCandidate,
   { _id, contextCount }: Known,
   read: (id: string) => Promise<{ readonly contexts: readonly string[] }>,
 ): Promise<readonly string[]> {
-  if (contexts.length === 0 || contextCount === 0) return contexts;
-  const held = new Set((await read(_id)).contexts);
-  return contexts.filter((id) => !held.has(id));
+  return contexts.length === 0 || contextCount === 0 ? [] : (await read(_id)).contexts;
+}
+
+/** The Context IDs of a row that its option does not hold. */
+function contextsBeside({ option: { contexts } }: OptionCandidate, held: readonly string[]): readonly string[] {
+  const known = new Set(held);
+  return contexts.filter((id) => !known.has(id));
 }

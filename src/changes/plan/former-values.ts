@@ -3,6 +3,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import { findOptions } from "../../reading/find-options.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
+import { nearContextIds } from "../../spec/context-ids.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { Step } from "../rows/entries.ts";
@@ -115,7 +116,9 @@ async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: Op
   for (const [object, counts] of change) plan.objects.amend(object, { change: counts });
   for (const [id, contents] of there) {
     const ofOption = adds.filter((one) => one.id === id);
-    noteHeld(plan, contents, new Set(ofOption.flatMap(({ add }) => add)));
+    const added = new Set(ofOption.flatMap(({ add }) => add));
+    noteHeld(plan, contents, added);
+    noteNear(plan, added, contents.contexts);
     const [object, ...others] = new Set(ofOption.flatMap(({ step }) => step.objects));
     if (object === undefined || others.length > 0) continue;
     const contextCount = contents.contexts.length + (change.get(object)?.added ?? 0);
@@ -131,6 +134,18 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
 export function noteHeld(plan: Plan, { option, contexts }: OptionContents, changed: ReadonlySet<string>): void {
   plan.former.record(option);
   plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
+}
+
+/** How many are noted of Context IDs that look like one that their option holds. */
+const MOST_NEAR = 3;
+
+/** Notes which Context IDs of a call differ from one that their option holds only in case, width or composition. */
+export function noteNear(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
+  const near = nearContextIds([...given], held);
+  if (near.length === 0) return;
+  const { count = 0, first = [] } = plan.facts.nearIds ?? {};
+  const nearIds = { count: count + near.length, first: [...first, ...near].slice(0, MOST_NEAR) };
+  plan.facts = { ...plan.facts, nearIds };
 }
 
 /** Notes how many options get Context IDs without having been read. */

@@ -5,7 +5,6 @@ import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
 import { findOptions } from "../../reading/find-options.ts";
 import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { type NearContextId, nearContextIds } from "../../spec/context-ids.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { folded } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
@@ -13,7 +12,7 @@ import type { UpdateContextsItem } from "../rows/entries.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
 import { type ContextWish, noteRows, planContextChanges } from "./context-changes.ts";
-import { noteHeld, noteUnread, noteWithin, type OptionalReads, optionalReads } from "./former-values.ts";
+import { noteHeld, noteNear, noteUnread, noteWithin, type OptionalReads, optionalReads } from "./former-values.ts";
 import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
@@ -81,7 +80,10 @@ export async function planUpdateContexts(
   for (const [optionId, name] of called) failMisnamed(plan, wishes, { optionId, name, is: names.get(optionId) });
   const all = [...wishes.values()];
   planContextChanges(plan, all, contents);
-  noteNear(plan, all, [contents, there]);
+  for (const { optionId, add, set } of all) {
+    const read = contents.get(optionId) ?? there.get(optionId);
+    if (read !== undefined && !("code" in read)) noteNear(plan, set ?? add, read.contexts);
+  }
   const unread = all.filter(({ optionId }) => !contents.has(optionId));
   noteUnread(plan, unread.length - there.size);
   for (const { optionId, asked, add } of unread) {
@@ -175,24 +177,6 @@ function splitAsHeld(item: UpdateContextsItem, held: OptionContents | Reason | u
     ...(remove && { remove: again(remove) }),
     ...(set && { set: again(set) }),
   };
-}
-
-/** How many are noted of Context IDs that look like one that their option holds. */
-const MOST_NEAR = 3;
-
-/** Notes which Context IDs are added that differ from one that the option holds only in case, width or composition. */
-function noteNear(plan: Plan, wishes: readonly ContextWish[], read: readonly ReadContents[]): void {
-  const near: NearContextId[] = [];
-  let count = 0;
-  for (const { optionId, add, set } of wishes) {
-    const found = read.map((contents) => contents.get(optionId)).find((one) => one !== undefined);
-    if (found === undefined || "code" in found) continue;
-    for (const one of nearContextIds([...(set ?? add)], found.contexts)) {
-      count += 1;
-      if (near.length < MOST_NEAR) near.push(one);
-    }
-  }
-  if (count > 0) plan.facts = { ...plan.facts, nearIds: { count, first: near } };
 }
 
 type Target = { readonly _id: string } | { readonly name: string };

@@ -1,4 +1,5 @@
 import type { SplitCells } from "../../files/cells.ts";
+import type { SheetLook } from "../../files/looked-at.ts";
 import type {
   Asked,
   NearIds,
@@ -165,6 +166,8 @@ export interface RunFacts {
   readonly optionsThere?: number;
   readonly asked?: Asked;
   readonly rows?: RowCounts;
+  /** Of a sheet of which this was not known when the call answered: how its rows are read. */
+  readonly look?: SheetLook;
   /** How many options got Context IDs without being read before, so that it is not known what they held. */
   readonly unread?: number;
   /** Of a plan that is applied: what has changed since it was planned, the first of it. */

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
+import { inputFile } from "../../files/input-file.ts";
 import { parseJson } from "../../platform/json.ts";
 import { notApplied, reason, reportedObject } from "../../runs/outcome-schema.ts";
 import { BULK_OPERATIONS } from "../../spec/routes.ts";
@@ -164,6 +165,7 @@ export const journalEntry: z.ZodType<JournalEntry> = z.discriminatedUnion("t", [
       optionsThere: z.number().exactOptional(),
       asked: asked.exactOptional(),
       rows: z.object({ read: z.number(), merged: z.number(), skipped: z.number() }).exactOptional(),
+      look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
       effect: z.string().exactOptional(),
       unread: z.number().exactOptional(),
       stale: z

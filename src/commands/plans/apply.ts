@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
+import { Readable } from "node:stream";
 import { type ChangeRun, endingsOf } from "../../changes/change-run.ts";
 import type { BaseFile } from "../../changes/plan/desired-changes.ts";
 import { basePathOf } from "../../plans/base.ts";
@@ -32,6 +33,7 @@ import {
   type PlannedFile,
   planFile,
   printFileProblems,
+  printReading,
 } from "./files.ts";
 import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";
 
@@ -69,6 +71,9 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
     asked.prune && "--prune",
     asked.byName && "--by-name",
     asked.writeIds && "--write-ids",
+    asked.sheet.sheet !== undefined && "--sheet",
+    asked.sheet.columns !== undefined && "--columns",
+    asked.sheet.encoding !== undefined && "--encoding",
   ].find((flag) => flag !== false);
   if (given === undefined) return asked;
   throw new SettingsError(`${given} is for the file of a desired state, and this is planned already`);
@@ -91,15 +96,19 @@ async function applyFile(asked: ApplyLine, context: PlanContext): Promise<number
     printFileProblems(file, planned.problems);
     return 1;
   }
-  const { document } = planned;
+  const { document, read } = planned;
+  printReading(read);
   print(document, file);
   if (!isApplicable(document.plan)) return 1;
-  if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(file, planned, undefined)) ? 0 : 1;
+  if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(asked, planned, undefined)) ? 0 : 1;
   if (!(await isAgreed("Apply this?", asked.yes))) return 1;
-  const header = await kept(planned, "plan_targeting", context, planned.base && (await baseFileOf(file)));
+  const header = await kept(planned, "plan_targeting", context, {
+    base: planned.base && (await baseFileOf(file)),
+    sheet: read.file && { file: read.file, bytes: () => Readable.from([read.bytes]) },
+  });
   const run = await carriedOut(header, context);
   const exitCode = await printReport(run, context);
-  return !asked.writeIds || (await writeIds(file, planned, endingsOf(run.state))) ? exitCode : 1;
+  return !asked.writeIds || (await writeIds(asked, planned, endingsOf(run.state))) ? exitCode : 1;
 }
 
 async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, context: PlanContext): Promise<number> {
@@ -109,7 +118,7 @@ async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, conte
   if (itemCount(document.plan) === 0) return 0;
   if (!(await isAgreed("Apply this?", yes))) return 1;
   const base = await baseFileOfPlan(file, document);
-  const header = await kept({ document, there: undefined }, "plan_targeting", context, base);
+  const header = await kept({ document, there: undefined }, "plan_targeting", context, { base });
   return printReport(await carriedOut(header, context), context);
 }
 
@@ -190,7 +199,7 @@ export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): 
  * False where the file has changed since it was read: then nothing is written.
  */
 export async function writeIds(
-  file: string,
+  { file, sheet }: Pick<AskedFile, "file" | "sheet">,
   { read: { desired, digest }, document: { plan } }: PlannedFile,
   objects: AppliedObjects | undefined,
 ): Promise<boolean> {
@@ -201,8 +210,8 @@ export async function writeIds(
     tell(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
     return false;
   }
-  const text = await withIds(bytes.toString("utf8"), formatToRead(file), ids);
-  await writeOver([{ path: file, pieces: [text] }]);
-  tell(`${file}: ${amount(ids.size, "_id")} written`);
+  const written = await withIds(bytes, { format: formatToRead(file), path: file, sheet }, ids);
+  await writeOver([{ path: file, pieces: [written] }]);
+  tell(`${file}: ${amount(ids.size, "_id")} written; everything else in the file stayed as it was`);
   return true;
 }

@@ -1,7 +1,6 @@
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ChangeHeader } from "../../changes/changes.ts";
+import type { ChangeHeader, KeptPlan } from "../../changes/changes.ts";
 import { needsConfirmation } from "../../changes/confirmation.ts";
-import type { BaseFile } from "../../changes/plan/desired-changes.ts";
 import type { MadePlan } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-undo.ts";
 import { unmarked } from "../../render/fence.ts";
@@ -19,17 +18,20 @@ export async function isAgreed(question: string, yes: boolean): Promise<boolean>
   return yes || saysYes(question, "Nothing was sent.", without);
 }
 
-/** Keeps a plan as a run that is not started; gives its header. `base` is renewed when the run ends. */
+/**
+ * Keeps a plan as a run that is not started, with the sheet that it was made of; gives its header. `base` is renewed when
+ * the run ends.
+ */
 export async function kept(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",
   context: PlanContext,
-  base?: BaseFile,
+  { base, sheet }: Pick<KeptPlan, "base" | "sheet"> = {},
 ): Promise<ChangeHeader> {
   const { caller } = context;
   const text = JSON.stringify(document);
   const made = asPlanned(document.plan, there);
-  return (await changesOf(context).keepPlan(made, { text, plannedBy, base, caller })).header;
+  return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
 }
 
 /**

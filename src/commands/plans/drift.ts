@@ -4,7 +4,7 @@ import { whichTargeting } from "../../plans/read-targeting.ts";
 import { driftLines } from "../../render/plans/drift-text.ts";
 import { problemLine } from "../../render/plans/words.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
-import { type AskedFile, askedFile, baseFor, printFileProblems, readDesiredFile } from "./files.ts";
+import { type AskedFile, askedFile, baseFor, printFileProblems, printReading, readDesiredFile } from "./files.ts";
 import { type PlanContext, printLines, readShowing, tell, withProject } from "./project.ts";
 
 /** Shows what differs by now from a file's base, or from the file where it has none. Gives the exit code: 0, 2 or 1. */
@@ -13,12 +13,14 @@ export async function runDrift(line: CommandLine): Promise<number> {
   return withProject(line, "drift", (context) => drift(asked, context));
 }
 
-async function drift({ file, targeting: given, fresh }: AskedFile, context: PlanContext): Promise<number> {
-  const { desired, problems } = await readDesiredFile(file);
+async function drift({ file, targeting: given, fresh, sheet }: AskedFile, context: PlanContext): Promise<number> {
+  const read = await readDesiredFile(file, sheet);
+  const { desired, problems } = read;
   if (problems.length > 0) {
     printFileProblems(file, problems);
     return 1;
   }
+  printReading(read);
   const base = await baseFor(file, undefined);
   const { memory } = context;
   const targetingId = await whichTargeting({ given, file: desired.targeting, base, byName: false, memory });

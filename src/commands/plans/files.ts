@@ -10,10 +10,11 @@ import { type MadePlan, makePlan } from "../../plans/plan-document.ts";
 import { FileError, hasCode } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { problemLine } from "../../render/plans/words.ts";
+import { sheetNotes } from "../../render/sheet-words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { oneOf, path, SettingsError, text } from "../../settings/value-types.ts";
 import { isOn } from "../settings-input.ts";
-import { onlyWord, type PlanContext, printLines, readShowing } from "./project.ts";
+import { onlyWord, type PlanContext, printLines, readShowing, tell } from "./project.ts";
 
 /** A file that is to be planned. */
 export type AskedFile = ReturnType<typeof askedFile>;
@@ -55,7 +56,7 @@ function sheetOf(line: CommandLine): SheetArguments {
 
 /** The plan of a file, what the file means, and the base that it went by. */
 export interface PlannedFile extends MadePlan {
-  readonly read: ReadDesired;
+  readonly read: ReadFile;
   readonly base: Base | undefined;
 }
 
@@ -83,11 +84,22 @@ export function printFileProblems(file: string, problems: readonly Problem[]): v
   printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
 }
 
+/** Says how a sheet was read. */
+export function printReading({ file }: ReadDesired): void {
+  for (const note of sheetNotes(file)) tell(`Note: ${note}.`);
+}
+
+/** A file as it was read, and what it means. */
+export interface ReadFile extends ReadDesired {
+  readonly bytes: Uint8Array;
+}
+
 /** Reads a desired state from a path that a person gave. Throws a FileError where it cannot be read. */
-export async function readDesiredFile(path: string, sheet: SheetArguments = {}): Promise<ReadDesired> {
+export async function readDesiredFile(path: string, sheet: SheetArguments): Promise<ReadFile> {
   const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
-  return readDesired({ bytes, path, sheet, format, folder: dirname(await realpath(path)) });
+  const read = await readDesired({ bytes, path, sheet, format, folder: dirname(await realpath(path)) });
+  return { ...read, bytes };
 }
 
 /** The base of a file: the one that is named, else the one beside it, if there is one. Throws a FileError. */

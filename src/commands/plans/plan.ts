@@ -5,12 +5,11 @@ import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../../plans/p
 import { asPlanned } from "../../plans/planned-undo.ts";
 import { planMarkdown } from "../../render/plans/plan-markdown.ts";
 import { planLines } from "../../render/plans/plan-text.ts";
-import { sheetNotes } from "../../render/sheet-words.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { path, SettingsError } from "../../settings/value-types.ts";
 import { isOn } from "../settings-input.ts";
-import { type AskedFile, askedFile, planFile, printFileProblems } from "./files.ts";
-import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";
+import { type AskedFile, askedFile, planFile, printFileProblems, printReading } from "./files.ts";
+import { type PlanContext, printLines, withProject, writeOver } from "./project.ts";
 
 /** How the plan of a file is shown. */
 interface PlanLine extends AskedFile {
@@ -43,7 +42,7 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
   if (asked.form === "json") printJson(planJson(document, requestsOf(asPlanned(made, there))));
   else if (asked.form === "markdown") process.stdout.write(planMarkdown(shown));
   else {
-    for (const note of sheetNotes(planned.read.file)) tell(`Note: ${note}.`);
+    printReading(planned.read);
     printLines(planLines(shown));
   }
   if (asked.out !== undefined) {

@@ -189,7 +189,10 @@ export function printLines(lines: readonly TonedLine[]): void {
  * Throws a FileError.
  */
 export async function writeOver(
-  files: readonly { readonly path: string; readonly pieces: Iterable<string> | AsyncIterable<string | Uint8Array> }[],
+  files: readonly {
+    readonly path: string;
+    readonly pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+  }[],
 ): Promise<void> {
   const written: { readonly beside: string; readonly path: string }[] = [];
   try {

@@ -146,8 +146,7 @@ function leftOf(call: EventCall, state: EventRunState): number {
 
 /**
  * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
- * of its events those that failed and came without a file, may still have to be sent, or whose outcome is unknown and has
- * to be looked up. Of the users of all others only hashes remain.
+ * of its events those that failed, may still have to be sent, or whose outcome is unknown and has to be looked up. Of the users of all others only hashes remain.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,
@@ -164,13 +163,15 @@ async function finish(
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
+  // A sheet is given back with its own rows.
+  const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // What failed of a file is in its reject file, which is written again from all that failed as long as anything is left.
-    if (standing === "failed") return hasLeft || file === undefined;
+    // What failed of other files is in the reject file, which is written again from all that failed while any is left.
+    if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
-  const keepsAny = hasLeft || unknown > 0 || (failed > 0 && file === undefined);
+  const keepsAny = hasLeft || unknown > 0 || (failed > 0 && keepsFailed);
   await keep("input", keepsAny ? onlyKept({ kept: events, bytes }, isKept) : nothing());
 }
 

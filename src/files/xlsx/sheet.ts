@@ -77,7 +77,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
 const LONGEST_REFERENCE = 64;
 
 /** The position of a column by its letters. */
-function columnOf(letters: string): number {
+export function columnOf(letters: string): number {
   let column = 0;
   for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
   return column - 1;
@@ -208,10 +208,11 @@ class RowReader {
     const number = Number(value);
     if (value.trim() === "" || !Number.isFinite(number)) return value;
     const format = this.#parts.formats[this.#style];
-    if (format !== undefined) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
+    const isRounded = Math.abs(number) >= EXACT;
+    if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
     // Of more digits a spreadsheet keeps the first fifteen.
-    if (Number.isInteger(number) && Math.abs(number) < EXACT) return String(number);
-    if (Math.abs(number) >= EXACT) return number.toExponential(14).replace("e", "E");
+    if (Number.isInteger(number) && !isRounded) return String(number);
+    if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));
   }
 }

@@ -51,6 +51,15 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
+/** The parts of a workbook, and which of them holds a sheet; the first one where none is named. Throws as `findSheet` does. */
+export async function partOfSheet(
+  bytes: ByteSource,
+  sheet: string | undefined,
+): Promise<{ readonly archive: Archive; readonly part: string }> {
+  const { archive, sheets } = await openWorkbook(bytes);
+  return { archive, part: namedSheet(sheets, sheet ?? 1).part };
+}
+
 async function sheetWithHeader(
   { archive, sheets, parts }: Workbook,
   isHeader: (cells: readonly string[]) => boolean,

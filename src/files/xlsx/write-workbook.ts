@@ -65,18 +65,21 @@ async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
 
-async function* zipped(parts: readonly (readonly [name: string, text: AsyncIterable<string>])[]) {
+/** An archive of parts, piece by piece, in their order. */
+export async function* zipped(
+  parts: readonly (readonly [name: string, content: AsyncIterable<string | Uint8Array>])[],
+): AsyncGenerator<Uint8Array, void, undefined> {
   const ready: Uint8Array[] = [];
   const zip = new Zip((thrown, chunk) => {
     if (thrown !== null) throw thrown;
     ready.push(chunk);
   });
-  for (const [name, text] of parts) {
+  for (const [name, content] of parts) {
     const part = new ZipDeflate(name, { level: 6 });
     part.mtime = TIME;
     zip.add(part);
-    for await (const piece of text) {
-      part.push(Buffer.from(piece));
+    for await (const piece of content) {
+      part.push(typeof piece === "string" ? Buffer.from(piece) : piece);
       yield* ready.splice(0);
     }
     part.push(new Uint8Array(), true);
@@ -167,7 +170,7 @@ function tooMany(what: string): FileError {
 }
 
 /** The letters of a column. */
-function lettersOf(column: number): string {
+export function lettersOf(column: number): string {
   const [more, last] = [Math.floor(column / 26), String.fromCharCode(65 + (column % 26))];
   return more === 0 ? last : lettersOf(more - 1) + last;
 }
@@ -178,7 +181,7 @@ const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">"
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
 /** A text as XML holds it; other characters are written as spreadsheets do, and so are texts that look like that. */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   return text
     .toWellFormed()
     .replaceAll(/_(?=x[0-9A-Fa-f]{4}_)/g, "_x005F_")

@@ -1,11 +1,14 @@
 import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
 import { recordsIn } from "../../files/delimited.ts";
+import { headingOf } from "../../files/headings.ts";
 import { openBytes } from "../../files/open-file.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
+import { wholeOf } from "../../platform/held-folder.ts";
+import type { DesiredOption } from "./desired.ts";
 import { jsonNodes } from "./json-nodes.ts";
 import type { Entry, MapNode, Node } from "./node.ts";
-import { type ReadFormat, readDesired } from "./read-desired.ts";
+import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
 /** Text that goes in at a place, for so much that goes out. */
@@ -15,35 +18,116 @@ interface Splice {
   readonly text: string;
 }
 
+/** How a file is read into which IDs are written. */
+export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
+
 /**
  * Puts `_id`s into a file that was read without problems, by the position of the row among its options; everything else
- * stays to the letter, comments included. Throws a FileError where the result would not mean the same.
+ * stays verbatim: comments of a text, formats and other sheets of a workbook. Throws a FileError where the result would
+ * not mean the same.
  */
-export async function withIds(text: string, format: ReadFormat, ids: ReadonlyMap<number, string>): Promise<string> {
-  if (format === "xlsx" || text.includes("\uFFFD") || text.includes("\0")) {
-    throw new FileError(
-      "the new IDs can be written only into text files of UTF-8",
-      "Save the file as CSV UTF-8, or write each _id into its row by hand, as the results of the run name them.",
-    );
-  }
-  const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
-  const body = text.slice(mark.length);
-  const spliced = mark + applied(body, await splicesOf(body, format, ids));
-  const [before, after] = await Promise.all([meaningOf(text, format), meaningOf(spliced, format)]);
+export async function withIds(
+  bytes: Uint8Array,
+  file: WrittenFile,
+  ids: ReadonlyMap<number, string>,
+): Promise<Uint8Array> {
+  const before = await optionsOf(bytes, file);
+  const spliced = await (file.format === "xlsx"
+    ? workbookWithIds(bytes, file, idsByLine(before, ids))
+    : textWithIds(Buffer.from(bytes).toString("utf8"), file, ids, idsByLine(before, ids)));
+  const after = await optionsOf(spliced, file);
   const wanted = before.map((row, index) => ({ ...row, _id: ids.get(index) ?? row._id }));
-  if (JSON.stringify(after) === JSON.stringify(wanted)) return spliced;
+  if (JSON.stringify(after.map(meaningOf)) === JSON.stringify(wanted.map(meaningOf))) return spliced;
   throw new FileError(
     "the new IDs cannot be written into the file, since it is written in a way that is not understood",
     "Write each _id into its row by hand, as the results of the run name them.",
   );
 }
 
+/** The options of a file. Files of Context IDs are left alone. */
+async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
+  return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
+}
+
+/** What an option means, without places. */
+function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: DesiredOption) {
+  return { _id, name, parent, type, exposeChildren, contexts };
+}
+
+/** The IDs by the line on which their option begins. */
+function idsByLine(options: readonly DesiredOption[], ids: ReadonlyMap<number, string>): ReadonlyMap<number, string> {
+  return new Map([...ids].map(([row, id]) => [options[row]?.line ?? 0, id]));
+}
+
+async function textWithIds(
+  text: string,
+  file: WrittenFile,
+  ids: ReadonlyMap<number, string>,
+  byLine: ReadonlyMap<number, string>,
+): Promise<Uint8Array> {
+  if (text.includes("\uFFFD") || text.includes("\0")) {
+    throw new FileError(
+      "the new IDs can be written only into workbooks and text files of UTF-8",
+      "Save the file as .xlsx or CSV UTF-8, or write each _id into its row by hand, as the results of the run name them.",
+    );
+  }
+  const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
+  const body = text.slice(mark.length);
+  const splices = file.format === "csv" ? sheetSplices(body, file, byLine) : splicesOf(body, file.format, ids);
+  return Buffer.from(mark + applied(body, await splices));
+}
+
+/** Writes IDs into the column of IDs of a workbook; into a new one beside the others where it has none. */
+async function workbookWithIds(
+  bytes: Uint8Array,
+  file: WrittenFile,
+  byLine: ReadonlyMap<number, string>,
+): Promise<Uint8Array> {
+  const { header, rows, sheet } = await rowsOf(bytes, file);
+  const own = header.at("_id");
+  const width = rows.reduce((most, { raw }) => Math.max(most, raw.length), header.cells.length);
+  const column = own < 0 ? width : own;
+  const cells = withTheirIds({ rows, header }, byLine).flatMap(({ line, id }) =>
+    id === undefined ? [] : [{ line, column, text: id }],
+  );
+  const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
+  // Loaded where a workbook is written.
+  const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
+  return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
+}
+
+/** The rows of a sheet, its header, and how it is read. */
+async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: WrittenFile) {
+  const bytes = async function* (): AsyncGenerator<Uint8Array> {
+    yield content;
+  };
+  const named = { path, format: format === "xlsx" ? format : "csv", maxLineBytes: undefined } as const;
+  const { file } = await openBytes(bytes, named, sheet, desiredRows);
+  const rows: SheetRow[] = [];
+  const headers: SheetHeader[] = [];
+  const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (found) => headers.push(found));
+  for await (const batch of read) rows.push(...batch);
+  const [header] = headers;
+  if (header === undefined) throw new FileError("the sheet has no header", "Check that it was not changed meanwhile.");
+  return { rows, header, sheet: file.sheet ?? {} };
+}
+
+/** Each row with the ID that it gets: where an option has several rows, all of them. */
+function withTheirIds(
+  { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
+  byLine: ReadonlyMap<number, string>,
+): readonly (SheetRow & { readonly id: string | undefined })[] {
+  const name = header.at("name");
+  const oneARow = header.at("contextId") >= 0;
+  const byName = new Map(rows.map((row) => [row.cells[name], byLine.get(row.line)] as const).filter(([, id]) => id));
+  return rows.map((row) => ({ ...row, id: oneARow ? byName.get(row.cells[name]) : byLine.get(row.line) }));
+}
+
 async function splicesOf(
   text: string,
-  format: ReadFormat,
+  format: DesiredSource["format"],
   ids: ReadonlyMap<number, string>,
 ): Promise<readonly Splice[]> {
-  if (format === "csv") return sheetSplices(text, ids);
   if (format === "ndjson") return ndjsonSplices(text, ids);
   const root = format === "json" ? jsonNodes(text) : await (await import("./yaml-nodes.ts")).yamlNodes(text);
   return [...optionsIn(root)].flatMap((map, row) => {
@@ -96,25 +180,18 @@ function ndjsonSplices(text: string, ids: ReadonlyMap<number, string>): readonly
   return splices;
 }
 
-async function sheetSplices(text: string, ids: ReadonlyMap<number, string>): Promise<readonly Splice[]> {
-  const bytes = async function* (): AsyncGenerator<Uint8Array> {
-    yield Buffer.from(text);
-  };
-  const { file } = await openBytes(bytes, { path: "", format: "csv", maxLineBytes: undefined }, {}, desiredRows);
-  const delimiter = file.sheet?.delimiter ?? ",";
-  const rows: SheetRow[] = [];
-  let header: SheetHeader | undefined;
-  const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (found) => {
-    header = found;
-  });
-  for await (const batch of read) rows.push(...batch);
-  const column = header?.at("_id") ?? -1;
-  const headed = recordsIn(text, { delimiter, withPlaces: true }).find(({ line }) => line === header?.line)
-    ?.places?.[0];
+async function sheetSplices(
+  text: string,
+  file: WrittenFile,
+  byLine: ReadonlyMap<number, string>,
+): Promise<readonly Splice[]> {
+  const { rows, header, sheet } = await rowsOf(Buffer.from(text), file);
+  const { delimiter = "," } = sheet;
+  const column = header.at("_id");
+  const headed = recordsIn(text, { delimiter, withPlaces: true }).find(({ line }) => line === header.line)?.places?.[0];
   if (headed === undefined) return [];
   const splices: Splice[] = column < 0 ? [{ at: headed.start, text: `_id${delimiter}` }] : [];
-  for (const [row, { places = [] }] of rows.entries()) {
-    const id = ids.get(row);
+  for (const { id, places = [] } of withTheirIds({ rows, header }, byLine)) {
     const [start, last, cell] = [places[0], places.at(-1), places[column]];
     if (start === undefined || last === undefined) continue;
     if (column < 0) splices.push({ at: start.start, text: `${id ?? ""}${delimiter}` });
@@ -135,12 +212,4 @@ function applied(text: string, splices: readonly Splice[]): string {
     from = at + removed;
   }
   return [...parts, text.slice(from)].join("");
-}
-
-/** What a file means, row by row, without places. Files of Context IDs are left alone. */
-async function meaningOf(text: string, format: ReadFormat) {
-  const { desired } = await readDesired({ bytes: Buffer.from(text), format, folder: undefined });
-  return desired.options.map(({ _id, name, parent, type, exposeChildren, contexts }) => {
-    return { _id, name, parent, type, exposeChildren, contexts };
-  });
 }

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   createRequestStateCodec,
+  type InputRequest,
   type InputRequiredResult,
   inputRequired,
   inputResponse,
@@ -80,7 +81,7 @@ export function followsTasks(call: ServerContext): boolean {
 }
 
 /** The capabilities that a call of the 2026-07-28 era declares. */
-function declaredIn({ mcpReq }: ServerContext): unknown {
+export function declaredIn({ mcpReq }: ServerContext): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
@@ -140,15 +141,16 @@ const FORM = {
   required: [CONFIRM],
 };
 
-/** Makes the result by which a client of the 2026-07-28 era asks the person. */
+/** Makes the result by which a client of the 2026-07-28 era asks the person, with `further` requests to the client. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,
   call: ServerContext,
   asked: AskedCall,
+  further: Readonly<Record<string, InputRequest>> = {},
 ): Promise<InputRequiredResult> {
   return inputRequired({
-    inputRequests: { [CONFIRM]: formRequest(ask.message) },
+    inputRequests: { ...further, [CONFIRM]: formRequest(ask.message) },
     requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
   });
 }

@@ -17,7 +17,7 @@ import { DEEPEST, isTooDeep, understood } from "../arguments/understand.ts";
 import { asking, canAsk, canOpen, isModern, replyTo } from "../asking/ask.ts";
 import { askDuringCall, undecided } from "../asking/ask-during-call.ts";
 import type { Opener, Opening } from "../asking/open-page.ts";
-import { rootsOf } from "../asking/roots.ts";
+import { askingRoots, RootsNeeded, rootsOf } from "../asking/roots.ts";
 import type { ListedTool } from "../listing.ts";
 import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
@@ -108,11 +108,12 @@ export async function answerCall(
       canOpen(call, server) && opensPages(services)
         ? await openerOf({ call, server, mayAsk: isAsked, redactor })
         : undefined;
+    const roots = rootsOf(call, server, rootGuard);
     const context = {
       signal: call.mcpReq.signal,
       caller,
       ...(goesOn && { goesOn }),
-      roots: rootsOf(call, server, rootGuard),
+      roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
       // A client that opens the page is asked in a form only after that.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
@@ -137,7 +138,7 @@ export async function answerCall(
       }
       return found;
     });
-    if ("ask" in outcome) return await asking(outcome, seal, call, asked);
+    if ("ask" in outcome) return await asking(outcome, seal, call, asked, roots?.again());
     const toOpen = "digest" in outcome ? outcome : outcome.opens;
     if (opener !== undefined && toOpen !== undefined) return await opener.asking(toOpen, seal, asked, context);
     if ("digest" in outcome) throw new Error("a question about a run has no client to go to");
@@ -146,6 +147,7 @@ export async function answerCall(
     const result = resultOf(outcome);
     return views === undefined ? result : { ...result, _meta: { ...(await views.beside(outcome, context)) } };
   } catch (thrown) {
+    if (thrown instanceof RootsNeeded) return askingRoots();
     written(undefined);
     // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });

@@ -12,7 +12,8 @@ import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../rende
 import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
-import type { ToolContext } from "../context.ts";
+import { LEAST_READ_MS, type ToolContext } from "../context.ts";
+import { unlessLate } from "../within-wait.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -135,7 +136,10 @@ export async function eventRunReport(
   );
   const wanted = [...new Set([...first, ...rows])];
   const { eventsAt, givenOf } = await import("../given.ts");
-  const given = source === undefined ? await givenOf(run, wanted, context) : await eventsAt(source, wanted);
+  const events = source === undefined ? givenOf(run, wanted, context) : eventsAt(source, wanted);
+  // Who is meant is told where that is read soon: a large file is not read to its end after the call has waited.
+  const given =
+    (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resends(header.call, state);

@@ -16,7 +16,7 @@ import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { eventFileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
-import { unlessLate } from "../within-wait.ts";
+import { fileWithinWait, unlessLate } from "../within-wait.ts";
 import { interruptedHints } from "../writing/earlier-runs.ts";
 import { followRun } from "../writing/follow-run.ts";
 import { dryRunArgument, runOutput } from "../writing/write.ts";
@@ -60,7 +60,10 @@ export const trackEvents = {
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);
-    if (dryRun) return plannedEventReport({ environment, tool: "track_events", file: opened?.file }, inTime());
+    if (dryRun) {
+      const about = { environment, tool: "track_events", file: opened?.file };
+      return fileWithinWait(context, plannedEventReport(about, inTime()));
+    }
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? { items: meant.length } : await unlessLate(context, counting);
     if (counts?.items === 0) throw noEvents();

@@ -111,7 +111,7 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   if (isDry || context.reply !== undefined) {
     planning.plan.catch(() => undefined);
     planning.stop();
-    throw tookTooLong();
+    throw isDry ? lookTookTooLong() : tookTooLong();
   }
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
@@ -121,6 +121,13 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
   const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask, waitsAs });
   return reportRun(going, context);
+}
+
+function lookTookTooLong(): ToolError {
+  return new ToolError(
+    "looking at this plan again took longer than a call may take; nothing was sent, and the plan stays as it was",
+    "apply_plan without dryRun looks at it again in the background, and sends nothing where something has changed.",
+  );
 }
 
 function stillMade(): ToolError {

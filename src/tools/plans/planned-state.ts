@@ -5,10 +5,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeHeader, KeptPlan } from "../../changes/changes.ts";
 import { findFile, findFileIfThere, type Place } from "../../files/folders.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { unreadBytes } from "../../files/open-file.ts";
 import { type Base, basePathOf, readBase, type ServiceTargeting } from "../../plans/base.ts";
 import { NOTHING_PLANNED, type PlanItem } from "../../plans/diff/plan.ts";
 import { jsonPathAt } from "../../plans/file/json-nodes.ts";
-import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
+import { type DesiredSource, formatToRead, type ReadDesired, readDesired } from "../../plans/file/read-desired.ts";
 import { textOf } from "../../plans/look-again.ts";
 import { type MadePlan, makePlan, planBytes, planDocument } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-undo.ts";
@@ -25,7 +27,7 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { type FileArguments, sheetArguments } from "../input-file.ts";
 import { readableDirs } from "../readable-dirs.ts";
-import { fileWithinWait, unlessLate } from "../within-wait.ts";
+import { fileWithinWait, TookTooLong, unlessLate } from "../within-wait.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 import { readNotes } from "./read-notes.ts";
@@ -59,27 +61,33 @@ export async function planDesiredState(
   // The roots of a client are read, and never written to.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
+  const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(unlessTooLong);
   const reading = readState(bytes, source, context);
+  // Its errors are those of the run, where the call does not wait for it any longer.
+  reading.catch(() => undefined);
   const read = await unlessLate(context, reading);
   const notes = read === undefined ? [] : readNotes(read);
-  // A sheet that takes longer to read than the call may is planned, and not given back.
-  const sheet = read?.file && { file: read.file, bytes: () => Readable.from([bytes]) };
+  const file = read?.file ?? unread;
+  const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
     const runId = sheet && (await keptProblems(given, { ...read, digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
   // Where the state is not read yet, only the call can say which targeting it is about.
-  const file = read?.desired.targeting;
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
-    : whichTargeting({ given: targeting, file, base, byName, memory }));
+    : whichTargeting({ given: targeting, file: read?.desired.targeting, base, byName, memory }));
   return madeInTime<MadeState>(
     {
       ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
       async make(signal) {
         const found = await reading;
-        if (found.problems.length > 0) throw hasProblems(found.problems);
+        if (found.problems.length > 0) {
+          const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
+          if (made === undefined) throw hasProblems(found.problems);
+          return { ...made, notes: readNotes(found) };
+        }
         const made = await makePlan(
           { desired: found.desired, fileDigest: digest, base, targeting, prune, byName },
           {
@@ -139,7 +147,7 @@ async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "a
   return { ...digested(bytes), path: file, sheet: sheetArguments(given), format, folder: dirname(place.path) };
 }
 
-type StateSource = Omit<Awaited<ReturnType<typeof givenBytes>>, "bytes" | "digest">;
+type StateSource = Omit<DesiredSource, "bytes" | "maxLineBytes">;
 
 async function readState(
   bytes: Uint8Array,
@@ -193,23 +201,69 @@ const MOST_NEAR = 3;
  * where its targeting is not known or nothing can be stored now.
  */
 async function keptProblems(
-  { targetingId: given, byName = false, prune = false }: DesiredArguments,
-  { desired, problems, digest }: Pick<ReadDesired, "desired" | "problems" | "digest">,
+  given: DesiredArguments,
+  read: ProblemsRead,
   sheet: NonNullable<KeptPlan["sheet"]>,
   context: ToolContext,
   earlier: ChangeHeader | undefined,
 ): Promise<string | undefined> {
-  const { memory, environment, apiUrl, caller } = context;
+  const { caller } = context;
   try {
-    const targeting = given || undefined;
-    const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
-    if (_id === undefined) return undefined;
-    const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
-    const document = planDocument(plan, { environment, apiUrl, fileDigest: digest, prune, byName }, {});
-    const kept = { text: planBytes(document), plannedBy: "plan_targeting", sheet, caller } as const;
-    return (await changesOf(context).keepPlan(asPlanned(plan, undefined), kept, earlier)).header.runId;
+    const made = await problemsPlan(given, read, context);
+    if (made === undefined) return undefined;
+    const kept = { text: planBytes(made.document), plannedBy: "plan_targeting", sheet, caller } as const;
+    return (await changesOf(context).keepPlan(asPlanned(made.document.plan, undefined), kept, earlier)).header.runId;
   } catch (thrown) {
     if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;
+    throw thrown;
+  }
+}
+
+/** A state that was read and has problems. */
+type ProblemsRead = Pick<ReadDesired, "desired" | "problems" | "digest">;
+
+/** A plan of nothing that holds the problems of a sheet; undefined where its targeting is not known. */
+async function problemsPlan(
+  { targetingId: given, byName = false, prune = false }: DesiredArguments,
+  { desired, problems, digest }: ProblemsRead,
+  { memory, environment, apiUrl }: Pick<ToolContext, "memory" | "environment" | "apiUrl">,
+): Promise<MadePlan | undefined> {
+  const targeting = given || undefined;
+  const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
+  if (_id === undefined) return undefined;
+  const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
+  return {
+    document: planDocument(plan, { environment, apiUrl, fileDigest: digest, prune, byName }, {}),
+    there: undefined,
+  };
+}
+
+/** What takes longer than the call may is planned all the same, and not given back. */
+function unlessTooLong(thrown: unknown): undefined {
+  if (!(thrown instanceof TookTooLong)) throw thrown;
+}
+
+/** How many bytes are looked at before what waits gets its turn. */
+const PIECE_BYTES = 4_194_304;
+
+/** The form of a sheet, without how its rows are read; undefined for other states, and for what cannot be read. */
+async function unreadSheet(
+  bytes: Uint8Array,
+  { format, path = "", sheet = {} }: StateSource,
+  { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
+): Promise<InputFile | undefined> {
+  if (format !== "csv" && format !== "xlsx") return undefined;
+  const pieces = async function* (): AsyncGenerator<Uint8Array> {
+    for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
+      await nextTurn();
+      yield bytes.subarray(from, from + PIECE_BYTES);
+    }
+  };
+  try {
+    return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
+  } catch (thrown) {
+    // Reading it throws the same, and says so.
+    if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
 }

@@ -1,15 +1,23 @@
 import { dirname, resolve } from "node:path";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { contextRows, optionRows } from "../../changes/rows/input-rows.ts";
+import { type EventRun, isEventRun } from "../../events/run/event-runs.ts";
+import { rowsOfEvents } from "../../events/run/source.ts";
+import type { ValidColumns } from "../../files/columns.ts";
 import { lookedAt } from "../../files/looked-at.ts";
-import { type ResultSource, type RowResult, resultRows } from "../../files/result-sheet.ts";
+import {
+  OPTION_RESULT_COLUMNS,
+  RESULT_COLUMNS,
+  type ResultSource,
+  type RowResult,
+  resultRows,
+} from "../../files/result-sheet.ts";
 import type { MoreOfSheet, RowShape } from "../../files/rows.ts";
 import { freePlaceFor, saveFile } from "../../files/save-file.ts";
 import type { SheetHeader, SheetRow } from "../../files/sheet-rows.ts";
 import { writtenSheet } from "../../files/sheet-writing.ts";
 import type { SheetFormat } from "../../files/written-rows.ts";
 import { desiredRows } from "../../plans/file/sheet.ts";
-import type { PlanDocument } from "../../plans/plan-document.ts";
 import { messageFor } from "../../render/failures/messages.ts";
 import { columnsOf } from "../../render/failures/reason-columns.ts";
 import { differenceLine } from "../../render/plans/words.ts";
@@ -34,12 +42,10 @@ const RESULTS: Readonly<Record<Standing, string>> = {
 };
 
 /** The sheet of a run with how its rows are read, which may not have been known when the run began. */
-export async function readSheetRun(
-  { run, file, part }: SheetRun,
-  { runs }: Pick<ToolContext, "runs">,
-): Promise<SheetRun> {
-  const { runId, call } = run.header;
-  return { run, file: { ...file, ...(await lookedAt(runs.part(runId, part), file, shapeOf(call))) }, part };
+export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
+  const { file, part } = found;
+  const { runId } = (found.run ?? found.events).header;
+  return { ...found, file: await lookedAt(runs.part(runId, part), file, shapeOf(found)) };
 }
 
 /** The form in which the sheet of a run came. */
@@ -48,28 +54,38 @@ export function formOfSheet({ file }: SheetRun): SheetFormat {
   return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
 }
 
-/** What the rows of a call are about. */
-function shapeOf({ tool }: ChangeRun["header"]["call"]) {
+/** What the rows of a sheet are about. */
+function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShape<unknown>, "fromCells">> {
+  if (events !== undefined) return rowsOfEvents(events.header.call.input.events);
+  const { tool } = run.header.call;
   if (tool === "bulk_add_options") return optionRows;
   return tool === "update_contexts" ? contextRows : desiredRows;
 }
 
 /** The sheet of a run with what became of each row, piece by piece; `count` is called with the result of each. */
 export async function* resultSheet(
-  { run, file, part }: SheetRun,
+  found: SheetRun,
   form: SheetFormat,
   { runs }: Pick<ToolContext, "runs">,
   count: (result: string) => void = () => {},
 ): AsyncGenerator<string | Uint8Array> {
-  const { header } = run;
-  const { call, runId } = header;
-  const document = call.tool === "apply_plan" ? await documentOf(runId, { runs }) : undefined;
-  const shape = shapeOf(call);
+  const { file, part } = found;
+  const { runId } = (found.run ?? found.events).header;
+  const resultOf =
+    found.events === undefined ? await resultsOf(found.run, form, { runs }) : resultsOfEvents(found.events);
+  const shape = shapeOf(found);
+  const { fromCells } = shape;
   const more = { separator: file.sheet?.separator, targeting: file.targeting };
   const source: ResultSource = {
     ...{ bytes: runs.part(runId, part), file, shape },
-    keyReader: (found) => ("fromCells" in shape ? keyBy(shape, found, more) : keyOfOption(found)),
-    resultOf: counting(resultsOf(run, document, form), count),
+    columns: found.events === undefined ? OPTION_RESULT_COLUMNS : RESULT_COLUMNS,
+    keyReader: (header) =>
+      found.events !== undefined
+        ? () => undefined
+        : fromCells === undefined
+          ? keyOfOption(header)
+          : keyBy({ fromCells }, header, more),
+    resultOf: counting(resultOf, count),
   };
   const name = file.sheet?.sheet ?? "Results";
   const above = (file.seen?.headerLine ?? 1) - 1;
@@ -79,7 +95,7 @@ export async function* resultSheet(
 function counting(resultOf: ResultSource["resultOf"], count: (result: string) => void): ResultSource["resultOf"] {
   return (...about) => {
     const found = resultOf(...about);
-    count(found.result);
+    if (found !== undefined) count(found.result);
     return found;
   };
 }
@@ -99,12 +115,27 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 /** What is known of one object or problem of a run. */
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
-/** Makes what says what became of a row. */
-function resultsOf(
-  { header: { call }, state }: ChangeRun,
-  document: PlanDocument | undefined,
+/**
+ * Makes what says what became of each row of events, in their order. Rows that were sent, or may have been, are left out:
+ * given again, they would be counted twice.
+ */
+function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
+  let index = 0;
+  return () => {
+    const object = index++;
+    const standing = state.standing(object);
+    if (standing !== "failed" && standing !== "notApplied" && standing !== "pending") return undefined;
+    return { result: RESULTS[standing], ...reasonCells(state.reason(object)) };
+  };
+}
+
+/** Makes what says what became of a row of options. */
+async function resultsOf(
+  { header: { call, runId }, state }: ChangeRun,
   form: SheetFormat,
-): ResultSource["resultOf"] {
+  { runs }: Pick<ToolContext, "runs">,
+): Promise<ResultSource["resultOf"]> {
+  const document = call.tool === "apply_plan" ? await documentOf(runId, { runs }) : undefined;
   const byLine = new Map<number, Found>();
   const byRef = new Map<string, number>();
   for (let object = 0; object < state.objects.length; object += 1) {
@@ -168,9 +199,16 @@ function sentence(text: string): string {
 function neededSheet(run: Run): SheetRun {
   const found = sheetRunOf(run);
   if (found !== undefined) return found;
+  if (isEventRun(run) && run.header.call.input.events.file !== undefined) {
+    throw new ToolError(
+      "this run has no row that was not sent, so there is no sheet to save",
+      'get_run with outcome "unknown" and includeInput shows the events whose outcome is not known.',
+    );
+  }
   throw new ToolError(
     "this run was not given a sheet, so there is none to save with results",
-    "saveTo is for runs of bulk_add_options, update_contexts and plan_targeting with an .xlsx, .csv, .tsv or .txt file.",
+    "saveTo is for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, .csv, .tsv " +
+      "or .txt file.",
   );
 }
 
@@ -195,7 +233,7 @@ export async function savedResults(
   const count = (result: string) => void results.set(result, (results.get(result) ?? 0) + 1);
   await saveFile(place, resultSheet(found, isOwn ? given : form, { runs }, count));
   const { runId, call } = run.header;
-  const tool = run.state.facts?.tool ?? call.tool;
+  const tool = found.run?.state.facts?.tool ?? call.tool;
   const status = run.status();
   const savedTo = place.path;
   return {
@@ -205,6 +243,7 @@ export async function savedResults(
       results,
       tool: tool === "apply_plan" ? "plan_targeting" : tool,
       isOver: status !== "running",
+      ...(found.events && { events: found.events.state.counts() }),
     }),
     isError: false,
   };

@@ -1,5 +1,4 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
-import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { lossDigest } from "../../changes/confirmation.ts";
@@ -7,7 +6,7 @@ import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import { strandedNames } from "../../changes/settle/take-back.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
 import type { InputFile } from "../../files/input-file.ts";
-import { asKnown } from "../../files/looked-at.ts";
+import { isUnread } from "../../files/looked-at.ts";
 import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
 import { effectText } from "../../render/changes/effect.ts";
 import { confirmationStep, renderReport } from "../../render/changes/report.ts";
@@ -221,15 +220,15 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
     ...(did !== undefined && { did }),
     ...(state.facts?.rows && { rows: state.facts.rows }),
-    ...(isChangeRun(run) && { file: reportedFile(run.header.call) }),
+    ...(isChangeRun(run) && { file: reportedFile(run) }),
     hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
   };
 }
 
 /** The file of a call, with how its rows are read as far as that is known by now. */
-function reportedFile(call: WriteCall): InputFile | undefined {
+function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undefined {
   const file = fileOf(call);
-  return file && asKnown(file);
+  return file && isUnread(file) ? { ...file, ...state.facts.look } : file;
 }
 
 /** Whether a call was given a file, whose rows may fail. */

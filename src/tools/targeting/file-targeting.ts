@@ -1,4 +1,4 @@
-import { aboutTargetings, isUnread } from "../../files/looked-at.ts";
+import { isUnread } from "../../files/looked-at.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";
@@ -25,7 +25,7 @@ export async function aboutTargeting(
 ): Promise<OpenedFile["file"] | undefined> {
   if (opened !== undefined && found !== undefined && isUnread(opened.file)) {
     const seen = (await memory.recent()).filter(({ _id }) => _id === found._id);
-    return aboutTargetings(opened.file, [found._id, ...seen.map(({ name }) => name)]);
+    return { ...opened.file, targeting: [found._id, ...seen.map(({ name }) => name)] };
   }
   const named = opened?.file.seen?.targeting;
   if (opened === undefined || named === undefined || found === undefined) return opened?.file;

@@ -17,7 +17,7 @@ import { StoreUnavailableError } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { TookTooLong, withinWait } from "../within-wait.ts";
+import { TookTooLong, unlessLate, withinWait } from "../within-wait.ts";
 import { applyStep } from "./dry-run-steps.ts";
 import { type Given, planInTime, toldUnstarted } from "./planned.ts";
 import { previewOf } from "./preview.ts";
@@ -40,7 +40,8 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
   const shown = await planToShow(given, changes, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
   const { plan } = shown;
-  const notes = [...(await previewOf(call, bytes)), ...shown.notes];
+  // The first rows of a large sheet may take long to be found again.
+  const notes = [...((await unlessLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { dryRun: true });
     await propose(runId, plan, changes, context);
