@@ -1,6 +1,8 @@
 // Runs the official conformance suite against the shipped command, and against the same HTTP code with the fixtures
-// that the suite calls by name: `npm run conformance`. Needs the package registry.
-import { readFileSync } from "node:fs";
+// that the suite calls by name: `npm run conformance`, or `npm run conformance tasks` for tasks alone. Needs the package
+// registry.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as z from "zod";
 import { inFolder, underNode24, withServer } from "./node24.ts";
 
@@ -20,6 +22,21 @@ const SERVERS = {
   fixturesWithSessions: { args: FIXTURES, env: SESSIONS },
 } as const;
 
+/** What the extension for tasks has: its scenarios are none that a revision requires, and are looked at one by one. */
+const TASK_SERVER = ["--import", "tsx", "test/conformance/task-server.ts"];
+const TASK_SCENARIOS = [
+  "tasks-lifecycle",
+  "tasks-capability-negotiation",
+  "tasks-wire-fields",
+  "tasks-request-state-removal",
+  "tasks-mrtr-input",
+  "tasks-request-headers",
+  "tasks-dispatch-and-envelope",
+  "tasks-status-notifications",
+  "tasks-required-task-error",
+  "tasks-mrtr-composition",
+] as const;
+
 /** By server and revision: the scenarios that cannot pass, each with its reason. */
 const reasons = z.record(z.string(), z.string().min(10));
 const baselineFile = z.strictObject({
@@ -27,6 +44,7 @@ const baselineFile = z.strictObject({
   shippedWithSessions: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
   fixtures: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
   fixturesWithSessions: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
+  tasks: reasons,
 });
 const baseline = baselineFile.parse(JSON.parse(readFileSync("test/conformance/baseline.json", "utf8")));
 
@@ -63,24 +81,54 @@ function wrongIn(verdicts: readonly Verdict[], known: Readonly<Record<string, st
   ];
 }
 
+/** Says what passes, and what is wrong. */
+function report(name: string, verdicts: readonly Verdict[], known: Readonly<Record<string, string>>): void {
+  const wrong = wrongIn(verdicts, known);
+  const passed = verdicts.filter((one) => one.passed).length;
+  const excused = Object.keys(known).length;
+  console.log(`${name}: ${passed} of ${verdicts.length} pass, ${excused} known not to`);
+  for (const one of wrong) console.log(`  ${one}`);
+  if (wrong.length > 0) process.exitCode = 1;
+}
+
+const checks = z.array(z.looseObject({ id: z.string(), status: z.string() }));
+
+/** How the checks of the scenarios for tasks ended. */
+async function taskChecks(url: string): Promise<readonly Verdict[]> {
+  const found: Verdict[] = [];
+  for (const scenario of TASK_SCENARIOS) {
+    await inFolder(async (folder) => {
+      await underNode24(SUITE, ["conformance", "server", "--url", url, "--scenario", scenario, "-o", folder]);
+      const [result = ""] = readdirSync(folder);
+      const list = checks.parse(JSON.parse(readFileSync(join(folder, result, "checks.json"), "utf8")));
+      found.push(...list.map(({ id, status }) => ({ scenario: id, passed: status === "SUCCESS" })));
+    });
+  }
+  return found;
+}
+
+/** Looks at the tasks of the built command. */
+async function lookAtTasks(): Promise<void> {
+  await withServer(TASK_SERVER, {}, async (url) => report("tasks", await taskChecks(url), baseline.tasks));
+}
+
 /** Looks at one server, in every revision. */
 async function look(name: keyof typeof SERVERS): Promise<void> {
   const { args, env } = SERVERS[name];
   await withServer(args, env, async (url) => {
     for (const revision of REVISIONS) {
-      const verdicts = await required(url, revision);
-      const known = baseline[name][revision];
-      const wrong = wrongIn(verdicts, known);
-      const passed = verdicts.filter((one) => one.passed).length;
-      const excused = Object.keys(known).length;
-      console.log(`${name}, ${revision}: ${passed} of ${verdicts.length} pass, ${excused} known not to`);
-      for (const one of wrong) console.log(`  ${one}`);
-      if (wrong.length > 0) process.exitCode = 1;
+      report(`${name}, ${revision}`, await required(url, revision), baseline[name][revision]);
     }
   });
 }
 
 // The first one alone: the suite is installed with its first use. It waits for the most part, so that the others go
 // side by side.
-await look("shipped");
-await Promise.all((["shippedWithSessions", "fixtures", "fixturesWithSessions"] as const).map(look));
+if (process.argv[2] === "tasks") await lookAtTasks();
+else {
+  await look("shipped");
+  await Promise.all([
+    lookAtTasks(),
+    ...(["shippedWithSessions", "fixtures", "fixturesWithSessions"] as const).map(look),
+  ]);
+}

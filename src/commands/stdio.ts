@@ -75,12 +75,18 @@ export async function runStdio(line: CommandLine): Promise<number> {
     loadViews: async () => (await import("../server/views/views.ts")).loadViews(offer),
     observer,
   };
-  const serverWithViews = async () => createMcpServer({ ...parts, views: await parts.loadViews() });
   const connection = serveOverStdio({
     input: process.stdin,
     output: process.stdout,
     maxLineBytes: settings.maxLineBytes,
-    createServer: (showsViews) => (showsViews ? calls.during(serverWithViews) : createMcpServer(parts)),
+    createServer: (showsViews, era) =>
+      showsViews
+        ? calls.during(async () => createMcpServer({ ...parts, views: await parts.loadViews() }, era))
+        : createMcpServer(parts, era),
+    async listened(message) {
+      const { listened } = await import("../server/resources/run-updates.ts");
+      return listened(message, { ...(await parts.services()), caller: parts.caller });
+    },
     calls,
     log,
     onInputEnd: () => stopping.abort(),

@@ -7,6 +7,12 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}: nothing was changed yet. Look with get_run, runId ${runId} and waitMs; cancel_run ends it`;
 }
 
+/** How a task stands that waits for a decision on the page, which was opened or is at an address. */
+export function taskWaitsText(address: string | undefined): string {
+  const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
+  return `Approval required; nothing was sent. A person decides ${where}.`;
+}
+
 /** What a client shows to its person before it opens the page of a run that waits for approval. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;

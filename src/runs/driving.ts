@@ -67,6 +67,8 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
+  // What is planned first was stored before it is driven.
+  if (kind.isPlannedFirst) isKept();
   const { left } = context.store;
   const ended = left?.drives(header.project);
   const held: HeldRun<Call, State> = {

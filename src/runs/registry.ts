@@ -4,7 +4,7 @@ import { ulidTime } from "../spec/ulid.ts";
 import { damaged, isOfKind, toolOf } from "./entries.ts";
 import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
-import { isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
+import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
 import {
   DamagedRunError,
@@ -77,6 +77,11 @@ export class Runs {
   /** Whether a run that no process drives is to be taken up by one that drives, without being asked to. */
   async isToBeTakenUp(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
+  }
+
+  /** Where a run stands as it is stored; undefined where there is none. */
+  async storedStatus(runId: string): Promise<Status | undefined> {
+    return (await this.#store.record(runId))?.status;
   }
 
   /** Whether a run was neither started nor ended; undefined where there is none. */

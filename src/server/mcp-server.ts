@@ -7,6 +7,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { once } from "../tools/once.ts";
 import type { JsonSchema } from "./arguments/json-schema.ts";
+import { followsTasks, TASKS } from "./asking/ask.ts";
 import { failureAnswer } from "./calls/failure-answer.ts";
 import { ICONS } from "./icons.ts";
 import { hiddenFailure, instructions } from "./instructions.ts";
@@ -26,15 +27,19 @@ const CACHE_HINTS = {
   "resources/templates/list": STEADY,
 } as const;
 
+/** The tools that are about a run which another call made: their answer is never a task. */
+const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
+
 /**
  * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but
- * the tool that it calls, where it calls one.
+ * the tool that it calls, where it calls one. Clients of the 2026-07-28 era get tasks, and no logs, which are deprecated.
  */
-export function createMcpServer(parts: ServerParts, called?: string): McpServer {
+export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
   const tools = [...parts.tools, ...(views?.tools ?? [])];
   // Loaded by the first call, since no list of tools needs it. Once: an import costs each call microseconds.
   const answering = once(() => import("./calls/answer-call.ts"));
+  const tasks = once(() => import("./calls/tasks.ts"));
   const one = tools.find(({ tool }) => tool.name === called);
   const server = new McpServer(
     {
@@ -47,10 +52,10 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
     {
       capabilities: {
         tools: { listChanged: false },
-        resources: { listChanged: false },
+        resources: { listChanged: false, ...(era === "modern" && { subscribe: true }) },
         prompts: { listChanged: false },
         completions: {},
-        logging: {},
+        ...(era === "modern" ? { extensions: { [TASKS]: {} } } : { logging: {} }),
       },
       instructions: instructions(parts),
       requestState: { verify: parts.seal.verify },
@@ -75,7 +80,11 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
         return parts.calls.during(() =>
           parts.log.during({ requestId: asked.requestId, tool: name }, async () => {
             const { answerCall } = await answering();
-            return observed(parts.observer, name, call, () => answerCall(listed, asked, server, parts));
+            const asTask = !ABOUT_RUNS.has(name) && followsTasks(call);
+            const answer = await observed(parts.observer, name, call, () =>
+              answerCall(listed, { ...asked, asTask }, server, parts),
+            );
+            return asTask ? (await tasks()).asTask(answer, name, { call, server, parts }) : answer;
           }),
         );
       },
@@ -83,6 +92,13 @@ export function createMcpServer(parts: ServerParts, called?: string): McpServer 
   }
   if (one !== undefined) return server;
   answerHidden(server, parts, tools);
+  if (era === "modern") {
+    for (const method of ["tasks/get", "tasks/update", "tasks/cancel"] as const) {
+      server.server.setRequestHandler(method, { params: unchecked(() => ({})) }, (params, call) =>
+        parts.calls.during(async () => (await tasks()).answerTask(method, params, { call, server, parts })),
+      );
+    }
+  }
   const context = async () => ({ ...(await parts.services()), caller: parts.caller });
   registerResources(server, RESOURCES, context, parts.redactor);
   registerPrompts(server, PROMPTS, new Set(parts.tools.map(({ tool }) => tool.name)), context, parts.redactor);

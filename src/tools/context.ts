@@ -147,6 +147,8 @@ export interface ToolContext extends ToolServices {
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
   /** Whether the client shows the run of this call in a view, where a person decides on it; absent: it does not. */
   readonly inView?: boolean;
+  /** Whether the client follows the run of this call by itself, as a task: it is answered once that is stored. */
+  readonly asTask?: boolean;
   /** Present when the handler is called again because its question was answered. */
   readonly reply?: Reply;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { overHttp, taskHost } from "../support/task-clients.ts";
 import {
   call,
   optionItems,
@@ -90,6 +91,45 @@ describe("replicas", () => {
     one.child.kill("SIGKILL");
     expect(reportOf(await call(other.url, "delete_targeting", { confirmation: token })).status).toBe("succeeded");
     expect(reportOf(await call(other.url, "delete_targeting", { confirmation: token })).status).toBe("succeeded");
+  });
+});
+
+describe("a task", () => {
+  /** A run that takes some seconds, as a task of the first replica. */
+  async function slowTask(replica: Replica, delayMs: number) {
+    const targetingId = await cluster.service.targeting("task");
+    await cluster.service.faults({ kind: "slow", delayMs, on: "write", probability: 1 });
+    const items = optionItems(200).map((item) => ({
+      ...item,
+      contexts: Array.from({ length: 800 }, (_, n) => `${item.name}-${n}`),
+    }));
+    const { taskId, status } = await taskHost(overHttp(replica.url)).call("bulk_add_options", { targetingId, items });
+    expect(status).toBe("working");
+    return { targetingId, taskId, names: items.map(({ name }) => name) };
+  }
+
+  test("is followed on another replica, and outlives the replica that works on it", async () => {
+    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+    const { targetingId, taskId, names } = await slowTask(one, 400);
+    const host = taskHost(overHttp(other.url));
+    expect(await host.get(taskId)).toMatchObject({ taskId, status: "working" });
+    one.child.kill("SIGKILL");
+    const { status, result } = await host.settled(taskId);
+    expect([status, result?.structuredContent]).toMatchObject([
+      "completed",
+      { status: "succeeded", counts: { items: names.length, succeeded: names.length } },
+    ]);
+    expect([...(await cluster.service.options(targetingId))].sort()).toEqual([...names].sort());
+  });
+
+  test("is cancelled on another replica", async () => {
+    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+    const { targetingId, taskId, names } = await slowTask(one, 1500);
+    const host = taskHost(overHttp(other.url));
+    expect((await host.cancel(taskId)).result?.resultType).toBe("complete");
+    expect((await host.settled(taskId)).status).toBe("cancelled");
+    expect((await taskHost(overHttp(one.url)).settled(taskId)).status).toBe("cancelled");
+    expect((await cluster.service.options(targetingId)).length).toBeLessThan(names.length);
   });
 });
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { ASKING_WORLDS, type AskingWorld, startAskingServers } from "../support/asking-worlds.ts";
+import type { Said } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { SHOWS_VIEWS, type ViewResult } from "../support/view-hosts.ts";
 
@@ -11,10 +12,14 @@ type Client = Awaited<ReturnType<AskingWorld["connect"]>>;
 /** What is said by what there is to ask by. The page comes first, since it shows what waits in a view, too. */
 const ALL = {
   page: "approved: page",
-  /** The client opens the page, over HTTP alone. */
+  /** The client opens addresses alone: the page over HTTP, and nothing over stdio, where the server opens its own link. */
   opens: "approved: page",
+  /** The client opens addresses and shows forms: over HTTP it opens nothing, over stdio it is asked for no address. */
+  both: "approved: client",
   view: "approved: view",
   client: "approved: client",
+  /** Answers that are no yes: nothing is done, and there is no token either. */
+  odd: "needs_confirmation",
   token: "approved: token",
   none: "refused",
 } as const;
@@ -119,8 +124,16 @@ async function writesTo({ service }: AskingWorld) {
 /** Makes calls and resolves when all of them wait for a yes; what it gives says yes, and gives what came of each. */
 type Ask = (calls: readonly Asking[]) => Promise<() => Promise<readonly string[]>>;
 
+/** What lets a person in, or decides: none of it is in what a model can see. */
+const SECRETS = /requestState|inputRequests|elicitationId|"secret"|\/open\/|[?&#](?:code|token|session)=/;
+
+/** Makes calls; what a model sees of their answers has nothing that lets a person in. */
 const callsOf = (client: Client, calls: readonly Asking[]) =>
-  calls.map(({ tool, args }) => client.call(tool, { ...args }));
+  calls.map(async ({ tool, args }) => {
+    const answer = await client.call(tool, { ...args });
+    expect(JSON.stringify([answer.content, answer.structuredContent])).not.toMatch(SECRETS);
+    return answer;
+  });
 
 /** Where a call says that a person agreed; its whole answer where it was not carried out. */
 function askedOf({ structuredContent, content, isError }: ViewResult): string {
@@ -152,14 +165,18 @@ async function inClient({ connect }: AskingWorld): Promise<Ask> {
   };
 }
 
-async function onPage({ connect, person: come }: AskingWorld): Promise<Ask> {
-  const client = await connect("page");
+/** The runs that a page has shown before: all servers of a world show those of one state folder. */
+const shown = new Set<string>();
+
+async function onPage({ connect, person: come }: AskingWorld, given = {}): Promise<Ask> {
+  const client = await connect("page", given);
   return async (calls) => {
     const answers = Promise.all(callsOf(client, calls));
-    const person = await come();
-    const waiting = () => person.runs().filter((run) => run.waiting !== undefined);
+    const person = await come(client);
+    const waiting = () => person.runs().filter((run) => run.waiting !== undefined && !shown.has(run.runId));
     await expect.poll(() => waiting().length).toBe(calls.length);
     const runIds = waiting().map(({ runId }) => runId);
+    for (const runId of runIds) shown.add(runId);
     return async () => {
       await Promise.all(runIds.map((runId) => person.press(runId, "approve")));
       return (await answers).map(askedOf);
@@ -169,7 +186,12 @@ async function onPage({ connect, person: come }: AskingWorld): Promise<Ask> {
 
 const opening = z.looseObject({ mode: z.literal("url"), url: z.string() });
 
-async function onOpenedPage({ connect, person: come }: AskingWorld): Promise<Ask> {
+async function onOpenedPage(world: AskingWorld): Promise<Ask> {
+  const { connect, person: come, isHttp } = world;
+  const never = () => {
+    throw new Error("no address is to be opened over stdio");
+  };
+  if (!isHttp) return onPage(world, { elicitation: { modes: { url: {} }, says: never } });
   const runIds: string[] = [];
   const says = (question: unknown) => {
     runIds.push(opening.parse(question).url.split("/").at(-1) ?? "");
@@ -179,11 +201,40 @@ async function onOpenedPage({ connect, person: come }: AskingWorld): Promise<Ask
   return async (calls) => {
     const answers = Promise.all(callsOf(client, calls));
     await expect.poll(() => new Set(runIds).size).toBe(calls.length);
-    const person = await come();
+    const person = await come(client);
     const isWaiting = (id: string) => person.runs().some(({ runId, waiting }) => runId === id && waiting !== undefined);
     await expect.poll(() => runIds.every(isWaiting)).toBe(true);
     return async () => {
       await Promise.all(runIds.map((runId) => person.press(runId, "approve")));
+      return (await answers).map(askedOf);
+    };
+  };
+}
+
+/** The client opens nothing, and its person says yes in the form that comes next. */
+async function afterOpening({ connect, isHttp }: AskingWorld): Promise<Ask> {
+  const asked = { url: 0, form: 0 };
+  let agree = (): void => undefined;
+  const agreed = new Promise<void>((resolve) => {
+    agree = resolve;
+  });
+  const client = await connect("page", {
+    elicitation: {
+      modes: { url: {}, form: {} },
+      async says(question) {
+        const isUrl = opening.safeParse(question).success;
+        asked[isUrl ? "url" : "form"] += 1;
+        if (isUrl) return { action: "decline" };
+        await agreed;
+        return { action: "accept", content: { confirm: true } };
+      },
+    },
+  });
+  return async (calls) => {
+    const answers = Promise.all(callsOf(client, calls));
+    await expect.poll(() => asked).toEqual({ url: isHttp ? calls.length : 0, form: calls.length });
+    return async () => {
+      agree();
       return (await answers).map(askedOf);
     };
   };
@@ -211,6 +262,36 @@ async function afterAnswer({ connect }: AskingWorld, given: Parameters<AskingWor
   };
 }
 
+/** What a client may answer without a person's yes. */
+const ODD: readonly Said[] = [
+  { action: "accept" },
+  { action: "accept", content: {} },
+  { action: "accept", content: { confirm: "true" } },
+  { action: "accept", content: { confirm: false } },
+  { action: "accept", content: { approve: true } },
+  { action: "cancel" },
+  { action: "cancel", content: { confirm: true } },
+];
+
+async function answeredOddly({ connect }: AskingWorld): Promise<Ask> {
+  let asked = 0;
+  const answer = () => {
+    asked += 1;
+    return ODD[asked % ODD.length] ?? { action: "cancel" as const };
+  };
+  const client = await connect("token", { answer });
+  return async (calls) => {
+    const answers = await Promise.all(callsOf(client, calls));
+    expect(asked).toBeGreaterThanOrEqual(calls.length);
+    return async () =>
+      answers.map(({ structuredContent, content }) => {
+        const { status, approval, confirmation } = told.parse(structuredContent ?? {});
+        const isOpen = approval === undefined && confirmation?.token === undefined;
+        return isOpen && status !== undefined ? status : JSON.stringify(content);
+      });
+  };
+}
+
 async function nowhere({ connect }: AskingWorld): Promise<Ask> {
   const client = await connect("strict");
   return async (calls) => {
@@ -224,10 +305,12 @@ async function nowhere({ connect }: AskingWorld): Promise<Ask> {
 }
 
 const ASKS = {
-  page: onPage,
+  page: (world) => onPage(world),
   opens: onOpenedPage,
+  both: afterOpening,
   view: (world) => afterAnswer(world, { extensions: SHOWS_VIEWS }),
   client: inClient,
+  odd: answeredOddly,
   token: (world) => afterAnswer(world, {}),
   none: nowhere,
 } as const satisfies Record<Channel, (world: AskingWorld) => Promise<Ask>>;
@@ -241,16 +324,15 @@ async function confirmedTools(client: Client): Promise<ReadonlySet<string>> {
 
 const servers = perFile(startAskingServers);
 
-test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for it over %s", async ([name, start]) => {
-  const channels = CHANNELS.filter((channel) => channel !== "opens" || name.startsWith("HTTP"));
+test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for it over %s", async ([, start]) => {
   const world = await start(servers);
   const free = await world.connect("off");
   expect(await confirmedTools(free)).toEqual(new Set(ROWS.map((row) => row.split(" ")[0])));
   await world.service.control("POST", "/faults", {
-    faults: [{ kind: "status", status: 403, on: "deleteOptions", times: channels.length }],
+    faults: [{ kind: "status", status: 403, on: "deleteOptions", times: CHANNELS.length }],
   });
   const columns = await Promise.all(
-    channels.map(async (channel) => {
+    CHANNELS.map(async (channel) => {
       const [ask, calls] = await Promise.all([ASKS[channel](world), prepared(world, free, channel)]);
       return { channel, ask, calls };
     }),
@@ -264,12 +346,7 @@ test.for(Object.entries(ASKING_WORLDS))("every call that needs a yes waits for i
     name,
     Object.fromEntries(columns.map(({ channel }, column) => [channel, outcomes[column]?.[row]])),
   ]);
-  const isThere = ([channel]: readonly [string, string]) => channels.some((one) => one === channel);
-  const expected = Object.entries(TABLE).map(([row, cells]) => [
-    row,
-    Object.fromEntries(Object.entries(cells).filter(isThere)),
-  ]);
-  expect(Object.fromEntries(table)).toEqual(Object.fromEntries(expected));
-  const agreed = channels.filter((channel) => channel !== "none");
+  expect(Object.fromEntries(table)).toEqual(TABLE);
+  const agreed = CHANNELS.filter((channel) => channel !== "none" && channel !== "odd");
   expect(await written()).toEqual(agreed.flatMap(() => AGREED).sort());
 });

@@ -87,7 +87,9 @@ describe("tokens of the access file", () => {
     const read = (token: string) =>
       post(url, "resources/read", { uri }, { headers: bearer(token) }).then((got) => got.text());
     expect(await read(ALICE)).toContain("succeeded");
-    expect(await read(BOB)).toContain("there is nothing at");
+    expect(JSON.parse(await read(BOB))).toMatchObject({
+      error: { code: -32602, message: `there is nothing at ${uri}`, data: { uri } },
+    });
 
     const [{ _id } = { _id: "" }] = made.results;
     const planned = await call(alice, "delete_targeting", { ids: [_id] });

@@ -25,7 +25,11 @@ async function start() {
     const { runId, results } = made.parse((await client.callTool(name, args)).structuredContent);
     return { runId, _id: results[0]?._id ?? "" };
   };
-  return { ask, read, complete, make };
+  const makeSuite = async () => {
+    const { structuredContent } = await client.callTool("generate_event_tests", { eventNames: ["sign_up"] });
+    return z.looseObject({ suiteId: z.string() }).parse(structuredContent).suiteId;
+  };
+  return { ask, read, complete, make, makeSuite };
 }
 
 const shared = perFile(start);
@@ -65,7 +69,7 @@ test("the options of a targeting are read in parts", async () => {
 });
 
 test("prompts name the tools, and what was seen before completes their arguments", async () => {
-  const { ask, complete, make } = await start();
+  const { ask, complete, make, makeSuite } = await start();
   const { _id, runId } = await make("create_targetings", { items: [{ name: "Spring" }] });
   expect(JSON.stringify(await ask("prompts/list"))).toMatch(
     /edit_targeting.*import_options.*generate_event_tests.*explain_run/,
@@ -88,6 +92,10 @@ test("prompts name the tools, and what was seen before completes their arguments
   const results = { ...template, uri: "targeting://runs/{runId}/results" };
   expect(await complete(results, "runId", "")).toEqual([runId]);
   expect(await complete({ ...results, uri: `${results.uri}/{from}` }, "runId", "")).toEqual([runId]);
+  const suiteId = await makeSuite();
+  for (const uri of ["targeting://suites/{suiteId}", "targeting://suites/{suiteId}/junit"]) {
+    expect(await complete({ ...template, uri }, "suiteId", "")).toEqual([suiteId]);
+  }
 });
 
 test("tools are listed in one order, and may be kept for a while", async () => {

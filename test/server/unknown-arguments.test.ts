@@ -36,7 +36,7 @@ async function start() {
     audit: () => undefined,
     writingTools: toolsThatWrite(tools),
   };
-  const server = createMcpServer(parts);
+  const server = createMcpServer(parts, "legacy");
   const [near, far] = InMemoryTransport.createLinkedPair();
   const answers: ((text: string) => void)[] = [];
   near.onmessage = (message) => answers.shift()?.(JSON.stringify(message));

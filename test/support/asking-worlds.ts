@@ -22,27 +22,34 @@ type Person = Awaited<ReturnType<typeof personAt>>;
 export interface AskingWorld {
   readonly service: Awaited<ReturnType<typeof startService>>;
   readonly stateDir: string;
+  readonly isHttp: boolean;
   /** A client; all clients of a world are one caller. */
   readonly connect: (
     server: keyof typeof SERVERS,
     given?: Pick<Given, "extensions" | "answer" | "elicitation">,
   ) => Promise<Client>;
-  /** The person at the page, who comes there once something was asked. */
-  readonly person: () => Promise<Person>;
+  /** The person at the page, who comes there once something was asked; over stdio that of the client's own server. */
+  readonly person: (client: Client) => Promise<Person>;
 }
 
 async function overStdio(era: Era): Promise<AskingWorld> {
   const service = await startService();
-  const browser = browserOfTest();
-  const env = cleanEnvironment({ ...service.live, ...browser.env, TARGETING_MCP_WAIT_MS: "120000" });
+  const browsers = new Map<Client, ReturnType<typeof browserOfTest>>();
+  const env = cleanEnvironment({ ...service.live, TARGETING_MCP_WAIT_MS: "120000" });
   return {
     service,
+    isHttp: false,
     stateDir: env.TARGETING_MCP_STATE_DIR ?? "",
-    connect(server, given = {}) {
-      const command = { command: process.execPath, args: [COMMAND], env: { ...env, ...SERVERS[server] } };
-      return connected(new StdioClientTransport({ ...command, stderr: "ignore" }), era, { extensions: {}, ...given });
+    async connect(server, given = {}) {
+      const browser = browserOfTest();
+      const settings = { ...env, ...browser.env, ...SERVERS[server] };
+      const command = { command: process.execPath, args: [COMMAND], env: settings };
+      const transport = new StdioClientTransport({ ...command, stderr: "ignore" });
+      const client = await connected(transport, era, { extensions: {}, ...given });
+      browsers.set(client, browser);
+      return client;
     },
-    person: async () => personAt(await browser.address()),
+    person: async (client) => personAt((await browsers.get(client)?.address()) ?? ""),
   };
 }
 
@@ -66,6 +73,7 @@ function overHttp(
   return {
     service,
     stateDir,
+    isHttp: true,
     connect(server, given = {}) {
       const requestInit = { headers: { authorization: `Bearer ${TOKENS.agent}` } };
       const transport = new StreamableHTTPClientTransport(new URL(servers[server].url), { requestInit });

@@ -26,6 +26,7 @@ test.each([
   const { context } = toolContext(readingApi([]).api);
   const none = { succeeded: 0, alreadyDone: 0, skipped: 0, failed: 0, notApplied: 0, unknown: 0 };
   const run = {
+    kept: Promise.resolve(),
     rest: Promise.resolve(),
     watch(watcher: Parameters<Parameters<typeof followRun>[0]["watch"]>[0]) {
       watcher({ ...none, ...counts }, waitingMs);

@@ -70,6 +70,16 @@ export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
 
+/** The extension by which a client follows what it called for by itself. */
+export const TASKS = "io.modelcontextprotocol/tasks";
+
+const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
+
+/** Whether a request declares that its client follows tasks. */
+export function followsTasks(call: ServerContext): boolean {
+  return withTasks.safeParse(declaredIn(call)).success;
+}
+
 /** The capabilities that a call of the 2026-07-28 era declares. */
 export function declaredIn({ mcpReq }: ServerContext): unknown {
   const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };

@@ -1,5 +1,6 @@
-import { delimiter } from "node:path";
+import { basename, delimiter, isAbsolute } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { duringCall } from "../../platform/clock.ts";
 import { FolderRefused } from "../../platform/files.ts";
@@ -47,23 +48,49 @@ export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
   readonly requestId: string;
+  /** Whether the client follows the run of the call as a task. */
+  readonly asTask?: boolean;
+}
+
+/** The first revision whose clients know links to resources in results. */
+const LINKS_SINCE = "2025-06-18";
+
+/** An answer as the result of a call. Over stdio, where client and server see the same files, it links what was saved. */
+export function resultFor(
+  { structured, text, isError }: ToolAnswer,
+  { redactor, call, server }: { readonly redactor: Redactor; readonly call: ServerContext; readonly server: McpServer },
+): CallToolResult {
+  const knowsLinks = (server.server.getNegotiatedProtocolVersion() ?? "") >= LINKS_SINCE;
+  const saved = call.http === undefined && knowsLinks ? [structured.savedTo, structured.base] : [];
+  const links = saved.flatMap((path) =>
+    typeof path === "string" && isAbsolute(path)
+      ? [
+          {
+            type: "resource_link" as const,
+            uri: redactor.text(pathToFileURL(path).href),
+            name: redactor.text(basename(path)),
+          },
+        ]
+      : [],
+  );
+  return {
+    content: [{ type: "text", text: redactor.text(text) }, ...links],
+    structuredContent: redactor.record(structured),
+    isError,
+  };
 }
 
 /** Carries a tool call out, and answers it; a failure is an answer, too. */
 export async function answerCall(
   listed: ListedTool,
-  { given, call, requestId }: Called,
+  { given, call, requestId, asTask = false }: Called,
   server: McpServer,
   { services: load, seal, redactor, log, audit, caller, views: allViews, goesOn, rootGuard }: CallParts,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { tool } = listed;
-  const services = leavingTime(decidedByWhom(await load()));
+  const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
-  const resultOf = ({ structured, text, isError }: ToolAnswer): CallToolResult => ({
-    content: [{ type: "text", text: redactor.text(text) }],
-    structuredContent: redactor.record(structured),
-    isError,
-  });
+  const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, call, server });
   const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
@@ -92,6 +119,7 @@ export async function answerCall(
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
+      asTask,
       ...progressOf(call, log),
       // Spread last: adding fields to an object of this size after the spread is slow.
       ...services,
@@ -162,8 +190,13 @@ async function openerOf(opening: Opening): Promise<Opener> {
   return pageOpener(opening);
 }
 
+/** What a call is carried out with. */
+export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
+  return leavingTime(decidedByWhom(await load()));
+}
+
 /** Whether only another person than the caller may approve what this call asks for. */
-function needsOther({ page }: ToolServices): boolean {
+export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
@@ -174,8 +207,8 @@ function decidedByWhom(services: ToolServices): ToolServices {
 }
 
 /**
- * A log that also sends its errors to the client, if the client subscribed to them (2025-era clients by
- * `logging/setLevel`, clients of 2026-07-28 in each call). Details stay in the server's own log.
+ * A log that also sends its errors to a 2025-era client that subscribed to them by `logging/setLevel`. Details stay in
+ * the server's own log.
  */
 function toldToClient(log: Log, call: ServerContext): Log {
   return {

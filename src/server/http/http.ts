@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type Server as HttpServer, type ServerResponse } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
-import { createMcpHandler, isLegacyRequest, type McpServer } from "@modelcontextprotocol/server";
+import { createMcpHandler, isLegacyRequest, type McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
 import { Hono } from "hono";
 import { SettingsError } from "../../settings/value-types.ts";
 import type { Log } from "../log.ts";
@@ -29,6 +29,9 @@ const KEEP_ALIVE_MS = 65_000;
 /** The most for all callers together. */
 const MOST_SUBSCRIPTIONS = 256;
 
+/** The protocol era that a request belongs to. */
+type Era = Parameters<McpServerFactory>[0]["era"];
+
 /** What the HTTP server is made of. */
 export interface HttpOptions extends Probed {
   /** The names that `Host` and `Origin` may carry. */
@@ -40,7 +43,7 @@ export interface HttpOptions extends Probed {
    */
   readonly partsFor: (caller: Caller) => CallerParts;
   /** Makes an MCP server of these parts: for one request, perhaps a call of one tool, or for a session. */
-  readonly createServer: (parts: ServerParts, called?: string) => McpServer;
+  readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
   /** Names of tools whose arguments may hold long lists; calls of other tools must be small. */
   readonly toolsWithLists: ReadonlySet<string>;
   /** Protected-resource metadata (RFC 9728), by path. */
@@ -177,17 +180,28 @@ function mcpRoute(options: HttpOptions) {
 
 /** Serves requests that passed all checks, of either era. */
 function serving({ log, createServer: makeServer, sessions: hasSessions, resourceMetadataUrl }: HttpOptions) {
-  const serverOf = new WeakMap<Request, () => McpServer>();
+  const serverOf = new WeakMap<Request, (era: Era) => McpServer>();
   const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
   const handler = createMcpHandler(
-    ({ requestInfo }) => {
+    ({ requestInfo, era }) => {
       const create = requestInfo && serverOf.get(requestInfo);
       if (create === undefined) throw new Error("a request came in without having been let in");
-      return create();
+      return create(era);
     },
     { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
+  /** Opens a stream of notifications, and watches what its client may hear of for as long as that is open. */
+  const listen = async ({ request, outgoing, authInfo, body }: Admitted, parts: ServerParts): Promise<Response> => {
+    const { listened } = await import("../resources/run-updates.ts");
+    const found = await listened(body, { ...(await parts.services()), caller: parts.caller });
+    if ("refused" in found) return Response.json(found.refused);
+    const over = new AbortController();
+    whenOver(outgoing, () => over.abort());
+    found.watch((uri) => handler.notify.resourceUpdated(uri), over.signal);
+    serverOf.set(request, (era) => makeServer(parts, era));
+    return handler.fetch(request, { authInfo, parsedBody: found.message });
+  };
   const pass = async (admitted: Admitted): Promise<Response> => {
     const { request, authInfo, body, messages, missingScope: scope, held } = admitted;
     const own = held === undefined ? admitted.parts : { ...admitted.parts, ...holding(held, admitted.parts) };
@@ -195,10 +209,11 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
     if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
     if (sessions !== undefined && (await isLegacyRequest(request, body))) {
-      return sessions.answer(admitted, () => makeServer(parts));
+      return sessions.answer(admitted, () => makeServer(parts, "legacy"));
     }
+    if (isSubscription(messages)) return listen(admitted, parts);
     const only = Array.isArray(body) ? undefined : messages[0]?.tool;
-    serverOf.set(request, () => makeServer(parts, only));
+    serverOf.set(request, (era) => makeServer(parts, era, only));
     return handler.fetch(request, { authInfo, parsedBody: body });
   };
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };

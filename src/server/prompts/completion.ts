@@ -32,3 +32,15 @@ export async function runsLike(
   }
   return matching(typed, ids);
 }
+
+/** IDs of the caller's suites of event tests. */
+export async function suitesLike(
+  typed: string,
+  { suites, caller }: Pick<ToolServices, "suites"> & { readonly caller: string },
+): Promise<string[]> {
+  const known = await suites.list(caller);
+  return matching(
+    typed,
+    known.map(({ suiteId }) => suiteId),
+  );
+}

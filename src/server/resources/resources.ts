@@ -1,4 +1,4 @@
-import { type McpServer, ProtocolError, ProtocolErrorCode, ResourceTemplate } from "@modelcontextprotocol/server";
+import { type McpServer, ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
 import type { Redactor } from "../../render/redact.ts";
 import { runsLike } from "../prompts/completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./definition.ts";
@@ -91,9 +91,7 @@ export function registerResources(
     const answer = async (uri: URL, variables: Readonly<Record<string, string | string[]>>) => {
       const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
       const content = await read(given, await context());
-      if (content === undefined) {
-        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `there is nothing at ${uri.href}`);
-      }
+      if (content === undefined) throw new ResourceNotFoundError(uri.href, `there is nothing at ${uri.href}`);
       return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
     };
     if (!uriTemplate.includes("{")) {

@@ -1,4 +1,5 @@
 import { suiteReportUri, suiteUri } from "../../render/events/suite-reading.ts";
+import { suitesLike } from "../prompts/completion.ts";
 import type { ResourceDefinition } from "./definition.ts";
 
 const JUNIT = "application/xml";
@@ -13,6 +14,7 @@ export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
     title: "Suite of event tests",
     description: "A suite of event tests, in the form that was asked for.",
     uriTemplate: suiteUri("{suiteId}"),
+    complete: { suiteId: suitesLike },
     async read({ suiteId = "" }, context) {
       const kept = await context.suites.find(context.caller, suiteId);
       if (kept === undefined) return undefined;
@@ -38,6 +40,7 @@ export const SUITE_RESOURCES: readonly ResourceDefinition[] = [
     title: "Report of event tests",
     description: "What the last run of a suite of event tests gave, case by case, as JUnit XML.",
     uriTemplate: suiteReportUri("{suiteId}"),
+    complete: { suiteId: suitesLike },
     async read({ suiteId = "" }, { suites, caller }) {
       const report = (await suites.find(caller, suiteId))?.report;
       if (report === undefined) return undefined;

@@ -1,10 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { JSONRPCMessage, McpServer, Transport } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer, McpServerFactory, Transport } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { parseJson } from "../../platform/json.ts";
 import type { CallsUnderWay } from "../calls-under-way.ts";
 import type { Log } from "../log.ts";
+import type { Listening } from "../resources/run-updates.ts";
 import { showsViews } from "../shows-views.ts";
 import { Lines, type LongLine, requestIdOf } from "./lines.ts";
 
@@ -13,6 +14,9 @@ const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
 
+/** The protocol era of a connection. */
+type Era = Parameters<McpServerFactory>[0]["era"];
+
 /** What a connection over standard input and output is made of. */
 export interface StdioOptions {
   readonly input: Readable;
@@ -20,7 +24,9 @@ export interface StdioOptions {
   /** The longest message that is read, in bytes. */
   readonly maxLineBytes: number;
   /** Makes the server for a client that shows views, or for one that does not. */
-  readonly createServer: (showsViews: boolean) => McpServer | Promise<McpServer>;
+  readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
+  /** Looks at a request to listen to notifications, which may be refused. */
+  readonly listened: (message: JSONRPCMessage) => Promise<Listening>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
   /** Called as soon as the input has ended: nothing new may start. */
@@ -53,6 +59,9 @@ class LineConnection implements StdioConnection {
   readonly #lines: Lines;
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
+  readonly #servers = new Map<boolean, McpServer>();
+  /** By the ID of the request: ends what is watched for a client that listens. */
+  readonly #listening = new Map<unknown, AbortController>();
   /** Which of the two servers the last message was for that says so. */
   #last: boolean | undefined;
   #inputEnded = false;
@@ -88,6 +97,7 @@ class LineConnection implements StdioConnection {
     if (this.#closed) return;
     this.#closed = true;
     this.#options.input.removeAllListeners("data").pause();
+    for (const ending of this.#listening.values()) ending.abort();
     for (const face of this.#faces.values()) face.onclose?.();
   }
 
@@ -95,6 +105,7 @@ class LineConnection implements StdioConnection {
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
     if (said === undefined && !("id" in message) && this.#faces.size > 0) {
+      this.#endListening(message);
       for (const face of this.#faces.values()) face.onmessage?.(message);
       return;
     }
@@ -109,15 +120,48 @@ class LineConnection implements StdioConnection {
     const transport = faceOver(output, () => this.#endMessages());
     this.#faces.set(isWithViews, transport);
     const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
-    this.#closing.push(serveStdio(() => createServer(isWithViews), { transport, onerror }).close);
+    const create = async ({ era }: Parameters<McpServerFactory>[0]): Promise<McpServer> => {
+      const server = await createServer(isWithViews, era);
+      this.#servers.set(isWithViews, server);
+      return server;
+    };
+    this.#closing.push(serveStdio(create, { transport, onerror }).close);
     return transport;
   }
 
   #read(line: string): void {
     // The SDK checks the kind of message.
     const message = parseJson(line);
-    if (isMessage(message)) this.#deliver(message);
-    else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
+    if (isMessage(message)) {
+      if ("method" in message && message.method === "subscriptions/listen") this.#listen(message);
+      else this.#deliver(message);
+    } else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
+  }
+
+  /** Delivers a request to listen, and sends what it is to hear of. */
+  #listen(message: JSONRPCMessage): void {
+    const { listened, output, log } = this.#options;
+    listened(message)
+      .then((found) => {
+        if ("refused" in found) return void output.write(`${JSON.stringify(found.refused)}\n`);
+        if (!isMessage(found.message)) return;
+        const isWithViews = showsViews(message) ?? false;
+        const ending = new AbortController();
+        if ("id" in message) this.#listening.set(message.id, ending);
+        this.#deliver(found.message);
+        const failed = (error: unknown): void => log.debug("an update could not be sent", { error });
+        found.watch((uri) => {
+          this.#servers.get(isWithViews)?.server.sendResourceUpdated({ uri }).catch(failed);
+        }, ending.signal);
+      })
+      .catch((error: unknown) => log.error("a request to listen failed", { error }));
+  }
+
+  #endListening(message: JSONRPCMessage): void {
+    if (!("method" in message) || message.method !== "notifications/cancelled") return;
+    const id = message.params?.requestId;
+    this.#listening.get(id)?.abort();
+    this.#listening.delete(id);
   }
 
   #endOfInput(): void {

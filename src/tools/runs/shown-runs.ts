@@ -120,7 +120,7 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
 }
 
 /** The run that goes on, where a person agreed to that; else the run itself. */
-async function goneOn(run: Run, context: ToolContext): Promise<Run> {
+export async function goneOn(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
 }

@@ -4,6 +4,7 @@ import { type ToolContext, timeLeft } from "../context.ts";
 
 /** What following a run needs of it, whatever it sends. */
 interface Followed {
+  readonly kept: Promise<void>;
   readonly rest: Promise<void>;
   watch(watcher: (counts: ReportCounts, waitingMs?: number) => void): () => void;
   stop(cause: "cancelled" | "interrupted"): boolean;
@@ -11,9 +12,13 @@ interface Followed {
 
 /**
  * Waits for a run to rest, but no longer than a call may take; meanwhile tells the client how far it is. A caller who
- * gives up stops it.
+ * gives up stops it. Where the client follows it as a task, waits only until it is stored.
  */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
+  if (context.asTask) {
+    context.goesOn?.(run.rest);
+    return run.kept;
+  }
   const stop = (): boolean => run.stop(context.stopping.aborted ? "interrupted" : "cancelled");
   const unwatch = tellProgress(run, context);
   context.signal.addEventListener("abort", stop, { once: true });
@@ -35,7 +40,7 @@ function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolConte
 }
 
 /** How far a run is, for a person; undefined before it is known how much there is to do. */
-function progressWords(done: number, items: number, waitingMs: number): string | undefined {
+export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
   return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;

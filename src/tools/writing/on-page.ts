@@ -165,9 +165,9 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/** Waits for the decision on a run as long as the call may, and reports it. */
+/** Waits for the decision on a run as long as the call may, and reports it. A client with a task waits by itself. */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
-  await atMostOneWait(untilDecided(runId, context), context);
+  if (!context.asTask) await atMostOneWait(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
   const run = await context.runs.find(runId);
   if (after !== undefined && run !== undefined && !isWaiting) return after(run);

@@ -2,9 +2,9 @@ import { questionText } from "../../render/changes/effect.ts";
 import type { ToolContext } from "../context.ts";
 import { grant } from "../runs/granted-approval.ts";
 import { decide, type Outcome, personOf } from "./decide.ts";
-import { waitingOfAnyKind } from "./waiting.ts";
+import { waitingAnywhere } from "./waiting.ts";
 
-/** A question in the client about a run that waits on the page. */
+/** A question in the client about a run that waits for approval. */
 export interface RunQuestion {
   readonly runId: string;
   /** Of the effect that the question shows. */
@@ -14,13 +14,13 @@ export interface RunQuestion {
 
 /** The question about a run; undefined where nothing is to be decided on it any more. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
-  const { waits, effect } = (await waitingOfAnyKind(runId, context))?.state.facts ?? {};
+  const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;
   const { digest, parts } = waits;
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/** Decides on a run that waits on the page as the person behind the client said, by the effect that they were shown. */
+/** Decides on a run that waits for approval as the person behind the client said, by the effect that they were shown. */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

@@ -132,8 +132,8 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // No token is given where it is strict, and the call cannot be there to ask.
-  if (confirm === "strict" && reply === undefined && !isPage) {
+  // No token is given where it is strict, and the call cannot be there to ask; a task can.
+  if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
   }
