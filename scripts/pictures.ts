@@ -1,5 +1,5 @@
-// Takes the pictures of docs/guides/run-for-a-team.md from the real page: the built command's sandbox with its sample data, and a server
-// over stdio with a plan that waits for a yes, in Chromium, light and dark. Needs Debian's Chromium, or the one that CHROMIUM names. Run it with: npm run pictures
+// Takes the pictures of README.md and docs/guides/ from the real page: the built command's sandbox with its sample data, and a server
+// over stdio with a plan that waits for approval, in Chromium, light and dark. Needs Debian's Chromium, or the one that CHROMIUM names. Run it with: npm run pictures
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -14,42 +14,71 @@ import * as z from "zod";
 import { fileAt } from "./packaging/generated.ts";
 
 const FOLDER = "docs/page";
-const VIEWPORT = { width: 1120, height: 640 };
+const VIEWPORT = { width: 1240, height: 780 };
+
+/** What an app sends while it is tested: some of it right, and some of it never counted by the service. */
+const SENT = [
+  { eventName: "app_open" },
+  { eventName: "page_view", page_id: "home", page_url: "https://example.com/" },
+  { eventName: "Purchase", orderId: "order-1042", currency: "KRW" },
+  { eventName: "view_item", item_id: "sku-7", price: 12000 },
+  { eventName: "add_to_cart", currency: "KRW" },
+  { eventName: "click", element_id: "buy" },
+  { eventName: "product_view", item_id: "sku-7" },
+  { eventName: "begin_checkout", currency: "KRW", items: [{ item_id: "sku-7" }] },
+];
+const PLATFORMS = ["web", "ios", "android"];
+
+/** Puts what an app sent within the last ten minutes into a sandbox. */
+async function sendEvents(url: string): Promise<void> {
+  const now = Date.now();
+  const events = Array.from({ length: 160 }, (_, at) => {
+    const platform = PLATFORMS[at % PLATFORMS.length];
+    const event = { uid: `shopper-${at % 30}`, platform, ...SENT[(at * 5 + (at >> 3)) % SENT.length] };
+    return { at: new Date(now - 595_000 + at * 3_700).toISOString(), event };
+  });
+  await fetch(`${url}/_sandbox/seed`, { method: "POST", body: JSON.stringify({ events }) });
+}
 
 /** What is done in each view before its picture is taken. */
 const VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   async events(page) {
-    await page.getByText("rejected", { exact: true }).waitFor();
-    await page
-      .getByRole("row", { name: /product_view/ })
-      .getByText("Raw body")
-      .click();
-    await page.locator("pre").waitFor();
+    await page.getByRole("table", { name: "Events" }).getByRole("link", { name: "Purchase" }).first().click();
+    await page.getByText("Corrected event", { exact: true }).waitFor();
   },
   async targetings(page) {
     await page.getByRole("button", { name: "Shop Categories" }).click();
     await page.getByRole("button", { name: "Clothing" }).click();
-    await page.getByText("Jackets").waitFor();
+    await page.getByRole("button", { name: "Jackets" }).click();
+    await page.getByRole("heading", { name: /Context ID/ }).waitFor();
   },
   async faults(page) {
-    for (const kind of ["reset", "busy"]) {
-      await page.getByLabel("Kind").selectOption(kind);
-      await page.getByRole("button", { name: "Add", exact: true }).click();
-      await page.getByRole("cell", { name: kind, exact: true }).waitFor();
+    for (const preset of ["Answer lost after the write", "One in ten fails"]) {
+      await page.getByRole("button", { name: preset }).click();
     }
-    await page.getByText("2 faults.").waitFor();
+    await page.getByText("2 active faults").waitFor();
+    await page.getByText("The fault was added.").waitFor();
   },
 };
+
+/** Removes the faults of the last picture. */
+async function withoutFaults(url: string): Promise<void> {
+  await fetch(`${url}/_sandbox/faults`, { method: "DELETE" });
+}
 
 /** The same for a server whose plan waits for a decision. */
 const DECIDING_VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   async approvals(page) {
-    await page.getByRole("button", { name: "Approve" }).waitFor();
+    await page.locator("[data-action=approve][aria-disabled=false]").waitFor();
+    await page.locator("table.diff").waitFor();
   },
   async runs(page) {
-    await page.getByRole("link", { name: "plan_targeting" }).click();
-    await page.getByRole("table", { name: "Drift" }).waitFor();
-    await page.evaluate(`document.getElementById("plan").scrollIntoView()`);
+    await page.goto(page.url().replace("#/runs", "#/approvals"));
+    await page.locator("[data-action=approve][aria-disabled=false]").click();
+    await page.locator("[data-action=approve]").waitFor({ state: "detached" });
+    await page.goto(page.url().replace("#/approvals", "#/runs"));
+    await page.locator("main a[href^='#/runs/']").first().click();
+    await page.locator("table.diff").waitFor();
   },
 };
 
@@ -155,12 +184,14 @@ for (const colorScheme of ["light", "dark"] as const) {
     args: ["--no-sandbox"],
   });
   try {
+    await sendEvents(url);
     await mkdir(fileAt(FOLDER), { recursive: true });
     const page = await browser.newPage({ viewport: VIEWPORT, colorScheme });
     await taken(page, url, VIEWS, colorScheme);
+    await withoutFaults(url);
     const planned = await plannedOver(url, folder);
     await page.goto(planned.link);
-    await page.getByRole("heading", { name: "Approvals" }).waitFor();
+    await page.locator("[data-action=approve]").waitFor();
     await taken(page, new URL(planned.link).origin, DECIDING_VIEWS, colorScheme);
     await planned.close();
   } finally {

@@ -3,7 +3,7 @@ import { decided, waits } from "../changes/rows/entries.ts";
 import { endingOf } from "../changes/run-rules.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
-import { KindRuns } from "../runs/kind-runs.ts";
+import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import {
   type Counts,
@@ -127,14 +127,20 @@ export class Approvals {
   }
 
   /** Keeps an approval for a person's decision; the same approval of the same caller that waits already stays the one. */
-  async keep(call: ApprovalCall, caller: string, name: string, facts: ApprovalFacts): Promise<RunHeader<ApprovalCall>> {
+  async keep(
+    call: ApprovalCall,
+    caller: string,
+    name: string,
+    facts: ApprovalFacts,
+    requested?: Requested,
+  ): Promise<RunHeader<ApprovalCall>> {
     const { store, clock } = this.#context;
     const fingerprint = this.runs.fingerprint(call, caller);
     return store.withCallLock(fingerprint, async () => {
       const [last] = await store.list({ lastOf: fingerprint });
       const before = last === undefined ? undefined : await this.runs.find(last);
       const isOpen = before?.status() === "needs_confirmation" && (before.state.facts.waits?.until ?? 0) > clock.now();
-      const header = isOpen ? before.header : await this.runs.keep(call, caller);
+      const header = isOpen ? before.header : await this.runs.keep(call, caller, undefined, requested);
       await this.runs.propose(header.runId, [{ t: "approval", facts, name, at: clock.now() }], "waiting");
       return header;
     });

@@ -3,7 +3,7 @@ import type { OpenedFile } from "../files/rows.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import type { RunsContext } from "../runs/kind.ts";
-import { KindRuns, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
+import { KindRuns, type Requested, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/outcome.ts";
 import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/store.ts";
@@ -37,6 +37,7 @@ interface ArrivedWrite {
   readonly caller: string;
   readonly arrivedAt: number;
   readonly bytes: ByteSource | undefined;
+  readonly requested?: Requested | undefined;
 }
 
 /** Asks for a person's decision on a run that was planned after its call had answered. */
@@ -179,11 +180,11 @@ export class Changes {
   /** Keeps a planned run, with the sheet that it was made of. */
   async #keepPlanned(
     call: WriteCall,
-    { caller, sheet }: KeptPlan,
+    { caller, sheet, requested }: KeptPlan,
     input: RunInput,
     marks?: RunMarks,
   ): Promise<ChangeHeader> {
-    const header = await this.runs.keep(call, caller, input, marks);
+    const header = await this.runs.keep(call, caller, input, { ...marks, ...requested });
     if (sheet !== undefined) await this.#context.store.keep(header.runId, "sheet", sheet.bytes());
     return header;
   }
@@ -322,7 +323,7 @@ export class Changes {
    * waits for an approval already, or a new one.
    */
   once<T>(
-    { call, caller, arrivedAt, bytes }: ArrivedWrite,
+    { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
     make: (keep: () => Promise<ChangeHeader>) => Promise<T>,
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);
@@ -340,7 +341,7 @@ export class Changes {
           const going = run.status() === "interrupted" ? await this.runs.takeUp(runId) : run;
           return going && { run: going };
         },
-        make: () => make(() => this.keep(call, caller, bytes)),
+        make: () => make(() => this.keep(call, caller, bytes, requested)),
       },
     );
   }
@@ -433,6 +434,7 @@ export interface KeptPlan {
   /** The sheet that it was made of. */
   readonly sheet?: Pick<OpenedFile, "file" | "bytes"> | undefined;
   readonly caller: string;
+  readonly requested?: Requested | undefined;
 }
 
 /** What a plan is made from while that takes long, in the place of its text; and the targetings that it is about. */

@@ -20,6 +20,8 @@ export const PATHS = {
   /** A POST has the person's rights looked at again, and gives the token with which the session goes on. */
   renew: "/page/renew",
   events: "/page/events",
+  /** Tests for what has not arrived, as a file. */
+  eventTests: "/page/events/tests",
   targetings: "/page/targetings",
   faults: "/page/faults",
   reset: "/page/reset",

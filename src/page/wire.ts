@@ -1,26 +1,47 @@
 // The types that cross the wire between a server and its page; undefined fields stay behind. Times are milliseconds since
 // 1970. All texts are plain text: a server cuts very long ones; the page puts them into text nodes, with escapes for
 // invisible characters.
+import type { EventsMessage, FaultsMessage, SandboxMessage, TargetingsMessage } from "./sandbox-wire.ts";
 
-/** The views of the page. A sandbox has the last three, all other servers the first two. */
-export type ViewName = "approvals" | "runs" | "events" | "targetings" | "faults";
+/** The views of the page. A sandbox alone has the last three; other servers have the first three, and those of their sandbox. */
+export type ViewName = "overview" | "approvals" | "runs" | "targetings" | "events" | "faults";
 
 /** What one update of the stream holds: one or several of these, in the order in which they apply. */
-export type Message = Hello | NoticeMessage | RunsMessage | EventsMessage | TargetingsMessage | FaultsMessage;
+export type Message =
+  | Hello
+  | NoticeMessage
+  | RunsMessage
+  | SandboxMessage
+  | EventsMessage
+  | TargetingsMessage
+  | FaultsMessage;
 
 /** The first message of every stream. */
 export interface Hello {
   readonly kind: "hello";
   /** The views that this server has, in the order of the navigation. */
   readonly views: readonly ViewName[];
-  /** Which server this is, e.g. `sandbox http://127.0.0.1:4010`, or `live, project shop`. */
-  readonly about: string;
+  /** What the runs are about, and the sandbox's views where `sandbox` does not say another one. */
+  readonly environment: ShownEnvironment;
+  /** The sandbox of the views of a sandbox, where the runs are not those of it. */
+  readonly sandbox?: ShownEnvironment | undefined;
   /** Whether a page that lost this server waits for it to come back; else it says that the server has ended. */
   readonly returns: boolean;
   /** Whether the settings are read-only: no Approve, Undo, Cancel or Resume run. */
   readonly readOnly?: boolean;
   /** Whether the person logged in, and so can log out. */
   readonly logsOut?: boolean;
+}
+
+/** Where changes and events go. */
+export interface ShownEnvironment {
+  readonly kind: "live" | "sandbox";
+  /** The project by its name, where it has one. */
+  readonly project?: string | undefined;
+  /** The service's host, or the sandbox's address. */
+  readonly address?: string | undefined;
+  /** As whom the person is logged in, where they logged in. */
+  readonly who?: string | undefined;
 }
 
 /** Something that the person has to know about the session, e.g. that its link was tried a second time. */
@@ -53,25 +74,40 @@ export const RUN_STATUSES = [
   ...(["interrupted", "cancelled", "planned", "needs_confirmation"] as const),
 ];
 
+/** How many things a run created, changed and deleted. */
+export type DidCounts = Readonly<Record<"created" | "changed" | "deleted", number>>;
+
 /** A run as the lists show it. */
 export interface RunRow {
   readonly runId: string;
+  /** The run as a sentence without its end, e.g. `Added 3,000 options to Footwear KR`; long names are cut. */
+  readonly title: string;
   readonly tool: string;
   readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
+  /** When it was approved, where that is known: what comes before was waiting. */
+  readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   readonly counts: RunCounts;
   readonly environment?: "live" | "sandbox";
+  /** What it did, where runs of its kind change something. */
+  readonly did?: DidCounts | undefined;
   /** Who called the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
+  /** What the client of the caller calls itself: at most 40 letters, and proof of nothing. */
+  readonly client?: string | undefined;
+  /** The name of the file that the call was given. */
+  readonly fileName?: string | undefined;
   readonly project?: string | undefined;
   readonly targeting?: { readonly _id?: string; readonly name?: string | undefined } | undefined;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
   /** Who agreed or declined, and where, in words. */
   readonly decided?: string | undefined;
+  /** Until when what it did can be undone. */
+  readonly undoUntil?: number | undefined;
   /** Why nothing happens to a run that is unfinished, and what makes it go on; or that its record is damaged. */
   readonly standsStill?: string | undefined;
-  /** Of a run that waits for a yes. */
+  /** Of a run that waits for an approval. */
   readonly waiting?: Waiting | undefined;
   /** The actions that its buttons are for. */
   readonly actions: readonly RunAction[];
@@ -83,6 +119,15 @@ export interface RunRow {
 export interface Waiting {
   /** Of the effect: a decision names the one that the person saw. */
   readonly digest: string;
+  /** What the button does, in words: `Delete 260 options`. */
+  readonly act: string;
+  readonly counts: DidCounts;
+  /** How many options it deletes or takes Context IDs from, and of how many, where that is known. */
+  readonly magnitude?: Magnitude | undefined;
+  /** How many Context IDs go with what is deleted or taken away. */
+  readonly contextIds?: number | undefined;
+  /** What a person has to type to approve it, since it is large: the targeting's name. */
+  readonly typed?: string | undefined;
   /** The exact effect, as the model is told it. */
   readonly effect: string;
   /** The same by kind and by name. */
@@ -99,12 +144,21 @@ export interface Waiting {
   readonly ended?: boolean | undefined;
 }
 
+/** How much of a whole is concerned. */
+interface Magnitude {
+  readonly count: number;
+  readonly whole?: number | undefined;
+  readonly verb: "deleted" | "changed";
+}
+
 /** What a run does to the objects of one kind, e.g. `Options deleted`. */
 export interface EffectPart {
   readonly title: string;
   readonly count: number;
   /** The first ones. */
   readonly objects: readonly EffectObject[];
+  /** It says what becomes of objects beside the changes themselves, e.g. what does not come back. */
+  readonly isBeside?: true | undefined;
 }
 
 /** An object, and what is said about it, e.g. `12 Context IDs`. */
@@ -119,9 +173,67 @@ export interface EffectObjects {
   readonly total: number;
 }
 
+/** A step in the story of a run. */
+export interface StoryStep {
+  readonly title: string;
+  readonly at?: number | undefined;
+  /** What is said beside it, e.g. `5 of 5`, or `3 requests, 1 retried`. */
+  readonly says?: string | undefined;
+  readonly tone: "good" | "warn" | "bad" | "idle";
+}
+
+/** The answer of `GET /page/runs/{runId}/changes?kind=…&search=…&from=N&limit=N`: a page of what a run changes or changed. */
+export interface ChangeList {
+  readonly rows: readonly ChangeRow[];
+  /** How many rows fit the search and kind. */
+  readonly total: number;
+  readonly counts: DidCounts;
+  /** How many options of the targeting stay as they are, where that is known. */
+  readonly unchanged?: number | undefined;
+}
+
+/** What becomes of one object, in the order of the targeting: `before` is absent where it is new, `after` where it goes. */
+export interface ChangeRow {
+  readonly kind: keyof DidCounts;
+  /** The group that it stands in, afterwards; null: the top level; absent: not known, or it is a targeting. */
+  readonly group?: string | null | undefined;
+  readonly before?: ChangeSide | undefined;
+  readonly after?: ChangeSide | undefined;
+}
+
+/** An object before or after a change. */
+export interface ChangeSide {
+  readonly name: string;
+  readonly isGroup?: boolean | undefined;
+  /** Of one that is moved: the group that it is in; null: the top level. */
+  readonly within?: string | null | undefined;
+  /** How many Context IDs it has, loses or gets, and the first of them. */
+  readonly count?: number | undefined;
+  readonly contextIds?: readonly string[] | undefined;
+  /** What else is to be said, e.g. `shows its sub-options`. */
+  readonly says?: string | undefined;
+}
+
+/** The answer of `GET /page/runs/{runId}/failures?from=N`: a page of what did not succeed, each by itself. */
+export interface ProblemList {
+  readonly rows: readonly ProblemRow[];
+  readonly total: number;
+}
+
+/** One row or item that did not succeed. */
+export interface ProblemRow {
+  readonly outcome: FailureRow["outcome"];
+  /** Which one, in words: `line 3`, `item 4`. */
+  readonly place: string;
+  readonly value: string;
+  readonly problem: string;
+  readonly suggestion: string;
+}
+
 /** One run with everything beneath its row: the answer of `GET /page/runs/{runId}`. */
 export interface RunDetail {
   readonly run: RunRow;
+  readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
   readonly failuresOmitted?: number;
   readonly plan?: PlanView;
@@ -181,114 +293,6 @@ export interface PlanDifference {
   readonly base?: ShownValue | undefined;
   readonly file?: ShownValue | undefined;
   readonly service?: ShownValue | undefined;
-}
-
-/** Events that arrived at a sandbox since the last update, and what all of them amount to. */
-export interface EventsMessage {
-  readonly kind: "events";
-  /** Earlier ones are forgotten: the log was reset, or this is the first message of a stream. */
-  readonly whole?: boolean;
-  /** The newest ones that are not on the page yet, oldest first, at most 100. */
-  readonly events: readonly EventRow[];
-  readonly counts: Readonly<Record<Verdict, number>>;
-  /** Absent where it did not change. */
-  readonly coverage?: readonly CoverageRow[];
-}
-
-type Verdict = "recorded" | "ignored" | "rejected";
-
-/** An event that arrived; its body is at `GET /page/events/{seq}`. */
-export interface EventRow {
-  /** Counts from 1 on, in the order of arrival. */
-  readonly seq: number;
-  readonly at: number;
-  readonly verdict: Verdict;
-  readonly uid: string | null;
-  readonly name: string | null;
-  /** What is wrong with it, and what mends it, one sentence each. */
-  readonly says: readonly string[];
-}
-
-/** The answer of `GET /page/events?filter=…&before=SEQ`: the newest 100 that match, oldest first. */
-export interface EventList {
-  readonly events: readonly EventRow[];
-  readonly older: boolean;
-}
-
-/** The answer of `GET /page/events/{seq}`. */
-export interface EventBody {
-  readonly text: string;
-  /** What the real endpoint answered, where events are passed on to one. */
-  readonly forwarded?: { readonly status: number; readonly message: string };
-}
-
-/** What arrived of one of the events of the documents: how often, and how often with each parameter. */
-export interface CoverageRow {
-  readonly name: string;
-  readonly count: number;
-  /** How many of them were not recorded. */
-  readonly wrong: number;
-  readonly parameters: Readonly<Record<string, number>>;
-}
-
-/** The targetings of a sandbox. */
-export interface TargetingsMessage {
-  readonly kind: "targetings";
-  readonly targetings: readonly TargetingRow[];
-  /** Changes with every change of any targeting: what was read below one is read again. */
-  readonly version: number;
-}
-
-/** A targeting with its counts; its options are at `GET /page/targetings/{_id}`. */
-export interface TargetingRow {
-  readonly _id: string;
-  readonly name: string;
-  readonly project: string;
-  readonly options: number;
-}
-
-/**
- * An option or group with its counts. `GET /page/targetings/{_id}?parent=…&search=…&from=N` answers an OptionList:
- * the options of the top level, of a group, or all whose name or Context ID fits.
- */
-export interface OptionRow {
-  readonly _id: string;
-  readonly name: string;
-  readonly isGroup: boolean;
-  readonly contexts: number;
-  readonly children: number;
-  /** The group's name, in the answer of a search. */
-  readonly group?: string;
-}
-
-export interface OptionList {
-  readonly options: readonly OptionRow[];
-  readonly total: number;
-}
-
-/** What the sandbox is told to do wrong. `POST /page/faults` adds a NewFault, `/page/faults/{id}/remove` removes one. */
-export interface FaultsMessage {
-  readonly kind: "faults";
-  readonly faults: readonly FaultRow[];
-  /** The operations that a fault can name, and the kinds of faults. */
-  readonly operations: readonly string[];
-  readonly kinds: readonly string[];
-}
-
-export interface FaultRow {
-  readonly id: number;
-  readonly operation: string;
-  readonly kind: string;
-  readonly times: string;
-  /** How many requests it has counted, and how many of them it has struck. */
-  readonly met: number;
-  readonly struck: number;
-}
-
-export interface NewFault {
-  readonly operation: string;
-  readonly kind: string;
-  readonly times: number;
 }
 
 /** The answer to every POST that is not carried out, with its status 4xx: why, in one sentence. */

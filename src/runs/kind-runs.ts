@@ -26,7 +26,10 @@ export interface RunInput {
 }
 
 /** What is special about a run that is stored before it starts; the header says what each mark means. */
-export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun">;
+export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun"> & Requested;
+
+/** What a call says of itself beside its arguments: it makes no two calls different, and is shown to people alone. */
+export type Requested = Pick<RunHeader, "client" | "fileName">;
 
 /**
  * How long a run that was taken over is not read yet, in milliseconds. Nothing may leave so soon, and reading keeps this
@@ -140,10 +143,16 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       input,
       first,
       given,
-    }: { readonly input: RunInput; readonly first: ((at: number) => Entry) | undefined; readonly given: Given },
+      requested,
+    }: {
+      readonly input: RunInput;
+      readonly first: ((at: number) => Entry) | undefined;
+      readonly given: Given;
+      readonly requested?: Requested | undefined;
+    },
   ): Run<Call, State> {
     const { store } = this.#context;
-    const header = this.#headerOf(call, caller);
+    const header = { ...this.#headerOf(call, caller), ...requested };
     const { runId } = header;
     const open = async (): Promise<HeldRecord> => {
       await this.checkExecutable(header);

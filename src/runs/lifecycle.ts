@@ -28,6 +28,9 @@ export const keptHeader = z.object({
   fingerprint: z.string(),
   /** Its call had answered before it was planned, so that no person was asked to confirm it yet. */
   unplanned: z.literal(true).exactOptional(),
+  /** What the client of the caller calls itself, which proves nothing, and the name of the file that was given. */
+  client: z.string().exactOptional(),
+  fileName: z.string().exactOptional(),
   /** It was made by a dry run: a plan that `apply_plan` applies, removed after a day, or for a newer dry run. */
   dryRun: z.literal(true).exactOptional(),
 });
@@ -50,6 +53,20 @@ export const keptSummary = z.object({
   updatedAt: z.number(),
   /** Whether `resume_run` could continue the run. */
   open: z.boolean(),
+  /** What people read about it in lists: what it did, to what, with which file, and for which client. */
+  about: z
+    .object({
+      did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
+      /** Its only object, and the new name of it. */
+      only: z.string().exactOptional(),
+      to: z.string().exactOptional(),
+      client: z.string().exactOptional(),
+      fileName: z.string().exactOptional(),
+      plannedBy: z.string().exactOptional(),
+      /** When it was approved. */
+      beganAt: z.number().exactOptional(),
+    })
+    .exactOptional(),
   /** How long its journal was, in bytes: one that is shorter by now is damaged. Versions before wrote none. */
   journalBytes: z.number().exactOptional(),
   /** What is kept of the run is damaged; found when it is read, and not written. */

@@ -42,9 +42,14 @@ export interface ReportedState {
   readonly updatedAt: number;
   /**
    * The one targeting in which all is that it changes; the tool that it is told under, where the call says another; what
-   * the rows of its file came to.
+   * the rows of its file came to; when a person approved it.
    */
-  readonly facts?: { readonly within?: string; readonly tool?: string; readonly rows?: RowCounts };
+  readonly facts?: {
+    readonly within?: string;
+    readonly tool?: string;
+    readonly rows?: RowCounts;
+    readonly decided?: { readonly at: number };
+  };
   counts(): Counts;
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
@@ -293,12 +298,44 @@ export function summaryOf(
     startedAt: header.createdAt,
     updatedAt: changedAt(header, state),
     open: status === "running" || counts.unknown + counts.notApplied + counts.pending > 0,
+    about: aboutOf(header, state),
+  };
+}
+
+/** The longest name in a summary. */
+const MOST_LETTERS = 120;
+
+/** What people read about a run in lists, beside its counts. */
+function aboutOf(
+  { call, client, fileName }: RunHeader<{ readonly tool: string }>,
+  state: ReportedState,
+): NonNullable<RunSummary["about"]> {
+  const { same: _, ...did } = didCounts(state) ?? { same: 0 };
+  const { name, change } = (state.objects.length === 1 ? state.objects.at(0) : undefined) ?? {};
+  const { from, to } = change ?? {};
+  const isRenamed = typeof from === "string" && typeof to === "string";
+  const only = isRenamed ? from : name;
+  const plannedBy = inputText(call, "plannedBy");
+  return {
+    ...("created" in did && { did }),
+    ...(only !== undefined && { only: only.slice(0, MOST_LETTERS) }),
+    ...(isRenamed && { to: to.slice(0, MOST_LETTERS) }),
+    ...(client !== undefined && { client }),
+    ...(fileName !== undefined && { fileName }),
+    ...(plannedBy !== undefined && { plannedBy }),
+    ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
   };
 }
 
 /** The one targeting that a call names, whatever kind it is of. */
 function targetingIn(call: object): string | undefined {
+  return inputText(call, "targetingId");
+}
+
+/** A text in the input of a call. */
+function inputText(call: object, name: string): string | undefined {
   const input = "input" in call ? call.input : undefined;
-  if (typeof input !== "object" || input === null || !("targetingId" in input)) return undefined;
-  return typeof input.targetingId === "string" ? input.targetingId : undefined;
+  if (typeof input !== "object" || input === null) return undefined;
+  const text = new Map<string, unknown>(Object.entries(input)).get(name);
+  return typeof text === "string" ? text : undefined;
 }

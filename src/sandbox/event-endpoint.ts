@@ -29,6 +29,13 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
   return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
 }
 
+/** Takes an event that a person sends from the sandbox's own page: with a valid key, without faults, and never passed on. */
+export function takeFromPage(world: World, text: string): void {
+  const body = parseJson(text);
+  const at = new Date(world.sources.now()).toISOString();
+  world.events.add(arrivedEvent({ at, text, isJson: body !== undefined, body, findings: eventFindings(body) }));
+}
+
 /** Gives an event its verdict, keeps it, and answers. */
 async function take(
   world: World,

@@ -75,6 +75,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const data = options.dataFile === undefined ? undefined : dataFile(options.dataFile, () => dumpWorld(world));
   const isLoaded = options.dataFile !== undefined && (await loadFrom(world, options.dataFile));
   if (options.seed !== undefined && !isLoaded) plant(world, options.seed);
+  world.readyAt = world.sources.now();
   await data?.flush();
   const host = options.host ?? "127.0.0.1";
   const allowed = (options.allowedHosts ?? []).map((name) => name.toLowerCase());

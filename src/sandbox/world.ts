@@ -26,6 +26,8 @@ export interface World {
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
+  /** When it was ready, after all that it holds at its start, in milliseconds since 1970. */
+  readyAt: number;
   /** Called after every change of what a dump holds. */
   changed(): void;
   /** Calls `observer` after every change of that part, until the function that it gives is called. */
@@ -59,6 +61,7 @@ export function newWorld(options: WorldOptions): World {
     faults: faults(() => tell("faults")),
     requests: requestJournal(),
     events: eventLog(() => tell("events")),
+    readyAt: options.now(),
     changed() {
       options.changed();
       tell("state");

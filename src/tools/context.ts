@@ -6,6 +6,7 @@ import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
+import type { Requested } from "../runs/kind-runs.ts";
 import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair } from "../settings/environment.ts";
@@ -125,6 +126,8 @@ export interface Reply {
 export interface ToolContext extends ToolServices {
   /** Who calls: runs and confirmations are theirs alone. */
   readonly caller: string;
+  /** What the call says of itself: what its client calls itself, and the name of its file. */
+  readonly requested?: Requested;
   /**
    * When the call arrived: milliseconds since 1970. A client of the 2026-07-28 era makes it again with the reply to a
    * question; for any other it is one call, questions included.

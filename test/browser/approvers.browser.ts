@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
 import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
 import { checkedReport } from "../support/writing.ts";
-import { findingsOfAxe, SCHEMES, tabTo, withBrowser } from "./browser.ts";
+import { button, findingsOfAxe, SCHEMES, tabTo, typeName, waitingRun, withBrowser } from "./browser.ts";
 
 const { onPage } = withBrowser();
 const ACCESS = [{ name: "agent" }, { name: "boss", approves: true }] as const;
@@ -14,7 +14,9 @@ const ACCESS = [{ name: "agent" }, { name: "boss", approves: true }] as const;
 const REFUSED = { mayLog: /Failed to load resource.*(401|409|ERR_)/ } as const;
 const NOTHING_WAITS = "No run waits for a decision.";
 
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const loginButton = (page: Page) => page.getByRole("button", { name: "Log in", exact: true });
+/** Where a person decides. */
+const APPROVALS = "#/approvals";
 
 /** A server with an agent and an approver, a targeting, and the agent's call that deletes it. */
 async function begun(env: Readonly<Record<string, string>> = {}) {
@@ -28,23 +30,27 @@ async function begun(env: Readonly<Record<string, string>> = {}) {
 /** Writes the token into the field of the login. */
 async function logIn(page: Page, token: string): Promise<void> {
   await page.getByLabel("Token", { exact: true }).fill(token);
-  await button(page, "Log in").click();
+  await loginButton(page).click();
 }
 
 test("by keyboard alone a person logs in, and approves what another caller asked for", async () => {
   const server = await begun();
   const answer = server.ask();
-  await onPage(`${server.origin}/`, async (page) => {
+  await onPage(`${server.origin}/${APPROVALS}`, async (page) => {
     expect(await page.locator("body").innerText()).not.toContain("Sports fans");
     await tabTo(page, "Token");
     await page.keyboard.type(TOKENS.boss);
     await page.keyboard.press("Enter");
     await page.getByText("Sports fans").first().waitFor();
     const said = await page.locator("main").innerText();
-    for (const text of ["delete_targeting", "Asked by token:agent", "Targetings deleted"]) expect(said).toContain(text);
+    for (const text of ["Delete the targeting Sports fans?", "Requested by agent", "calls itself “"]) {
+      expect(said).toContain(text);
+    }
     expect(await server.isThere()).toBe(true);
-    await tabTo(page, "Approve");
-    await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
+    await tabTo(page, "This is large. To approve it, type Sports fans");
+    await page.keyboard.type("Sports fans");
+    await tabTo(page, "Delete the targeting");
+    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
     await page.getByText(NOTHING_WAITS).waitFor();
     expect(checkedReport(await answer)).toMatchObject({
@@ -54,7 +60,7 @@ test("by keyboard alone a person logs in, and approves what another caller asked
     expect(await server.isThere()).toBe(false);
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
-    await tabTo(page, "delete_targeting");
+    await tabTo(page, "Deleted the targeting Sports fans");
     await page.keyboard.press("Enter");
     await page.getByText("Approved on the page by ").waitFor();
   });
@@ -64,19 +70,19 @@ test("a token that approves nothing, and one that nobody has, are refused with t
   const server = await begun();
   const answer = server.ask();
   await onPage(
-    `${server.origin}/`,
+    `${server.origin}/${APPROVALS}`,
     async (page) => {
       await logIn(page, TOKENS.agent);
       await page.getByText("This token approves nothing").waitFor();
       await logIn(page, "guessed-token-0123456789");
       await page.getByText("This token is not known.").waitFor();
       await page.reload();
-      await button(page, "Log in").waitFor();
+      await loginButton(page).waitFor();
       expect(await page.locator("body").innerText()).not.toContain("Sports fans");
       expect(await page.context().cookies()).toEqual([]);
       expect(await page.evaluate("sessionStorage.length")).toBe(0);
       await logIn(page, TOKENS.boss);
-      await button(page, "Decline").click();
+      await button(page, "decline").click();
       await page.getByText(NOTHING_WAITS).waitFor();
     },
     { mayLog: /Failed to load resource.*(401|403)/ },
@@ -92,12 +98,12 @@ test.each(SCHEMES)("axe-core finds nothing in the login and in the lists, %s", a
   const server = await begun({ TARGETING_MCP_WAIT_MS: "1500" });
   await server.ask();
   await onPage(
-    `${server.origin}/`,
+    `${server.origin}/${APPROVALS}`,
     async (page) => {
-      await button(page, "Log in").waitFor();
+      await loginButton(page).waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       await logIn(page, TOKENS.boss);
-      await button(page, "Approve").waitFor();
+      await button(page, "approve").waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       await page.getByRole("link", { name: "Runs", exact: true }).click();
       await page.getByRole("table", { name: "Runs" }).waitFor();
@@ -112,24 +118,23 @@ test("two servers on one state folder show the same run; one decision counts, an
   const other = await startHttp(server.environment);
   const answer = server.ask();
   await onPage(
-    `${server.origin}/`,
+    `${server.origin}/${APPROVALS}`,
     async (here) => {
       await logIn(here, TOKENS.boss);
       await onPage(
-        new URL("/", other.url).href,
+        new URL(`/${APPROVALS}`, other.url).href,
         async (there) => {
           await logIn(there, TOKENS.boss);
           const pages = [here, there];
-          for (const page of pages) await button(page, "Approve").waitFor();
-          const shown = await Promise.all(
-            pages.map((page) => page.getByRole("link", { name: "Show the run" }).getAttribute("href")),
-          );
+          for (const page of pages) await button(page, "approve").waitFor();
+          const shown = await Promise.all(pages.map(waitingRun));
           expect(shown[1]).toBe(shown[0]);
-          await button(there, "Approve").click();
+          await typeName(there);
+          await button(there, "approve").click();
           for (const page of pages) await page.getByText(NOTHING_WAITS).waitFor();
           for (const page of pages) {
             await page.getByRole("link", { name: "Runs", exact: true }).click();
-            await page.getByRole("row").getByText("succeeded", { exact: true }).waitFor();
+            await page.getByRole("row").getByText("Done", { exact: true }).waitFor();
           }
         },
         REFUSED,
@@ -148,22 +153,23 @@ test("a server that starts again knows the session: the page comes back by itsel
   const { runId } = checkedReport(await server.ask());
   const { port } = new URL(server.url);
   await onPage(
-    `${server.origin}/`,
+    `${server.origin}/${APPROVALS}`,
     async (page) => {
       await logIn(page, TOKENS.boss);
-      await button(page, "Approve").waitFor();
+      await button(page, "approve").waitFor();
       const session = "JSON.stringify(sessionStorage)";
       const before = await page.evaluate(session);
       server.child.kill("SIGKILL");
       await server.exited;
-      await page.getByText("The connection is lost. This page comes back by itself.").waitFor();
+      await page.getByText("The connection to the server is lost. This page reconnects by itself.").waitFor();
       await startHttp(server.environment, ["--port", port]);
-      await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+      await page.getByText("The connection to the server is lost.").waitFor({ state: "detached" });
       expect(await page.evaluate(session)).toBe(before);
-      await button(page, "Approve").click();
+      await typeName(page);
+      await button(page, "approve").click();
       await page.getByText(NOTHING_WAITS).waitFor();
       await page.goto(`${server.origin}/#/runs/${runId}`);
-      await page.getByText("succeeded", { exact: true }).waitFor();
+      await page.locator("main .pill").getByText("Done", { exact: true }).first().waitFor();
     },
     REFUSED,
   );
@@ -179,10 +185,11 @@ test("a person takes the rejected rows of their agent's file home, and nothing e
   const agent = await clientOf(server.url, "both");
   const imported = await agent.callTool("bulk_add_options", { targetingId, file: join(folder, "brands.csv") });
   expect(imported.structuredContent).toMatchObject({ status: "partial", counts: { succeeded: 2, failed: 2 } });
-  await onPage(`${server.origin}/`, async (page) => {
+  await onPage(`${server.origin}/${APPROVALS}`, async (page) => {
     await logIn(page, TOKENS.both);
     await page.getByRole("link", { name: "Runs", exact: true }).click();
-    await page.getByRole("link", { name: "bulk_add_options" }).click();
+    await page.getByRole("link", { name: /^Imported brands\.csv.*: 2 of 4/ }).click();
+    await page.getByRole("button", { name: "Files 3" }).click();
     const downloading = page.waitForEvent("download");
     await page.getByRole("link", { name: "Rejected rows" }).click();
     const [head, ...rows] = (await readFile(await (await downloading).path(), "utf8")).trim().split("\r\n");
@@ -201,16 +208,17 @@ test("a run of keys that only the server had that ended says so, and cannot be a
   await agent.callTool("delete_targeting", { ids: [targetingId] });
   const { port } = new URL(server.url);
   await onPage(
-    `${server.origin}/`,
+    `${server.origin}/${APPROVALS}`,
     async (page) => {
       await logIn(page, TOKENS.chief);
-      await button(page, "Approve").waitFor();
-      await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
+      await button(page, "approve").waitFor();
+      await typeName(page);
+      await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
       server.child.kill("SIGKILL");
       await server.exited;
       await startHttp(server.environment, ["--port", port]);
-      await page.getByText("The server that asked has ended: ask the agent again").first().waitFor();
-      expect(await button(page, "Approve").isDisabled()).toBe(true);
+      await page.getByText("The server that requested this is no longer running: ask the agent").first().waitFor();
+      expect(await button(page, "approve").isDisabled()).toBe(true);
       expect(await findingsOfAxe(page)).toEqual([]);
     },
     REFUSED,

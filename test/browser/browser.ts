@@ -69,5 +69,21 @@ export async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`no Tab leads to ${name}`);
 }
 
+/** The button that does something about a run, whatever it says; of the run that is shown. */
+export function button(page: Pick<Page, "locator">, action: "approve" | "decline" | "undo" | "cancel" | "resume") {
+  return page.locator(`[data-action=${action}]`);
+}
+
+/** Types what a large change asks for: the name that stands beside the field. */
+export async function typeName(page: Page): Promise<void> {
+  await page.getByRole("textbox", { name: /^This is large/ }).fill(await page.locator(".foot strong").innerText());
+}
+
+/** The ID of the run that a page shows as waiting. */
+export async function waitingRun(page: Page): Promise<string> {
+  await button(page, "approve").waitFor();
+  return (await page.locator(".queue a").first().getAttribute("href"))?.split("/").at(-1) ?? "";
+}
+
 /** What has the focus: the text of a button or link, or the label of a field. */
 const FOCUSED = "document.activeElement.innerText || document.activeElement.labels?.[0]?.innerText || ''";

@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
-import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { textOf } from "../support/clients.ts";
 import { browserOfTest, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
-import { findingsOfAxe, rowNames, SCHEMES, tabTo, withBrowser } from "./browser.ts";
+import { button, findingsOfAxe, rowNames, SCHEMES, tabTo, typeName, withBrowser } from "./browser.ts";
 import { SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
 
 const { onPage } = withBrowser();
@@ -14,40 +13,44 @@ const REFUSED = { mayLog: /Failed to load resource.*(409|ERR_)/ } as const;
 /** More than a page of runs. */
 const MORE_RUNS = 500;
 
-const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+/** Goes to what waits: links that are not opened for a run lead to the overview. */
+const APPROVALS = "#/approvals";
 
 test("a person approves, sees what became of it, takes a file home, and undoes it", async () => {
   const session = await startDeciding();
   const answer = session.ask(session.options.slice(3).map(({ _id }) => _id));
   await onPage(await session.browser.address(), async (page) => {
-    await button(page, "Approve").click();
+    await button(page, "approve").click();
     await page.getByText("No run waits for a decision.").waitFor();
     expect((await answer).structuredContent).toMatchObject({
       status: "succeeded",
       approval: { decision: "approved", channel: "page" },
     });
     await page.getByRole("link", { name: "Runs", exact: true }).click();
-    await page.getByRole("link", { name: "delete_options" }).click();
+    await page.getByRole("link", { name: "Deleted 2 options" }).click();
     await page.getByText("Approved on the page by ").waitFor();
+    await page.getByText("Checked again: nothing had changed").waitFor();
+    await page.getByText("Running", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Files 2" }).click();
     const downloading = page.waitForEvent("download");
-    await page.getByRole("link", { name: "What was taken away" }).click();
+    await page.getByRole("link", { name: "What was removed" }).click();
     const removed = await readFile(await (await downloading).path(), "utf8");
     expect(removed.trim().split("\n")).toHaveLength(2);
-    await button(page, "Undo").click();
-    await page.getByText("The way back is being planned; it then waits for a decision.").waitFor();
-    await page.getByRole("link", { name: "Approvals" }).click();
+    await button(page, "undo").click();
+    await page.getByText("The undo is planned, and waits for your approval: Deleted 2 options").waitFor();
     await page.getByText(/Takes back run .*2 go back with a caveat/).waitFor();
-    await page.getByRole("link", { name: "Show the run" }).click();
-    await page.getByRole("heading", { name: /^Plan/ }).waitFor();
-    const tree = page.locator(".tree");
-    expect(await tree.locator("summary").allTextContents()).toEqual(["Created 2"]);
-    expect(await tree.innerText()).toContain("Running +2");
-    await button(page, "Approve").click();
-    await page.getByText("succeeded", { exact: true }).waitFor();
+    const table = page.getByRole("table", { name: "What changes" });
+    expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running 2 Context IDs: c-3,");
+    await page.getByText("Comes back with differences").waitFor();
+    expect(await button(page, "approve").innerText()).toBe("Undo the changes");
+    await button(page, "approve").click();
+    await page.locator(".decided").getByText("Done", { exact: true }).waitFor();
     const there = await session.client.callTool("list_options", { targetingId: session.targetingId });
     expect(there.structuredContent).toMatchObject({ total: 5 });
-    await page.getByRole("link", { name: "All runs" }).click();
-    await expect.poll(() => rowNames(page, "Runs")).toEqual(["apply_plan", "delete_options"]);
+    await page.getByRole("link", { name: "Runs", exact: true }).click();
+    const [undid = "", deleted = ""] = await rowNames(page, "Runs");
+    expect(undid).toContain("Undid changes");
+    expect(deleted).toContain("Deleted 2 options");
   });
 });
 
@@ -55,7 +58,7 @@ test("declined: nothing is sent", async () => {
   const session = await startDeciding();
   const answer = session.ask();
   await onPage(await session.browser.address(), async (page) => {
-    await button(page, "Decline").click();
+    await button(page, "decline").click();
     await page.getByText("No run waits for a decision.").waitFor();
     expect((await answer).structuredContent).toMatchObject({
       status: "cancelled",
@@ -75,31 +78,49 @@ test("all of many deletions are shown by pages, and found by their names", async
   }));
   await session.control("/seed", { options: many });
   const asked = session.ask(many.map(({ _id }) => _id));
-  await onPage(await session.browser.address(), async (page) => {
-    await asked;
-    await page.getByText("and 210 more").waitFor();
-    expect(await page.getByText(/^Model \d+$/).count()).toBe(20);
-    await button(page, "Show all").click();
-    await page.getByText("1 to 100 of 230").waitFor();
-    await button(page, "Next").click();
-    await button(page, "Next").click();
-    await page.getByText("201 to 230 of 230").waitFor();
-    const names = page.getByText(/^Model \d+$/);
-    await expect.poll(() => names.last().innerText()).toBe("Model 0230");
-    await page.getByLabel("Search: Options deleted").fill("model 0217");
-    await expect.poll(() => page.getByText(/^Model \d+$/).allInnerTexts()).toEqual(["Model 0217"]);
-    await page.getByLabel("Search: Options deleted").fill("nothing like it");
-    await page.getByText("Nothing has this in its name.").waitFor();
-    expect(await findingsOfAxe(page)).toEqual([]);
-  });
+  await onPage(
+    await session.browser.address(),
+    async (page) => {
+      await asked;
+      const next = page.getByRole("button", { name: "Next" });
+      await page.getByText("Show 210 more").click();
+      await page.getByText("1 to 100 of 230").waitFor();
+      await next.click();
+      await page.getByText("101 to 200 of 230").waitFor();
+      await next.click();
+      await page.getByText("201 to 230 of 230").waitFor();
+      const names = page.getByText(/^Model \d+$/);
+      await expect.poll(() => names.last().innerText()).toBe("Model 0230");
+      await page.getByLabel("Search names and Context IDs").fill("model 0217");
+      await expect.poll(() => page.getByText(/^Model \d+$/).allInnerTexts()).toEqual(["Model 0217"]);
+      await page.getByLabel("Search names and Context IDs").fill("nothing like it");
+      await page.getByText("Nothing has this in its name or Context IDs.").waitFor();
+      expect(await findingsOfAxe(page)).toEqual([]);
+      const sent = await page.evaluate(POST_WITHOUT_NAME);
+      expect(sent).toBe(409);
+      await typeName(page);
+      await button(page, "approve").click();
+      await page.getByText("Approved: Delete 230 options").waitFor();
+    },
+    REFUSED,
+  );
 });
+
+/** Approves as the page does, and without the name that the person has to type; gives the status of the answer. */
+const POST_WITHOUT_NAME = `(async () => {
+  const headers = { "Content-Type": "application/json", "X-Page-Token": sessionStorage.getItem("session") };
+  const runId = document.querySelector(".queue a").getAttribute("href").split("/").at(-1);
+  const shown = await (await fetch("/page/runs/" + runId, { headers })).json();
+  const body = JSON.stringify({ digest: shown.run.waiting.digest, typed: "229" });
+  return (await fetch("/page/runs/" + runId + "/approve", { method: "POST", headers, body })).status;
+})()`;
 
 test("a page that is open is told that its link was tried again", async () => {
   const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
   const answer = session.ask();
   const link = await session.browser.address();
   await onPage(link, async (page) => {
-    await button(page, "Approve").waitFor();
+    await button(page, "approve").waitFor();
     expect((await redeem(link)).status).toBe(403);
     await page.locator("[aria-live=polite]").getByText("was tried a second time, and refused").waitFor();
     await answer;
@@ -110,7 +131,7 @@ test("a run that waits is shown however many came after it, and older runs are a
   const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
   const answer = session.ask();
   await onPage(await session.browser.address(), async (page) => {
-    await button(page, "Approve").waitFor();
+    await button(page, "approve").waitFor();
     await answer;
     for (let from = 0; from < MORE_RUNS; from += 50) {
       const calls = Array.from({ length: 50 }, (_, at) => ({ uid: `u-${from + at}`, eventName: "app_open" }));
@@ -119,7 +140,7 @@ test("a run that waits is shown however many came after it, and older runs are a
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     await page.getByText("1 to 500 of 501 runs").waitFor();
     await page.getByRole("link", { name: "Approvals" }).click();
-    await button(page, "Decline").click();
+    await button(page, "decline").click();
     await page.getByText("No run waits for a decision.").waitFor();
   });
 });
@@ -130,15 +151,15 @@ test("what went stale is told, and cannot be approved", async () => {
   await onPage(
     await session.browser.address(),
     async (page) => {
-      await button(page, "Approve").waitFor();
+      await button(page, "approve").waitFor();
       const { targetingId, options } = session;
       const [first] = options;
       await session.control("/seed", {
         options: [{ ...first, targeting: targetingId, contexts: ["other", "new", "third"] }],
       });
-      await button(page, "Approve").click();
+      await button(page, "approve").click();
       await page.getByText("Changed since it was planned", { exact: true }).waitFor();
-      await expect.poll(() => button(page, "Approve").isDisabled()).toBe(true);
+      await expect.poll(() => button(page, "approve").isDisabled()).toBe(true);
       await answer;
       expect(await session.writesSent()).toEqual([]);
     },
@@ -154,23 +175,25 @@ test("of two pages and two processes one decision counts, and all show it", asyn
   await onPage(
     await session.browser.address(),
     async (here) => {
-      await button(here, "Approve").waitFor();
+      await button(here, "approve").waitFor();
       // The copy of a tab has its session.
       const copying = here.context().waitForEvent("page");
       await here.evaluate("void open('/')");
       const tab = await copying;
+      await tab.evaluate(`void (location.hash = "${APPROVALS}")`);
       await onPage(
-        await other.address(),
+        (await other.address()) + APPROVALS,
         async (there) => {
-          await button(there, "Approve").waitFor();
-          await button(tab, "Approve").waitFor();
+          await button(there, "approve").waitFor();
+          await button(tab, "approve").waitFor();
           const pages = [here, tab, there];
           // A page ignores decisions for a second after its card has come.
-          for (const page of pages) await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
-          await Promise.all(pages.map((page) => button(page, "Approve").click()));
+          for (const page of pages)
+            await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
+          await Promise.all(pages.map((page) => button(page, "approve").click()));
           for (const page of pages) await page.getByText("No run waits for a decision.").waitFor();
           const said = await Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));
-          expect(said.filter((text) => text.includes("Approved."))).toHaveLength(1);
+          expect(said.filter((text) => text.includes("Approved:"))).toHaveLength(1);
           expect(said.filter((text) => text.includes("This was decided already."))).toHaveLength(2);
         },
         REFUSED,
@@ -188,17 +211,17 @@ test("a page says that its server has ended; another process with the key still 
   await onPage(
     await session.browser.address(),
     async (page) => {
-      await button(page, "Approve").waitFor();
+      await button(page, "approve").waitFor();
       expect((await answer).structuredContent).toMatchObject({ status: "needs_confirmation" });
       await session.client.close();
-      await page.getByText("The server of this page has ended. You can close the page.").waitFor();
+      await page.getByText("The server of this page is no longer running.").waitFor();
     },
     REFUSED,
   );
   const other = browserOfTest();
   startCommand(["page"], { ...session.environment, ...other.env });
-  await onPage(await other.address(), async (page) => {
-    await button(page, "Approve").click();
+  await onPage((await other.address()) + APPROVALS, async (page) => {
+    await button(page, "approve").click();
     await page.getByText("No run waits for a decision.").waitFor();
   });
   await expect.poll(() => session.writesSent()).toEqual(["deleteOptions"]);
@@ -225,18 +248,20 @@ test.each(SCHEMES)("strange names are plain text, and axe-core finds nothing, %s
   await onPage(
     await session.browser.address(),
     async (page) => {
-      await expect.poll(() => page.getByRole("article").count()).toBe(2);
+      const items = page.locator(".queue a");
+      await expect.poll(() => items.count()).toBe(2);
+      const table = page.getByRole("table", { name: "What changes" });
+      await table.getByText("Runners").waitFor();
+      const plan = await table.innerText();
+      for (const text of [SCRIPT, SHOWN_BIDI, "Group", "New", "Runners"]) expect(plan).toContain(text);
+      expect(await findingsOfAxe(page)).toEqual([]);
+      await items.nth(1).click();
+      await table.getByText("nnnnnnnnnn…").waitFor();
       const said = await page.locator("main").innerText();
       for (const name of [SCRIPT, SHOWN_BIDI, "nnnnnnnnnn…"]) expect(said).toContain(name);
       expect(said.length).toBeLessThan(5000);
       expect(await findingsOfAxe(page)).toEqual([]);
-      await page.getByRole("link", { name: "Show the run" }).first().click();
-      await page.getByRole("heading", { name: /^Plan/ }).waitFor();
-      const tree = await page.locator(".tree").innerText();
-      for (const text of [SCRIPT, SHOWN_BIDI, "Created", "Renamed", "Changed Context IDs", "New"])
-        expect(tree).toContain(text);
-      expect(await findingsOfAxe(page)).toEqual([]);
-      await page.getByRole("link", { name: "All runs" }).click();
+      await page.getByRole("link", { name: "Runs", exact: true }).click();
       await page.getByRole("table", { name: "Runs" }).waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       expect(await page.locator("main script, main img, main b").count()).toBe(0);
@@ -249,9 +274,9 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
   const session = await startDeciding();
   const answer = session.ask();
   await onPage(await session.browser.address(), async (page) => {
-    await button(page, "Approve").waitFor();
-    await tabTo(page, "Approve");
-    await expect.poll(() => button(page, "Approve").isEnabled()).toBe(true);
+    await button(page, "approve").waitFor();
+    await tabTo(page, "Delete 3 options");
+    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
     expect((await answer).structuredContent).toMatchObject({ status: "succeeded" });
     await page.reload();
@@ -259,17 +284,15 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
     await page.getByRole("table", { name: "Runs" }).waitFor();
-    await tabTo(page, "delete_options");
+    await tabTo(page, "Deleted 3 options");
     await page.keyboard.press("Enter");
-    await button(page, "Undo").waitFor();
-    await tabTo(page, "Undo");
+    await button(page, "undo").waitFor();
+    await tabTo(page, "Undo…");
+    await expect.poll(() => button(page, "undo").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
-    await page.getByText("1 waiting").waitFor();
-    await page.reload();
-    await tabTo(page, "Approvals");
-    await page.keyboard.press("Enter");
+    await page.locator(".queue").getByText("1 waiting").waitFor();
     await tabTo(page, "Decline");
-    await expect.poll(() => button(page, "Decline").isEnabled()).toBe(true);
+    await expect.poll(() => button(page, "decline").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
     await page.getByText("No run waits for a decision.").waitFor();
   });

@@ -5,27 +5,30 @@ import { dataAnswer, refusalAnswer } from "../../src/page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../src/page/serve/assets.ts";
 import { eventStream } from "../../src/page/serve/event-stream.ts";
 import { refusedPost } from "../../src/page/serve/guard.ts";
-import type { LoginWays, Message, RunDetail, RunRow } from "../../src/page/wire.ts";
+import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/page/wire.ts";
 
 const SESSION = "the-token-of-the-session";
 
 /** What a server of made runs says, and what it was asked to do. */
 interface MadeRuns {
   readonly details: readonly RunDetail[];
+  /** What each run changes, by its ID; absent: what it would delete. */
+  readonly changes?: Readonly<Record<string, ChangeList>>;
+  readonly problems?: Readonly<Record<string, ProblemList>>;
   /** In place of a session: how to log in. */
   readonly login?: LoginWays;
 }
 
 /** Serves the built page with runs that are written down in a test, in place of those of a server. */
-export async function serveMadeRuns({ details, login }: MadeRuns) {
+export async function serveMadeRuns({ details, login, changes = {}, problems = {} }: MadeRuns) {
   const rows = new Map(details.map(({ run }) => [run.runId, run]));
   const asked: string[] = [];
   const watchers = new Set<() => void>();
   let version = 0;
   const hello: Message = {
     kind: "hello",
-    views: ["approvals", "runs"],
-    about: "live, project shop",
+    views: ["overview", "approvals", "runs"],
+    environment: { kind: "live", project: "shop", address: "api.example.com" },
     returns: false,
   };
   const source = {
@@ -56,6 +59,9 @@ export async function serveMadeRuns({ details, login }: MadeRuns) {
     if (pathname === "/") return pageDocument(login === undefined ? { session: SESSION } : { login });
     if (request.headers.get("x-page-token") !== SESSION) return dataAnswer(login, 401);
     if (pathname === "/page/stream") return eventStream<Message>(request, source, { first: [hello] });
+    const [, id = "", list] = /^\/page\/runs\/(\w+)\/(changes|failures)$/.exec(pathname) ?? [];
+    if (list === "failures") return dataAnswer(problems[id] ?? { rows: [], total: 0 });
+    if (list === "changes") return dataAnswer(changes[id] ?? deletionsOf(rows.get(id)));
     const detail = details.find(({ run }) => pathname === `/page/runs/${run.runId}`);
     const run = detail && rows.get(detail.run.runId);
     return detail === undefined || run === undefined
@@ -80,4 +86,14 @@ export async function serveMadeRuns({ details, login }: MadeRuns) {
       server.close();
     },
   };
+}
+
+/** What a run that waits would delete, as far as its row names it. */
+function deletionsOf(run: RunRow | undefined): ChangeList {
+  const parts = run?.waiting?.parts ?? [];
+  const rows = parts.flatMap(({ objects }) =>
+    objects.map(({ name, says }) => ({ kind: "deleted", before: { name: name.slice(0, 300), says } }) as const),
+  );
+  const deleted = parts.reduce((sum, { count }) => sum + count, 0);
+  return { rows, total: deleted, counts: { created: 0, changed: 0, deleted } };
 }

@@ -7,7 +7,7 @@ const { onPage } = withBrowser();
 test("of 20,000 events the page holds at most 500 rows at any time, and leads to the others", async () => {
   const sandbox = await startSandboxProcess("--quiet");
   await onPage(sandbox.url, async (page) => {
-    await page.getByRole("heading", { name: "Events" }).waitFor();
+    await page.getByRole("heading", { name: "Events", exact: true }).waitFor();
     let most = 0;
     for (let sent = 0; sent < 20_000; sent += 1000) {
       await sandbox.sendAll(

@@ -7,7 +7,7 @@ import * as z from "zod";
 import { testPostgres } from "../cluster/postgres.ts";
 import { startHttp } from "../support/http-server.ts";
 import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
-import { findingsOfAxe, withBrowser } from "./browser.ts";
+import { button, findingsOfAxe, typeName, withBrowser } from "./browser.ts";
 
 const { onPage } = withBrowser();
 /** The browser itself notes that nothing is shown before the login. */
@@ -40,6 +40,7 @@ test("after the login, the rejected rows of a file are downloaded as the table t
     `${server.origin}/#/runs/${runId}`,
     async (page) => {
       await logIn(page);
+      await page.getByRole("button", { name: /^Files/ }).click();
       const [download] = await Promise.all([
         page.waitForEvent("download"),
         page.getByRole("link", { name: "Rejected rows", exact: true }).click(),
@@ -69,12 +70,12 @@ test("a run that nobody drives says so, and goes on by itself as soon as a serve
     `${server.origin}/#/runs/${runId}`,
     async (page) => {
       await logIn(page);
-      await page.getByText("No server or worker drives this run now.").waitFor();
+      await page.getByText("No server or worker executes this run now.").waitFor();
       expect(await page.locator("main").innerText()).toMatch(/0 of 1[\s\S]*targeting-mcp worker/);
       expect(await findingsOfAxe(page)).toEqual([]);
       await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
-      await page.locator("main").getByText("succeeded", { exact: true }).waitFor();
-      expect(await page.getByText("No server or worker drives this run now.").count()).toBe(0);
+      await page.locator("main .pill").getByText("Done", { exact: true }).first().waitFor();
+      expect(await page.getByText("No server or worker executes this run now.").count()).toBe(0);
     },
     NOT_IN_YET,
   );
@@ -89,26 +90,30 @@ test("what waits is approved only where a living process would drive it", async 
   const client = await clientOf(server.url, "both");
   await client.callTool("delete_targeting", { ids: [targetingId] });
   await onPage(
-    `${server.origin}/`,
+    `${server.origin}/#/approvals`,
     async (page) => {
       await logIn(page);
-      const approve = page.getByRole("button", { name: "Approve", exact: true });
-      const ended = page.getByText("The server that asked has ended: ask the agent again");
+      const approve = button(page, "approve");
+      const ended = page.getByText("The server that requested this is no longer running: ask the agent");
       await ended.waitFor();
       expect([await ended.count(), await approve.isDisabled()]).toEqual([1, true]);
-      expect(await approve.getAttribute("aria-describedby")).toBe(await ended.getAttribute("id"));
+      const why = page.locator(`[id="${await approve.getAttribute("aria-describedby")}"]`);
+      expect(await why.innerText()).toBe(await ended.innerText());
       expect(await findingsOfAxe(page)).toEqual([]);
       const driving = await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
+      await ended.waitFor({ state: "detached" });
+      await typeName(page);
       await expect.poll(() => approve.isEnabled()).toBe(true);
-      expect(await ended.count()).toBe(0);
       driving.child.kill("SIGKILL");
       await ended.waitFor();
       await startHttp({ ...server.environment, TARGETING_MCP_DRIVE: "on" });
+      await ended.waitFor({ state: "detached" });
+      await typeName(page);
       await expect.poll(() => approve.isEnabled()).toBe(true);
       await approve.click();
       await approve.waitFor({ state: "detached" });
       await page.goto(`${server.origin}/#/runs`);
-      await page.locator("main").getByText("succeeded", { exact: true }).first().waitFor();
+      await page.locator("main .pill").getByText("Done", { exact: true }).first().waitFor();
     },
     NOT_IN_YET,
   );

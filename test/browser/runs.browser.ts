@@ -1,6 +1,7 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import { rowNames, withBrowser } from "./browser.ts";
+import type { ChangeList, ProblemList } from "../../src/page/wire.ts";
+import { button, findingsOfAxe, rowNames, SCHEMES, withBrowser } from "./browser.ts";
 import { serveMadeRuns } from "./made-runs.ts";
 import { ENDED, MARKUP, PARTIAL, RUNNING, STALE, WAITING } from "./runs.ts";
 
@@ -8,7 +9,7 @@ const { onPage } = withBrowser();
 
 /** On how many lines a text of the view stands. */
 const linesOf = (text: string) => `{
-  const holders = [...document.querySelectorAll("main *")].filter(({ textContent }) => textContent === ${JSON.stringify(text)});
+  const holders = [...document.querySelectorAll("main :not(option)")].filter(({ textContent }) => textContent === ${JSON.stringify(text)});
   const range = document.createRange();
   range.selectNodeContents(holders.at(-1));
   new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
@@ -23,27 +24,72 @@ const ALL = [WAITING, STALE, ENDED, RUNNING, PARTIAL];
 /** A decision names the effect that the page showed. */
 const SEEN = '{"digest":"d"}';
 
+/** The same run as another one, which began a moment before. */
+const OTHER = { ...WAITING, run: { ...WAITING.run, runId: "01OTHER", startedAt: WAITING.run.startedAt - 1000 } };
+
+/** What the run waits for. */
+const WAITS = WAITING.run.waiting;
+if (WAITS === undefined) throw new Error("the run does not wait");
+
+/** What a plan changed: in a group, and at the top level. */
+const CHANGES: ChangeList = {
+  total: 5,
+  counts: { created: 1, changed: 3, deleted: 1 },
+  unchanged: 5,
+  rows: [
+    {
+      ...{ kind: "deleted", group: "Clothing" },
+      before: { name: MARKUP, count: 2, contextIds: ["category-jeans", "denim"] },
+    },
+    {
+      ...{ kind: "changed", group: "Clothing" },
+      before: { name: "Boots", within: "Shoes" },
+      after: { name: "Boots", within: "Clothing" },
+    },
+    { kind: "created", group: "Clothing", after: { name: "Dresses", count: 1, contextIds: ["category-dresses"] } },
+    { kind: "changed", group: null, before: { name: "Bags" }, after: { name: "Bags and Backpacks" } },
+    {
+      ...{ kind: "changed", group: null },
+      before: { name: "Gift Cards" },
+      after: { name: "Gift Cards", count: 7, contextIds: ["page-gifts"] },
+    },
+  ],
+};
+
+const PROBLEMS: ProblemList = {
+  total: 2,
+  rows: [
+    {
+      ...{ outcome: "failed", place: "line 3", value: "bad_3" },
+      ...{ problem: "the name has 1 character that is not allowed", suggestion: "Use letters." },
+    },
+    { outcome: "failed", place: "line 4", value: "x", problem: "the name is too short", suggestion: "Use 2 letters." },
+  ],
+};
+
 test("a run that waits is shown with its exact effect, and is approved or declined", async () => {
   const made = await serveMadeRuns({ details: ALL });
-  await onPage(made.url, async (page) => {
-    const first = page.getByRole("article", { name: "delete_options Spring" }).first();
-    await first.waitFor();
-    const said = await first.innerText();
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await page.getByRole("heading", { name: "Delete 25 options from Spring?" }).waitFor();
+    const said = await page.locator("main").innerText();
     for (const words of [
-      "token:ci",
+      "Requested by ci (calls itself “Claude Code”)",
       "Deletes 3 options of Spring",
-      "Options deleted 25",
+      "All 25",
       "12 Context IDs",
-      "and 21 more",
+      "Show 21 more",
+      "It can be undone",
     ]) {
       expect(said).toContain(words);
     }
     expect(said).toContain(MARKUP);
     expect(said).toContain("safe\\u{202E}gnp.exe");
-    await first.getByRole("button", { name: "Approve", exact: true }).click();
-    await page.getByText("Approved.").waitFor();
-    await first.getByRole("button", { name: "Decline", exact: true }).click();
-    await page.getByText("Declined.").waitFor();
+    expect(await button(page, "approve").innerText()).toBe("Delete 25 options");
+    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
+    await button(page, "approve").click();
+    await page.getByText("Approved: Delete 25 options from Spring.").waitFor();
+    await button(page, "decline").click();
+    await page.getByText("Declined: Delete 25 options from Spring.").waitFor();
     expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`, `/page/runs/01WAITING/decline ${SEEN}`]);
     made.put(RUNNING_NOW);
     await page.locator("[aria-live=polite]").getByText("2 runs wait for a decision").waitFor();
@@ -51,123 +97,150 @@ test("a run that waits is shown with its exact effect, and is approved or declin
   });
 });
 
-test("the page of a run that waits names more of what goes than the list of approvals does", async () => {
-  const names = Array.from({ length: 30 }, (_, at) => ({ name: `Option ${at}` }));
-  const parts = [{ title: "Options deleted", count: 130, objects: names }];
-  const waiting = { digest: "d", effect: "Deletes 130 options", parts, lost: [], undoable: [], expiresAt: 0 };
-  const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }] });
-  await onPage(made.url, async (page) => {
-    await page.getByText("and 110 more").waitFor();
-    await page.getByRole("link", { name: "Show the run" }).click();
-    await page.getByText("and 100 more").waitFor();
-    expect(await page.getByText(/^Option \d+$/).count()).toBe(30);
-  });
-});
-
 /** The middle of a button, where a person points. */
-async function middleOf(button: Locator): Promise<{ readonly x: number; readonly y: number }> {
-  const { x = 0, y = 0, width = 0, height = 0 } = (await button.boundingBox()) ?? {};
+async function middleOf(one: Locator): Promise<{ readonly x: number; readonly y: number }> {
+  const { x = 0, y = 0, width = 0, height = 0 } = (await one.boundingBox()) ?? {};
   return { x: x + width / 2, y: y + height / 2 };
 }
 
-test("two clicks at one spot approve one run: its card stays where it is, and so does the next one", async () => {
-  const other = { ...WAITING, run: { ...WAITING.run, runId: "01OTHER", startedAt: WAITING.run.startedAt - 1000 } };
-  const made = await serveMadeRuns({ details: [WAITING, other] });
-  await onPage(made.url, async (page) => {
-    await page.setViewportSize({ width: 1280, height: 2000 });
-    const [first, second] = [page.getByRole("article").nth(0), page.getByRole("article").nth(1)];
-    const approve = first.getByRole("button", { name: "Approve", exact: true });
-    await expect.poll(() => approve.isEnabled()).toBe(true);
-    const [spot, place] = [await middleOf(approve), await second.boundingBox()];
+test("two clicks at one spot approve one run: it stays where it is, and the next one is chosen by the person", async () => {
+  const made = await serveMadeRuns({ details: [WAITING, OTHER] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    const items = page.locator(".queue a");
+    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
+    const [spot, place] = [await middleOf(button(page, "approve")), await items.nth(1).boundingBox()];
     await page.mouse.click(spot.x, spot.y);
-    await page.getByText("Approved.").waitFor();
-    made.put(RUNNING_NOW);
-    await first.getByText("running", { exact: true }).waitFor();
+    await page.getByText("Approved: Delete").waitFor();
+    made.put({ ...RUNNING_NOW, actions: ["undo"] });
+    await items.nth(0).getByText("Running", { exact: true }).waitFor();
     await page.mouse.click(spot.x, spot.y);
-    expect(await page.getByRole("article").count()).toBe(2);
-    expect(await second.boundingBox()).toEqual(place);
-    // Nothing has moved, so that the next one is decided on at once.
-    await second.getByRole("button", { name: "Decline", exact: true }).click({ timeout: 10_000 });
+    expect(await items.count()).toBe(2);
+    expect((await items.nth(1).boundingBox())?.x).toEqual(place?.x);
+    await button(page, "undo").waitFor();
+    await items.nth(1).click();
+    await expect.poll(() => button(page, "decline").getAttribute("aria-disabled")).toBe("false");
+    await button(page, "decline").click();
     await expect
       .poll(() => made.asked)
       .toEqual([`/page/runs/01WAITING/approve ${SEEN}`, `/page/runs/01OTHER/decline ${SEEN}`]);
   });
 });
 
-test("for a second after a card came or moved, decisions are ignored", async () => {
-  const other = { ...WAITING, run: { ...WAITING.run, runId: "01OTHER", startedAt: WAITING.run.startedAt - 1000 } };
-  const made = await serveMadeRuns({ details: [WAITING, other] });
-  await onPage(made.url, async (page) => {
-    await page.setViewportSize({ width: 1280, height: 2000 });
+test("for a second after anything moved, decisions are ignored", async () => {
+  const made = await serveMadeRuns({ details: [WAITING, OTHER] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
     await page.clock.install();
     await page.reload();
-    const approve = page.getByRole("article").nth(1).getByRole("button", { name: "Approve", exact: true });
+    const approve = button(page, "approve");
     await approve.waitFor();
+    await page.getByText("Sneakers").waitFor();
     await page.clock.pauseAt(Number(await page.evaluate("Date.now()")) + 1000);
     await page.clock.runFor(1000);
-    expect(await approve.isEnabled()).toBe(true);
-    const { waiting } = WAITING.run;
-    if (waiting === undefined) throw new Error("the run does not wait");
-    made.put({ ...WAITING.run, waiting: { ...waiting, undoable: [...waiting.undoable, "One more line."] } });
-    await page.getByText("One more line.").waitFor();
+    expect(await approve.getAttribute("aria-disabled")).toBe("false");
+    await page.locator(".queue a").nth(1).click();
+    await page.locator(".queue a[aria-current]").nth(0).waitFor();
+    await expect.poll(() => approve.getAttribute("aria-disabled")).toBe("true");
     const press = async () => {
       const spot = await middleOf(approve);
       await page.mouse.click(spot.x, spot.y);
     };
     await press();
     await page.getByText("The page changed a moment ago, so nothing was decided.").waitFor();
-    await page.clock.runFor(999);
-    await press();
     expect(made.asked).toEqual([]);
-    await page.clock.runFor(1);
+    await page.clock.runFor(1000);
     await press();
     await expect.poll(() => made.asked).toEqual([`/page/runs/01OTHER/approve ${SEEN}`]);
   });
 });
 
-test("what came of a button is not said of another run, and nothing failed fills a bar", async () => {
+test("a large change is approved by its targeting's name alone, and by keys only after another question", async () => {
+  const run = { ...WAITING.run, waiting: { ...WAITS, typed: "Spring" } };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await page.getByText("This is large. To approve it, type Spring").waitFor();
+    expect(await button(page, "approve").isDisabled()).toBe(true);
+    await page.keyboard.press("a");
+    await page.keyboard.type("Spring");
+    await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
+    await button(page, "approve").focus();
+    await page.keyboard.press("a");
+    const dialog = page.getByRole("dialog", { name: "Confirm" });
+    await dialog.getByText("Delete 25 options: Delete 25 options from Spring").waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => dialog.count()).toBe(0);
+    expect(made.asked).toEqual([]);
+    await page.keyboard.press("a");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => made.asked).toEqual(['/page/runs/01WAITING/approve {"digest":"d","typed":"Spring"}']);
+  });
+});
+
+test("J and K go through the queue, D declines after another question, and / searches", async () => {
+  const made = await serveMadeRuns({ details: [WAITING, OTHER] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await button(page, "decline").waitFor();
+    await page.keyboard.press("j");
+    await page.locator(".queue a[aria-current][href='#/approvals/01OTHER']").waitFor();
+    await page.keyboard.press("k");
+    await page.locator(".queue a[aria-current][href='#/approvals/01WAITING']").waitFor();
+    await page.getByRole("searchbox").waitFor();
+    await page.keyboard.press("/");
+    await expect.poll(() => page.evaluate("document.activeElement.type")).toBe("search");
+    await page.keyboard.type("jd");
+    expect(made.asked).toEqual([]);
+    await page.locator(".queue a").first().focus();
+    await page.keyboard.press("d");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => made.asked).toEqual([`/page/runs/01WAITING/decline ${SEEN}`]);
+  });
+});
+
+test("what came of a button is not said of another run, and nothing failed counts as done", async () => {
   const counts = { ...PARTIAL.run.counts, items: 60, succeeded: 0, failed: 60 };
-  const failed = { ...PARTIAL, run: { ...PARTIAL.run, runId: "01FAILED", status: "failed", counts } } as const;
+  const did = { created: 0, changed: 0, deleted: 0 };
+  const failed = { ...PARTIAL, run: { ...PARTIAL.run, runId: "01FAILED", status: "failed", counts, did } } as const;
   const made = await serveMadeRuns({ details: [WAITING, failed] });
-  await onPage(made.url, async (page) => {
-    await page.getByRole("button", { name: "Decline", exact: true }).click();
-    await page.getByText("Declined. (delete_options, Spring)").waitFor();
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await expect.poll(() => button(page, "decline").getAttribute("aria-disabled")).toBe("false");
+    await button(page, "decline").click();
+    await page.getByText("Declined: Delete 25 options from Spring.").waitFor();
     await page.getByRole("link", { name: "Runs", exact: true }).click();
-    await page.getByRole("link", { name: "apply_plan" }).click();
     await page.getByText("0 of 60, 60 failed").waitFor();
-    expect(await page.getByText("Declined.").count()).toBe(0);
-    expect(await page.getByRole("progressbar").getAttribute("value")).toBe("0");
-    await page.getByText("3 requests sent, 1 of them a retry.").waitFor();
+    await page.getByRole("link", { name: /spring\.yaml/ }).click();
+    await page.getByText("0 of 60, 60 failed").waitFor();
+    expect(await page.getByText("Declined:").count()).toBe(0);
+    expect(await page.getByRole("img", { name: "Progress: 60 failed" }).locator("i").count()).toBe(1);
+    await page.getByText("3 requests, 1 of them a retry").waitFor();
   });
 });
 
 test("what is approved elsewhere says where, has no Approve, and goes when that ends", async () => {
-  const { waiting } = WAITING.run;
-  if (waiting === undefined) throw new Error("the run does not wait");
-  const run = { ...WAITING.run, actions: ["decline"], waiting: { ...waiting, elsewhere: "token" } } as const;
+  const run = { ...WAITING.run, actions: ["decline"], waiting: { ...WAITS, elsewhere: "token" } } as const;
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
-  await onPage(made.url, async (page) => {
+  await onPage(`${made.url}/#/approvals`, async (page) => {
     await page.getByText("The agent holds a confirmation token for this: it is approved there, not here.").waitFor();
     await page.getByText("Deletes 3 options of Spring").waitFor();
-    expect(await page.getByRole("button", { name: "Approve", exact: true }).count()).toBe(0);
+    expect(await button(page, "approve").count()).toBe(0);
     made.put({ ...ROW, status: "cancelled", actions: [] });
     await page.getByText("No run waits for a decision.").waitFor();
-    expect(await page.getByRole("article").count()).toBe(0);
+    expect(await page.locator(".queue a").count()).toBe(0);
   });
 });
 
 test("nothing is decided on a page whose server has ended", async () => {
   const made = await serveMadeRuns({ details: [WAITING] });
   await onPage(
-    made.url,
+    `${made.url}/#/approvals`,
     async (page) => {
-      const approve = page.getByRole("button", { name: "Approve", exact: true });
+      const approve = button(page, "approve");
       await expect.poll(() => approve.isEnabled()).toBe(true);
       made.end();
-      await page.getByText("The server of this page has ended. You can close the page.").waitFor();
+      await page.getByText("The server of this page is no longer running.").waitFor();
       expect(await approve.isDisabled()).toBe(true);
-      expect(await page.getByRole("button", { name: "Decline", exact: true }).isDisabled()).toBe(true);
-      await page.getByText("This page has lost its server, so that nothing can be decided here.").waitFor();
+      expect(await button(page, "decline").isDisabled()).toBe(true);
+      await page.getByText("This page has lost its server, so nothing can be decided here.").waitFor();
+      expect(await findingsOfAxe(page)).toEqual([]);
     },
     { mayLog: /Failed to load resource/ },
   );
@@ -175,89 +248,169 @@ test("nothing is decided on a page whose server has ended", async () => {
 
 test("a stale run, and one whose server has ended, say so and cannot be approved", async () => {
   const made = await serveMadeRuns({ details: [STALE, ENDED] });
-  await onPage(made.url, async (page) => {
-    const [stale, ended] = [page.getByRole("article").nth(0), page.getByRole("article").nth(1)];
-    await stale.getByText("Changed since it was planned").waitFor();
-    await stale.getByText("Sneakers: 12 Context IDs were planned for, 14 are there.").waitFor();
-    await ended.getByText("The server that asked has ended: ask the agent again").waitFor();
-    for (const run of [stale, ended]) {
-      expect(await run.getByRole("button", { name: "Approve", exact: true }).isDisabled()).toBe(true);
-      await expect.poll(() => run.getByRole("button", { name: "Decline", exact: true }).isEnabled()).toBe(true);
-    }
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await page.getByText("Changed since it was planned").waitFor();
+    await page.getByText("Sneakers: 12 Context IDs were planned for, 14 are there.").waitFor();
+    const cannotApprove = async () => {
+      expect(await button(page, "approve").isDisabled()).toBe(true);
+      await expect.poll(() => button(page, "decline").isEnabled()).toBe(true);
+    };
+    await cannotApprove();
+    await page.locator(".queue a").nth(1).click();
+    await page.getByText("The server that requested this is no longer running: ask the agent").waitFor();
+    await cannotApprove();
   });
 });
 
-test("runs are listed, and one is shown with its counts, failures, downloads and plan", async () => {
-  const made = await serveMadeRuns({ details: ALL });
+test("runs are listed by day, narrowed and searched, and one is shown with its changes, problems and files", async () => {
+  const made = await serveMadeRuns({
+    details: ALL,
+    changes: { "01PARTIAL": CHANGES },
+    problems: { "01PARTIAL": PROBLEMS },
+  });
   await onPage(`${made.url}/#/runs`, async (page) => {
-    await expect
-      .poll(() => rowNames(page, "Runs"))
-      .toEqual(["delete_options", "delete_options", "delete_options", "bulk_add_options", "apply_plan"]);
-    await page.getByRole("link", { name: "bulk_add_options" }).click();
+    await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(5);
+    const [waits = "", , , adds = "", applies = ""] = await rowNames(page, "Runs");
+    expect(waits).toContain("Delete 25 options from Spring");
+    expect(adds).toContain("Add 1,000 options to Spring");
+    expect(applies).toContain("Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted");
+    await page.getByRole("searchbox").fill("spring.yaml");
+    await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);
+    await page.getByRole("searchbox").fill("");
+    await page.getByRole("combobox", { name: "Status" }).selectOption("Running");
+    await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);
     await page.getByText("400 of 1,000").waitFor();
-    await page.getByRole("button", { name: "Cancel", exact: true }).click();
-    await page.getByText("The run is being cancelled.").waitFor();
+    await page.getByRole("link", { name: /Add 1,000/ }).click();
+    await button(page, "cancel").click();
+    await page.getByText("The run is being cancelled: Add 1,000 options to Spring.").waitFor();
     made.put({ ...RUNNING.run, updatedAt: 1, counts: { ...RUNNING.run.counts, succeeded: 700, pending: 300 } });
     await page.getByText("700 of 1,000").waitFor();
-    await page.getByRole("link", { name: "All runs" }).click();
-    await page.getByRole("link", { name: "apply_plan" }).click();
-    await page.getByRole("heading", { name: "Plan: Spring" }).waitFor();
+    await page.getByText(/about .* left/).waitFor();
+    await page.getByRole("main").getByRole("link", { name: "Runs" }).click();
+    await page.getByRole("combobox", { name: "Status" }).selectOption("Every status");
+    await page.getByRole("link", { name: /spring\.yaml/ }).click();
+    const table = page.getByRole("table", { name: "Changes" });
+    await table.waitFor();
+    expect((await table.locator("tbody tr").allInnerTexts()).map((row) => row.replaceAll(/\s+/g, " ").trim())).toEqual([
+      "Clothing",
+      `− deleted ${MARKUP} 2 Context IDs: category-jeans, denim`,
+      "→ moved in Shoes / Boots in Clothing / Boots",
+      "+ new Dresses 1 Context ID: category-dresses",
+      "Top level",
+      "~ changed Bags Bags and Backpacks",
+      "~ changed Gift Cards Gift Cards page-gifts and 6 more",
+      "⋯ 5 unchanged options",
+    ]);
+    expect(await table.locator("ins").allInnerTexts()).toEqual(["Clothing", "Dresses", "and Backpacks", "page-gifts"]);
+    await page.getByText("Choose another name.").waitFor();
     const text = await page.locator("main").innerText();
-    for (const words of [
-      "Approved on the page by ann.",
-      "The name is taken.",
-      "Choose another name.",
-      "Mend the two rows.",
-    ]) {
+    for (const words of ["2 × The name is taken. (lines 3-4)", "Choose another name.", "No server could drive it."]) {
       expect(text).toContain(words);
     }
-    const tree = page.locator(".tree");
-    expect((await tree.innerText()).split("\n").filter((line) => line.trim() !== "")).toEqual([
-      "Created 2",
-      `${MARKUP} +1`,
-      "Seasonal",
-      "Easter +3",
-      "Renamed 1",
-      "Shoes → safe\\u{202E}gnp.exe",
-      "Moved 1",
-      "Boots: top level → Shoes",
-      "Changed Context IDs 1",
-      "Bags +2 −5",
-      "Changed settings 1",
-      "Seasonal: exposeChildren false → true",
-      "Deleted 21",
-      "Old −12",
-      "and 20 more",
-    ]);
+    await page.getByRole("button", { name: "Not done 2" }).click();
+    const problems = page.getByRole("table", { name: "Not done" });
+    await problems.waitFor();
+    expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual(["Row", "Value", "Problem", "Suggestion"]);
+    expect(await rowNames(page, "Not done")).toEqual(["line 3", "line 4"]);
+    await page.getByRole("button", { name: "Left alone 2" }).click();
+    await page.getByText("Someone else changed Hats").waitFor();
     expect(await rowNames(page, "Conflicts")).toEqual(["Jeans"]);
-    expect(await rowNames(page, "Drift")).toEqual(["Hats"]);
+    await page.getByRole("button", { name: "Files 3" }).click();
     for (const [name, file] of [
       ["Results", "results"],
       ["Rejected rows", "rejects"],
-      ["What was taken away", "removed"],
+      ["What was removed", "removed"],
     ] as const) {
-      expect(await page.getByRole("link", { name }).getAttribute("href")).toBe(`/page/runs/01PARTIAL/${file}`);
+      expect(await page.getByRole("link", { name, exact: true }).getAttribute("href")).toBe(
+        `/page/runs/01PARTIAL/${file}`,
+      );
     }
-    expect(await page.getByRole("button", { name: "Resume run", exact: true }).isDisabled()).toBe(true);
-    await page.getByRole("button", { name: "Undo", exact: true }).click();
+    expect(await button(page, "resume").isDisabled()).toBe(true);
+    await expect.poll(() => button(page, "undo").getAttribute("aria-disabled")).toBe("false");
+    await button(page, "undo").click();
     await expect.poll(() => made.asked.at(-1)).toBe("/page/runs/01PARTIAL/undo {}");
   });
 });
 
-test("on a phone no word of a table is taken apart, and only tables scroll sideways", async () => {
-  const made = await serveMadeRuns({ details: ALL });
+test("what failed is copied for the agent, with its places and the call that shows its rows", async () => {
+  const made = await serveMadeRuns({ details: [PARTIAL] });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy for your agent" }).click();
+    await page.getByText("Copied.").waitFor();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(
+      [
+        "In run 01PARTIAL (apply_plan), these were not done:",
+        "- 2 failed (lines 3-4): The name is taken. Choose another name.",
+        'Their input: get_run {"runId":"01PARTIAL","outcome":"failed","includeInput":true}',
+        "Fix them, and send only these again.",
+      ].join("\n"),
+    );
+  });
+});
+
+test("the overview says first what waits, then what failed and what happened", async () => {
+  const now = Date.now();
+  const recent = { ...PARTIAL.run, startedAt: now, updatedAt: now, client: "Cursor" };
+  const made = await serveMadeRuns({ details: [WAITING, { ...PARTIAL, run: recent }] });
+  await onPage(made.url, async (page) => {
+    await page.getByRole("heading", { name: "1 change waits for you" }).waitFor();
+    await page.getByText("2 of 6 items failed").waitFor();
+    const said = await page.locator("main").innerText();
+    expect(said).toContain("2 created · 1 changed · 1 deleted");
+    expect(said).toContain("1 partly done");
+    await page.getByRole("img", { name: /^Changes in each of the last 24 hours: 4 in all/ }).waitFor();
+    await page.getByRole("link", { name: "Fix rows" }).click();
+    await page.getByRole("heading", { name: /^Applied spring/ }).waitFor();
+    await page.goBack();
+    await page.getByRole("link", { name: "Review" }).click();
+    await page.getByRole("heading", { name: "Delete 25 options from Spring?" }).waitFor();
+  });
+});
+
+test.each(SCHEMES)("axe-core finds nothing in any view, and no view is wider than a phone, %s", async (colorScheme) => {
+  const made = await serveMadeRuns({
+    details: ALL,
+    changes: { "01PARTIAL": CHANGES },
+    problems: { "01PARTIAL": PROBLEMS },
+  });
+  await onPage(
+    made.url,
+    async (page) => {
+      for (const [address, words] of [
+        ["#/", "Needs attention"],
+        ["#/approvals", "Sneakers"],
+        ["#/approvals/01STALE", "Changed since it was planned"],
+        ["#/runs", "Took"],
+        ["#/runs/01RUNNING", "Running"],
+        ["#/runs/01PARTIAL", "Dresses"],
+      ] as const) {
+        await page.setViewportSize({ width: 1280, height: 800 });
+        await page.goto(`${made.url}/${address}`);
+        await page.locator("main").getByText(words).first().waitFor();
+        expect([address, await findingsOfAxe(page)]).toEqual([address, []]);
+        await page.setViewportSize({ width: 390, height: 844 });
+        expect([address, await page.evaluate("document.documentElement.scrollWidth")]).toEqual([address, 390]);
+        expect([address, await findingsOfAxe(page)]).toEqual([address, []]);
+      }
+    },
+    { colorScheme },
+  );
+});
+
+test("on a phone no word is taken apart", async () => {
+  const made = await serveMadeRuns({ details: ALL, problems: { "01PARTIAL": PROBLEMS } });
   await onPage(made.url, async (page) => {
     await page.setViewportSize({ width: 390, height: 844 });
     for (const [address, words] of [
-      ["#/runs", ["Tool", "Status", "Started", "running", "waits for a decision", "bulk_add_options"]],
-      ["#/runs/01PARTIAL", ["Succeeded", "Already done", "What happened", "2 failed", "partly done"]],
+      ["#/runs", ["Running", "Waits for approval", "Partly done", "Spring"]],
+      ["#/runs/01PARTIAL", ["Not done 2", "2 failed", "Technical details"]],
     ] as const) {
       await page.goto(`${made.url}/${address}`);
       for (const text of words) {
-        await page.locator("main").getByText(text, { exact: true }).first().waitFor();
+        await page.locator("main :not(option)").getByText(text, { exact: true }).last().waitFor();
         expect([text, await page.evaluate(linesOf(text))]).toEqual([text, 1]);
       }
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
     }
   });
 });
@@ -275,25 +428,25 @@ test("an address that names no run says so, also where it is malformed", async (
 
 test("a button that is pressed twice acts once", async () => {
   const made = await serveMadeRuns({ details: [WAITING] });
-  await onPage(made.url, async (page) => {
-    await expect.poll(() => page.getByRole("button", { name: "Approve", exact: true }).isEnabled()).toBe(true);
-    await page.evaluate("{ const one = document.querySelector('button.approve'); one.click(); one.click(); }");
-    await page.getByText("Approved.").waitFor();
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
+    await page.evaluate("{ const one = document.querySelector('[data-action=approve]'); one.click(); one.click(); }");
+    await page.getByText("Approved: ").waitFor();
     expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`]);
   });
 });
 
 test("a decision is made by keyboard alone", async () => {
   const made = await serveMadeRuns({ details: [WAITING] });
-  await onPage(made.url, async (page) => {
-    await page.getByRole("article").waitFor();
-    for (let steps = 0; steps < 20; steps += 1) {
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await button(page, "approve").waitFor();
+    for (let steps = 0; steps < 40; steps += 1) {
       await page.keyboard.press("Tab");
-      if ((await page.evaluate("document.activeElement.innerText")) === "Approve") break;
+      if ((await page.evaluate("document.activeElement.dataset.action")) === "approve") break;
     }
-    await expect.poll(() => page.getByRole("button", { name: "Approve", exact: true }).isEnabled()).toBe(true);
+    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
-    await page.getByText("Approved.").waitFor();
+    await page.getByText("Approved: ").waitFor();
     expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`]);
   });
 });
@@ -304,12 +457,13 @@ test("without session a token logs in, and a server that has ended is told", asy
     made.url,
     async (page) => {
       await page.getByText("Approvers log in here.").waitFor();
+      expect(await findingsOfAxe(page)).toEqual([]);
       await page.getByLabel("Token").fill("secret");
       await page.getByRole("button", { name: "Log in", exact: true }).click();
-      await page.getByText("No run waits for a decision.").waitFor();
+      await page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
       expect(made.asked).toEqual(['/login {"token":"secret"}']);
       made.end();
-      await page.getByText("The server of this page has ended. You can close the page.").waitFor();
+      await page.getByText("The server of this page is no longer running.").waitFor();
     },
     { mayLog: /Failed to load resource/ },
   );

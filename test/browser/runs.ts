@@ -8,23 +8,26 @@ const NONE: RunCounts = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, not
 const STARTED = Date.UTC(2026, 4, 1, 9, 30);
 
 /** A run with what is said of it. */
-function run(runId: string, about: Partial<RunRow>): RunRow {
+function run(runId: string, about: Partial<RunRow> & Pick<RunRow, "title">): RunRow {
   const times = { startedAt: STARTED, updatedAt: STARTED };
-  return {
+  const known: RunRow = {
     runId,
+    title: "",
     tool: "bulk_add_options",
     status: "succeeded",
     counts: NONE,
     actions: [],
     caller: "local",
     ...times,
-    ...about,
   };
+  return { ...known, ...about };
 }
 
 /** A run that waits for a yes, about names of all kinds. */
 export const WAITING: RunDetail = {
   run: run("01WAITING", {
+    title: "Delete 25 options from Spring",
+    client: "Claude Code",
     tool: "delete_options",
     status: "needs_confirmation",
     caller: "token:ci",
@@ -33,6 +36,8 @@ export const WAITING: RunDetail = {
     actions: ["approve", "decline"],
     waiting: {
       digest: "d",
+      act: "Delete 25 options",
+      counts: { created: 0, changed: 0, deleted: 25 },
       effect: "Deletes 3 options of Spring with 14 Context IDs",
       parts: [
         {
@@ -51,6 +56,7 @@ export const WAITING: RunDetail = {
       expiresAt: STARTED + 86_400_000,
     },
   }),
+  story: [],
   failures: [],
   downloads: [],
 };
@@ -64,6 +70,8 @@ export const STALE: RunDetail = {
     startedAt: STARTED - 1000,
     waiting: {
       digest: "d",
+      act: "Delete 25 options",
+      counts: { created: 0, changed: 0, deleted: 25 },
       effect: "Deletes 1 option",
       parts: [],
       lost: [],
@@ -83,6 +91,8 @@ export const ENDED: RunDetail = {
     startedAt: STARTED - 2000,
     waiting: {
       digest: "d",
+      act: "Delete 25 options",
+      counts: { created: 0, changed: 0, deleted: 25 },
       effect: "Deletes 1 option",
       parts: [],
       lost: [],
@@ -96,6 +106,7 @@ export const ENDED: RunDetail = {
 /** A run under way. */
 export const RUNNING: RunDetail = {
   run: run("01RUNNING", {
+    title: "Add 1,000 options to Spring",
     status: "running",
     startedAt: STARTED - 3000,
     targeting: { name: MARKUP },
@@ -103,6 +114,7 @@ export const RUNNING: RunDetail = {
     requests: { planned: 10, sent: 4, resent: 0, waitedMs: 0 },
     actions: ["cancel"],
   }),
+  story: [],
   failures: [],
   downloads: [],
 };
@@ -110,6 +122,8 @@ export const RUNNING: RunDetail = {
 /** A run that ended in part, with failures, downloads and a plan. */
 export const PARTIAL: RunDetail = {
   run: run("01PARTIAL", {
+    title: "Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted",
+    did: { created: 2, changed: 1, deleted: 1 },
     tool: "apply_plan",
     status: "partial",
     startedAt: STARTED - 4000,
@@ -120,6 +134,7 @@ export const PARTIAL: RunDetail = {
     actions: ["undo", "resume"],
     disabled: { resume: "No server could drive it." },
   }),
+  story: [],
   failures: [
     { outcome: "failed", count: 2, places: "lines 3-4", message: "The name is taken.", remedy: "Choose another name." },
   ],

@@ -20,26 +20,68 @@ async function optionNamed(url: string, wanted: string) {
   return option;
 }
 
-test("events come live, with their verdict and the sentence that mends them", async () => {
+test("events come live, with what became of them and why; one that is chosen says how to fix it", async () => {
   const sandbox = await startSandboxProcess();
   await onPage(sandbox.url, async (page) => {
-    await page.getByRole("heading", { name: "Events" }).waitFor();
+    await page.getByRole("heading", { name: "Events", exact: true }).waitFor();
     await sandbox.send({ uid: "u-1", eventName: "app_open" });
     await sandbox.send({ uid: "u-2", eventName: "purchase" });
     await sandbox.send({ eventName: "app_open" });
     const table = page.getByRole("table", { name: "Events" });
-    await table.getByText("rejected").waitFor();
+    await table.getByText("Rejected").waitFor();
     expect(await rowNames(page, "Events")).toEqual(["app_open", "purchase", "app_open"]);
     const purchase = table.getByRole("row", { name: /purchase/ });
-    expect(await purchase.innerText()).toMatch(/ignored\s+"purchase" needs "tx_id".*add "tx_id"/s);
+    expect(await purchase.innerText()).toMatch(/Dropped.*purchase.*u-2 · tx_id is missing/s);
     await expect
       .poll(() => page.locator("[aria-live=polite]").innerText())
-      .toContain("3 events: 1 recorded, 1 ignored, 1 rejected.");
-    await purchase.getByText("Raw body").click();
-    await purchase.getByText('{"uid":"u-2","eventName":"purchase"}').waitFor();
+      .toContain("3 events: 1 recorded, 1 dropped, 1 rejected.");
+    await purchase.getByRole("link", { name: "purchase" }).click();
+    const pane = page.getByRole("region", { name: "Event", exact: true });
+    await pane.getByText("The service answers “ok”, but does not count this event.").waitFor();
+    await pane.getByText(/"purchase" needs "tx_id".* Add "tx_id"\./).waitFor();
+    await pane.getByText("Body as sent").click();
+    await pane.getByText('{"uid":"u-2","eventName":"purchase"}').waitFor();
     const covered = page.getByRole("table", { name: "Coverage" }).getByRole("row", { name: /^purchase/ });
-    expect(await covered.getByRole("cell").allTextContents()).toEqual(expect.arrayContaining(["1", "1", "0"]));
+    expect(await covered.getByRole("cell").allTextContents()).toEqual(["", "0 / 1", "✕ tx_id*currencyitems"]);
     expect(await rowNames(page, "Coverage")).toHaveLength(13);
+  });
+});
+
+test("problems are grouped by cause, lead to their events, and a corrected event can be sent and then counts", async () => {
+  const sandbox = await startSandboxProcess();
+  await onPage(`${sandbox.url}/#/events`, async (page) => {
+    await page.getByText("No events yet").waitFor();
+    await page.getByText(`curl -X POST ${sandbox.url}/event -H "Authorization: sandbox-app-key"`).waitFor();
+    for (let at = 0; at < 3; at += 1) {
+      await sandbox.send({ uid: `u-${at}`, eventName: "Purchase", orderId: "o-1", platform: "web" });
+    }
+    await sandbox.send({ uid: "u", eventName: "sign_up" });
+    await sandbox.send({ uid: "u", eventName: "app_open" });
+    const problems = page.getByRole("region", { name: /^2 problems/ });
+    await problems.getByText("4 of 5 events would not count in production").waitFor();
+    await expect
+      .poll(() => problems.getByRole("listitem").allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/3×\s+Purchase\s+unknown event name; did you mean purchase\?\s+web/),
+        expect.stringMatching(/1×\s+sign_up\s+method is missing/),
+      ]);
+    await problems.getByRole("button", { name: /Purchase/ }).click();
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["Purchase", "Purchase", "Purchase"]);
+    const pane = page.getByRole("region", { name: "Event", exact: true });
+    await pane.getByText("Same problem in 3 events").waitFor();
+    expect(await pane.locator("del").allTextContents()).toEqual(["Purchase", "orderId"]);
+    expect(await pane.locator("ins").allTextContents()).toEqual(["purchase", "tx_id"]);
+    await pane.getByRole("button", { name: "Send to the sandbox" }).click();
+    await page.getByText("The corrected event was sent to the sandbox.").waitFor();
+    await page.getByRole("button", { name: "Show all events" }).click();
+    await expect.poll(async () => (await rowNames(page, "Events"))[0]).toBe("purchase");
+    await page.getByRole("button", { name: "Recorded 2" }).click();
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["purchase", "app_open"]);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download tests" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("events.test.ts");
   });
 });
 
@@ -94,8 +136,8 @@ test("after Reset nothing of before is left, neither behind a filter nor on an o
     await page.getByRole("button", { name: "Reset", exact: true }).click();
     await page.getByText("0 of 0 events").waitFor();
     expect(await rowNames(page, "Events")).toEqual([]);
-    await page.getByLabel("Filter").fill("");
     await sandbox.send({ uid: "u", eventName: "app_open" });
+    await page.getByLabel("Filter").fill("");
     await page.getByText("1 of 1 events").waitFor();
     expect(await next.count()).toBe(0);
   });
@@ -104,14 +146,27 @@ test("after Reset nothing of before is left, neither behind a filter nor on an o
 test("targetings are a tree with counts, which changes with what it shows, and a search over all of it", async () => {
   const sandbox = await startSandboxProcess("--seed", "sample");
   await onPage(`${sandbox.url}/#/targetings`, async (page) => {
+    await page.getByText("3 targetings · ").waitFor();
     await page.getByRole("button", { name: "Shop Categories 9 options" }).click();
     await page.getByRole("button", { name: "Shoes 2 sub-options" }).click();
     const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });
     expect(await sneakers.innerText()).toBe("Sneakers 3 Context IDs");
+    await sneakers.getByRole("button").click();
+    const pane = page.getByRole("region", { name: "Chosen" });
+    await pane.getByRole("heading", { name: "3 Context IDs" }).waitFor();
+    expect(await pane.locator("code.chip").count()).toBe(3);
     const { targeting, _id } = await optionNamed(sandbox.url, "Sneakers");
     await sandbox.seed({ options: [{ _id, targeting, name: "Trainers", contexts: ["a"] }] });
-    await page.getByText("Trainers").waitFor();
-    await expect.poll(() => page.getByText("Sneakers").count()).toBe(0);
+    const trainers = page.getByRole("listitem").filter({ hasText: /^Trainers/ });
+    expect(await trainers.innerText()).toMatch(/^Trainers 1 Context ID\s+changed just now$/);
+    await expect
+      .poll(() =>
+        page
+          .getByRole("listitem")
+          .filter({ hasText: /^Sneakers/ })
+          .count(),
+      )
+      .toBe(0);
     await page.getByLabel("Search").fill("SALE");
     await expect.poll(() => rowNames(page, "Found")).toEqual(["Summer Sale", "Winter Sale"]);
     await page.getByLabel("Search").fill("brand-contoso-kids");
@@ -136,19 +191,46 @@ test("faults are added, strike, and are removed one by one or all", async () => 
     await expect.poll(() => rowNames(page, "Faults")).toEqual(["any", "trackEvent"]);
     await sandbox.send({ uid: "u", eventName: "app_open" });
     const first = page.getByRole("table", { name: "Faults" }).getByRole("row").nth(1);
-    await expect.poll(() => first.getByRole("cell").allTextContents()).toEqual(["status 500", "2", "1", "1", "Remove"]);
+    const struck = ["answered with status 500", "status 500", "2", "1", "1", "Remove"];
+    await expect.poll(() => first.getByRole("cell").allTextContents()).toEqual(struck);
     await first.getByRole("button", { name: "Remove", exact: true }).click();
     await expect.poll(() => rowNames(page, "Faults")).toEqual(["trackEvent"]);
     await page.getByRole("button", { name: "Reset", exact: true }).click();
     await expect.poll(faults).toEqual([]);
-    await page.getByText("The sandbox does nothing wrong.").waitFor();
+    await page.getByText("No fault is active: the sandbox answers every request normally.").waitFor();
+  });
+});
+
+test("presets and the fields of a kind make whole faults, and a banner in every view removes them", async () => {
+  const sandbox = await startSandboxProcess();
+  const faults = async () => faultsOf.parse(await (await fetch(`${sandbox.url}/_sandbox/faults`)).json()).faults;
+  await onPage(`${sandbox.url}/#/faults`, async (page) => {
+    await page.getByRole("button", { name: "Answer lost after the write" }).click();
+    await page.getByRole("button", { name: "One in ten fails" }).click();
+    await page.getByLabel("Kind").selectOption("late");
+    await expect.poll(() => page.getByRole("spinbutton", { name: "Status" }).count()).toBe(0);
+    await page.getByLabel("Delay in ms").fill("250");
+    await page.getByLabel("Hold the write lock until then").uncheck();
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await expect
+      .poll(faults)
+      .toMatchObject([
+        { fault: { on: "write", kind: "reset", applied: true, times: 1 } },
+        { fault: { on: "any", kind: "status", status: 500, probability: 0.1 } },
+        { fault: { on: "write", kind: "late", delayMs: 250, holdsLock: false, times: 1 } },
+      ]);
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByText("3 faults are active: the sandbox fails on purpose.").waitFor();
+    await page.getByRole("button", { name: "Remove them" }).click();
+    await expect.poll(faults).toEqual([]);
+    await page.getByText("faults are active").waitFor({ state: "detached" });
   });
 });
 
 test("everything is reached and done by keyboard, and the focus is seen", async () => {
   const sandbox = await startSandboxProcess("--seed", "sample");
   await onPage(sandbox.url, async (page) => {
-    await page.getByRole("heading", { name: "Events" }).waitFor();
+    await page.getByRole("heading", { name: "Events", exact: true }).waitFor();
     const tabTo = async (name: string): Promise<void> => {
       for (let steps = 0; steps < 40; steps += 1) {
         await page.keyboard.press("Tab");
@@ -163,12 +245,12 @@ test("everything is reached and done by keyboard, and the focus is seen", async 
     await tabTo("Pause");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Resume", exact: true }).waitFor();
-    await tabTo("Raw body");
+    await tabTo("Body as sent");
     await page.keyboard.press("Enter");
-    await page.locator("pre").waitFor();
+    await page.locator("details pre").waitFor();
     await page.reload();
-    await page.getByRole("heading", { name: "Events" }).waitFor();
-    await tabTo("Faults");
+    await page.getByRole("heading", { name: "Events", exact: true }).waitFor();
+    await tabTo("Fault injection");
     await page.keyboard.press("Enter");
     await tabTo("times");
     await page.keyboard.press("ArrowUp");
@@ -186,17 +268,17 @@ test("after a restart the page comes back by itself within 5 s", async () => {
     first.url,
     async (page) => {
       await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
-      await page.getByText("Raw body").click();
+      await page.getByRole("link", { name: "app_open" }).click();
       await page.getByText('"eventName":"app_open"').waitFor();
       first.child.kill("SIGKILL");
       await first.exited;
-      await page.getByText("The connection is lost. This page comes back by itself.").waitFor();
+      await page.getByText("The connection to the server is lost. This page reconnects by itself.").waitFor();
       const second = await startSandboxProcess("--port", first.port);
       await second.send({ uid: "u", eventName: "page_view" });
       await expect.poll(() => rowNames(page, "Events"), { timeout: 5000 }).toEqual(["page_view"]);
       // It has the number of the first one, and not its body.
-      expect(await page.getByText('"eventName":"app_open"').count()).toBe(0);
-      await page.getByText("The connection is lost").waitFor({ state: "detached" });
+      await expect.poll(() => page.getByText('"eventName":"app_open"').count()).toBe(0);
+      await page.getByText("The connection to the server is lost").waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Reset", exact: true }).click();
       await expect.poll(() => rowNames(page, "Events")).toEqual([]);
     },

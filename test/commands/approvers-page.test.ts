@@ -81,7 +81,7 @@ test("who is given another project at the issuer sees that one from then on", as
   pass(10);
   const stream = await read(await sessionOf(await renew(session)), "/page/stream");
   const { value } = await (stream.body ?? new ReadableStream<Uint8Array>()).getReader().read();
-  expect(new TextDecoder().decode(value)).toContain("project other");
+  expect(new TextDecoder().decode(value)).toContain('"project":"other"');
 });
 
 test("while the issuer cannot be asked a due session shows nothing, and goes on afterwards", async () => {

@@ -114,12 +114,28 @@ describe("a decision on the page over stdio", () => {
     const answer = asking();
     const { runId } = await newlyWaiting(person);
     for (const digest of ["another effect", ""]) {
-      const refused = await person.press(runId, "approve", {}, digest);
+      const refused = await person.press(runId, "approve", {}, { digest });
       expect({ digest, status: refused.status }).toEqual({ digest, status: 409 });
       expect(await refused.text()).toContain("another effect");
     }
     expect(await deletions()).toBe(0);
     expect((await person.press(runId, "approve")).status).toBe(200);
+    expect(checkedReport(await answer)).toMatchObject({ status: "succeeded" });
+    expect(await deletions()).toBe(1);
+  });
+
+  test("a whole targeting is approved with its name alone, which the server compares", async () => {
+    const { person, asking, deletions, name } = await begunBefore(LEGACY);
+    const answer = asking();
+    const { runId } = await newlyWaiting(person);
+    for (const typed of ["", "another name", name.toUpperCase(), `${name}x`]) {
+      const refused = await person.press(runId, "approve", {}, { typed });
+      expect({ typed, status: refused.status }).toEqual({ typed, status: 409 });
+      expect(await refused.text()).toContain("Nothing was approved");
+    }
+    expect(await deletions()).toBe(0);
+    expect(person.runs().find((run) => run.runId === runId)?.status).toBe("needs_confirmation");
+    expect((await person.press(runId, "approve", {}, { typed: ` ${name.normalize("NFD")} ` })).status).toBe(200);
     expect(checkedReport(await answer)).toMatchObject({ status: "succeeded" });
     expect(await deletions()).toBe(1);
   });

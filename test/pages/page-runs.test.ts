@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { CLIENTS } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
 import { hold } from "../support/hold.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
-import { startCommand } from "../support/server-process.ts";
+import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
 import { optionItems } from "../support/service.ts";
 import { checkedReport, startSession } from "../support/writing.ts";
 
@@ -194,7 +195,7 @@ describe("a run on the page", () => {
     const other = browserOfTest();
     startCommand(["page"], { ...environment, ...other.env, TARGETING_MCP_PROJECT: "another" });
     const there = await personAt(await other.address());
-    const ended = "The server that asked has ended: ask the agent again.";
+    const ended = "The server that requested this is no longer running: ask the agent to make the change again.";
     expect((await detailOf(there, runId)).run).toMatchObject({ actions: ["undo"], disabled: { undo: ended } });
     const refused = await there.press(runId, "undo");
     expect([refused.status, await refused.json()]).toEqual([409, { message: ended }]);
@@ -341,4 +342,82 @@ describe("what goes to the page besides changes", () => {
         .toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });
     },
   );
+});
+
+describe("the sandbox of a server, on the page of its runs", () => {
+  const hello = z.looseObject({ views: z.array(z.string()), environment: z.looseObject({ kind: z.string() }) });
+
+  test("its events, targetings and faults are there, and come from the sandbox's own page", async () => {
+    const browser = browserOfTest();
+    const env = cleanEnvironment({ ...browser.env, TARGETING_MCP_SANDBOX_PORT: "0", TARGETING_MCP_WAIT_MS: "500" });
+    const client = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env });
+    const made = checkedReport(await client.callTool("create_targetings", { items: [{ name: "Spring" }] }));
+    await client.callTool("delete_targeting", { ids: [made.results[0]?._id] });
+    const person = await personAt(await browser.address());
+    await newlyWaiting(person);
+    const first = hello.parse(person.seen.find(({ kind }) => kind === "hello"));
+    expect(first).toMatchObject({
+      views: ["overview", "approvals", "runs", "targetings", "events", "faults"],
+      environment: { kind: "sandbox", address: expect.stringMatching(/^127\.0\.0\.1:\d+$/) },
+    });
+    await client.callTool("track_event", { uid: "shopper-1", eventName: "app_open" });
+    await expect
+      .poll(() =>
+        person.seen.some((message) => message.kind === "events" && JSON.stringify(message).includes("app_open")),
+      )
+      .toBe(true);
+    const read = (path: string, headers: Record<string, string> = person.headers) =>
+      fetch(`${person.origin}${path}`, { headers });
+    expect(await (await read("/page/events?filter=app_open")).text()).toContain("shopper-1");
+    expect((await read("/page/events", {})).status).toBe(401);
+    const add = (headers: Record<string, string>) =>
+      fetch(`${person.origin}/page/faults`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...person.headers, ...headers },
+        body: JSON.stringify({ operation: "write", kind: "busy", times: 1 }),
+      });
+    expect((await add({})).status).toBe(403);
+    expect((await add({ origin: "http://127.0.0.1:9" })).status).toBe(403);
+    expect((await add({ origin: person.origin })).status).toBe(200);
+    await expect
+      .poll(() => person.seen.some((message) => message.kind === "faults" && JSON.stringify(message).includes("busy")))
+      .toBe(true);
+  });
+
+  test("a live server without one shows its runs alone", async () => {
+    const { person } = await shared({ live: true });
+    const first = hello.parse(person.seen.find(({ kind }) => kind === "hello"));
+    expect(first).toMatchObject({ views: ["overview", "approvals", "runs"], environment: { kind: "live" } });
+  });
+});
+
+describe("what is shown of a run beside its row", () => {
+  const list = z.looseObject({ total: z.number(), rows: z.array(z.looseObject({})) });
+
+  test("each change with both sides, each problem by itself, who requested it with what, and how it went", async () => {
+    const { person, client, sandbox, folder } = await shared({ live: true });
+    const targetingId = await sandbox.targeting("Brands");
+    await client.callTool("get_targeting", { targetingId });
+    await writeFile(join(folder, "brands.csv"), "name,contextId\nShoes,c1\nA!,c2\nBags,c3\n");
+    const imported = await client.callTool("bulk_add_options", { targetingId, file: join(folder, "brands.csv") });
+    const { runId } = z.looseObject({ runId: z.string() }).parse(imported.structuredContent);
+    await expect.poll(() => person.runs().find((run) => run.runId === runId)?.status).toBe("partial");
+    expect(person.runs().find((run) => run.runId === runId)).toMatchObject({
+      title: "Imported brands.csv into Brands: 2 of 3",
+      ...{ fileName: "brands.csv", client: "test-client", did: { created: 2, changed: 0, deleted: 0 } },
+    });
+    const read = async (path: string) =>
+      (await fetch(`${person.origin}/page/runs/${runId}${path}`, { headers: person.headers })).json();
+    expect(list.parse(await read("/changes")).rows).toEqual([
+      { kind: "created", group: null, after: { name: "Shoes", count: 1, contextIds: ["c1"] } },
+      { kind: "created", group: null, after: { name: "Bags", count: 1, contextIds: ["c3"] } },
+    ]);
+    expect(list.parse(await read("/changes?search=c3"))).toMatchObject({ total: 1 });
+    expect(list.parse(await read("/failures")).rows).toMatchObject([
+      { outcome: "failed", place: "line 3", value: "A!", problem: expect.stringContaining("not allowed") },
+    ]);
+    expect(await read("")).toMatchObject({
+      story: [{ title: "Requested" }, { title: "Partly done", says: "2 of 3", tone: "warn" }],
+    });
+  });
 });

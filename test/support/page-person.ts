@@ -72,7 +72,9 @@ export function redeem(link: string, headers: Record<string, string> = {}): Prom
   });
 }
 
-const detail = z.object({ run: z.object({ waiting: z.object({ digest: z.string() }).optional() }) });
+const detail = z.object({
+  run: z.object({ waiting: z.object({ digest: z.string(), typed: z.string().optional() }).optional() }),
+});
 
 /** A person who opened a link: follows the page's stream, and decides. */
 export async function personAt(link: string) {
@@ -116,14 +118,22 @@ export async function personWith(origin: string, answer: Response) {
       if (run === undefined) throw new Error("no run waits");
       return run;
     },
-    /** Presses a button, having seen what the run would do; `digest` is that of another effect. */
-    async press(runId: string, action: string, more: Record<string, string> = {}, digest?: string): Promise<Response> {
+    /**
+     * Presses a button, having seen what the run would do, and typed what it asks for; `saw` is another effect, or
+     * another name.
+     */
+    async press(
+      runId: string,
+      action: string,
+      more: Record<string, string> = {},
+      saw: { readonly digest?: string; readonly typed?: string } = {},
+    ): Promise<Response> {
       const shown = await fetch(`${origin}/page/runs/${runId}`, { headers });
-      const now = detail.safeParse(await shown.json()).data?.run.waiting?.digest;
+      const now = detail.safeParse(await shown.json()).data?.run.waiting;
       return fetch(`${origin}/page/runs/${runId}/${action}`, {
         method: "POST",
         headers: { "content-type": "application/json", origin, ...headers, ...more },
-        body: JSON.stringify({ digest: digest ?? now }),
+        body: JSON.stringify({ ...now, ...saw }),
       });
     },
   };

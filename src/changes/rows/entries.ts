@@ -229,7 +229,15 @@ const effectPart = z.object({
   title: z.string(),
   count: z.number(),
   /** Each object of the kind, and what becomes of it. */
-  objects: z.array(z.object({ name: z.string(), _id: z.string().exactOptional(), says: z.string() })),
+  objects: z.array(
+    z.object({
+      name: z.string(),
+      _id: z.string().exactOptional(),
+      says: z.string(),
+      /** How many Context IDs go with it. */
+      contextIds: z.number().exactOptional(),
+    }),
+  ),
 });
 
 /** What a run does to the objects of one kind. */

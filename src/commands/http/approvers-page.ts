@@ -1,5 +1,6 @@
 import { PATHS } from "../../page/paths.ts";
 import { answerRuns, endingWith } from "../../page/runs/runs-page.ts";
+import { sandboxBeside, whileFound } from "../../page/runs/sandbox-beside.ts";
 import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../page/serve/assets.ts";
 import { refusedPost, refusedScheme } from "../../page/serve/guard.ts";
@@ -9,6 +10,7 @@ import type { EndedSessions } from "../../runs/backend.ts";
 import { IssuerUnreachable, reasonOf } from "../../server/http/issuer-reads.ts";
 import type { Log } from "../../server/log.ts";
 import type { Settings } from "../../settings/settings.ts";
+import type { ToolServices } from "../../tools/context.ts";
 import { once } from "../../tools/once.ts";
 import { postedTexts } from "../page/linked-page.ts";
 import { type IssuerPerson, type Person, personForm, type Viewers } from "./viewers.ts";
@@ -33,7 +35,7 @@ interface PageParts {
 /** Where a browser may be led to; the page has a session there, or shows how to get one. */
 const SHOWS_PAGE: ReadonlySet<string> = new Set([PATHS.page, PATHS.login, PATHS.issuer, PATHS.callback]);
 
-const MESSAGE = "Here a person decides on the runs that wait for a yes.";
+const MESSAGE = "Here a person decides on the changes that wait for an approval.";
 
 /** How long a session lasts whose person's rights the issuer cannot be asked about again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
@@ -47,6 +49,7 @@ export function approversPage(parts: PageParts) {
   const sessions = pageSessions<Person>({ person: personForm, key, shared, now });
   const throughIssuer = settings.http.oauth?.clientId === undefined ? undefined : issuerRoutes({ ...parts, now });
   const ways: LoginWays = { message: MESSAGE, token: true, ...(throughIssuer && { issuer: PATHS.issuer }) };
+  const sandboxOf = projectSandboxes();
   const opened = (session: string): Response => {
     const answer: OpenedSession = { session };
     return dataAnswer(answer);
@@ -108,8 +111,22 @@ export function approversPage(parts: PageParts) {
     if (isDue(session)) return dataAnswer({ ...ways, renews: true } satisfies LoginWays, 401);
     const isIn = async () =>
       !isDue(session) && viewers.viewerOf(session.person) !== undefined && (await sessions.of(request)) !== undefined;
-    const about = { about: viewer.about, returns: true, logsOut: true };
+    const sandbox = await sandboxOf(viewer.shown.services);
+    const about = { environment: viewer.environment, returns: true, logsOut: true, sandbox };
     return answerRuns(request, viewer, about, endingWith(isIn, { signal: stopping }));
+  };
+}
+
+/** Finds the sandbox of a person's project, which each project has of its own where it is inside of this process. */
+function projectSandboxes() {
+  const known = new WeakMap<object, ReturnType<typeof whileFound>>();
+  return async (services: ToolServices) => {
+    const { testBench, environment, apiUrl } = services;
+    // A sandbox with an address of its own may hold what other projects send.
+    if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
+    const finder = known.get(testBench) ?? whileFound(() => sandboxBeside(services, "reads"));
+    known.set(testBench, finder);
+    return finder();
   };
 }
 

@@ -1,4 +1,5 @@
 import { openHttp } from "../../api/http.ts";
+import { shownEnvironment } from "../../page/runs/seen.ts";
 import { NOBODY_APPROVES } from "../../render/page-words.ts";
 import type { EndedSessions } from "../../runs/backend.ts";
 import type { Caller } from "../../server/http/auth.ts";
@@ -102,8 +103,10 @@ function personOfThisMachine({ settings, all, address, stopping, environment }: 
   const linked = once(async () => {
     const { linkedPage } = await import("../page/linked-page.ts");
     const shown = { services: { ...services, person, noteDecision: audit }, caller: "local", project };
-    const about = `${services.environment}, project ${project.name}`;
-    return linkedPage(shown, { address: address(), about, signal: stopping });
+    return linkedPage(shown, {
+      ...{ address: address(), signal: stopping },
+      environment: shownEnvironment(services, project),
+    });
   });
   const page = { ...decisionPage({ page: settings.page, serve: linked, environment }), remedy: NOBODY_APPROVES };
   return { serve: async (request) => (await linked()).serve(request), pageFor: () => page, personOf: () => person };

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { Viewer } from "../../page/runs/runs-page.ts";
-import type { Shown } from "../../page/runs/seen.ts";
+import { type Shown, shownEnvironment } from "../../page/runs/seen.ts";
 import { isSame } from "../../page/serve/guard.ts";
+import type { ShownEnvironment } from "../../page/wire.ts";
 import { claimedProject, ownerOf, tokenFinder } from "../../server/http/auth.ts";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../../settings/access-file.ts";
 import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./approvers.ts";
@@ -42,19 +43,18 @@ export interface Viewers {
    * What a person is shown; undefined once their entry has left the access file or approves no more, or the settings of
    * the issuer are others than those by which they came in.
    */
-  viewerOf(person: Person): (Viewer & { readonly about: string }) | undefined;
+  viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 
 /** Finds the people of the access file as it is now. */
 export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
-  const { kind } = settings.environment;
   /** What a person is shown: `who` is their name, `caller` the one under which they call tools. */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
-    const about = `${kind}, ${where ?? `project ${its.project.name}`}, ${who}`;
-    return { who, shown: { ...its, approves: { ...approves, except } }, about };
+    const environment = { ...shownEnvironment(its.services, its.project), ...(where && { project: where }), who };
+    return { who, shown: { ...its, approves: { ...approves, except } }, environment };
   };
   const viewerOfIssuer = (person: IssuerPerson) => {
     const { issuer, clientId, projectClaim } = settings.http.oauth ?? {};

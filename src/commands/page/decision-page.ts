@@ -18,9 +18,13 @@ export function withPage(
 ): ToolServices {
   const { project } = services;
   const serve = async (): Promise<LinkedPage> => {
-    const { localPage } = await import("./local-page.ts");
-    const about = `${services.environment}, project ${project.name}`;
-    return localPage({ services: all, caller: ownCaller({ store }), project }, { log, about });
+    // Loaded late, like all that the page shows: most servers never open it.
+    const [{ localPage }, { shownEnvironment }] = await Promise.all([
+      import("./local-page.ts"),
+      import("../../page/runs/seen.ts"),
+    ]);
+    const shown = shownEnvironment(services, project);
+    return localPage({ services: all, caller: ownCaller({ store }), project }, { log, environment: shown });
   };
   const all: ToolServices = {
     ...services,
@@ -49,7 +53,7 @@ export function decisionPage({ page, serve, environment }: Parts): DecisionPage 
   let opening: Promise<boolean> | undefined;
   const openOnce = (local: LinkedPage): Promise<boolean> => {
     if (opening !== undefined) return opening;
-    const mine = openBrowser(local.link(), environment);
+    const mine = openBrowser(`${local.link()}#/approvals`, environment);
     opening = mine;
     const over = (): void => {
       if (opening === mine) opening = undefined;

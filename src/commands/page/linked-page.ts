@@ -2,12 +2,13 @@ import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { PATHS } from "../../page/paths.ts";
 import { answerRuns, endingWith, type StreamWatch } from "../../page/runs/runs-page.ts";
+import { sandboxBeside, whileFound } from "../../page/runs/sandbox-beside.ts";
 import type { Shown } from "../../page/runs/seen.ts";
 import { dataAnswer, refusalAnswer } from "../../page/serve/answers.ts";
 import { pageAsset, pageDocument } from "../../page/serve/assets.ts";
 import { bodyOf, isSame, refusedPost, refusedScheme } from "../../page/serve/guard.ts";
 import { pageSessions } from "../../page/serve/sessions.ts";
-import type { LoginWays, OpenedSession } from "../../page/wire.ts";
+import type { LoginWays, OpenedSession, ShownEnvironment } from "../../page/wire.ts";
 
 /** The page of this machine's user, which links open. */
 export interface LinkedPage {
@@ -27,10 +28,10 @@ const USED = "This link was used before, or is more than two minutes old. The ne
 const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
 const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
 
-/** The page at an address of loopback, which says what it is `about`; its streams end with `signal`. */
+/** The page at an address of loopback, which says of which environment it is; its streams end with `signal`. */
 export function linkedPage(
   shown: Shown,
-  { address, about, signal }: { readonly address: string; readonly about: string; readonly signal?: AbortSignal },
+  { address, environment, signal }: Pick<Parts, "address" | "environment"> & { readonly signal?: AbortSignal },
 ): LinkedPage {
   const comers = new Set<() => void>();
   let notice = "";
@@ -63,7 +64,7 @@ export function linkedPage(
         const timer = setTimeout(() => over(false), ms).unref();
         comers.add(came);
       }),
-    serve: router(shown, { ...{ links, watch, about, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
+    serve: router(shown, { ...{ links, watch, environment, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
   };
 }
 
@@ -71,14 +72,15 @@ export function linkedPage(
 interface Parts {
   readonly links: ReturnType<typeof oneTimeLinks>;
   readonly watch: StreamWatch;
-  readonly about: string;
+  readonly environment: ShownEnvironment;
   readonly address: string;
   readonly triedAgain: () => void;
 }
 
-function router(shown: Shown, { links, watch, about, address, triedAgain }: Parts): LinkedPage["serve"] {
+function router(shown: Shown, { links, watch, environment, address, triedAgain }: Parts): LinkedPage["serve"] {
   const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
+  const sandbox = whileFound(() => sandboxBeside(shown.services, "all"));
   const redeem = async (request: Request): Promise<Response> => {
     const posted = await postedTexts(request, ["code"]);
     if (posted instanceof Response) return posted;
@@ -103,7 +105,8 @@ function router(shown: Shown, { links, watch, about, address, triedAgain }: Part
     const session = await sessions.of(request);
     if (session === undefined) return dataAnswer(NO_SESSION, 401);
     const isIn = async () => (await sessions.of(request)) !== undefined;
-    return answerRuns(request, { who: session.person, shown }, { about, returns: false }, endingWith(isIn, watch));
+    const about = { environment, returns: false, sandbox: await sandbox() };
+    return answerRuns(request, { who: session.person, shown }, about, endingWith(isIn, watch));
   };
 }
 

@@ -3,6 +3,7 @@ import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Shown } from "../../page/runs/seen.ts";
 import { refusalAnswer } from "../../page/serve/answers.ts";
+import type { ShownEnvironment } from "../../page/wire.ts";
 import { allowedHostnames, foreignHost } from "../../server/http/guards.ts";
 import type { Log } from "../../server/log.ts";
 import { openPort, originOf } from "../listening.ts";
@@ -16,14 +17,19 @@ export interface LocalPage extends LinkedPage {
   close(): Promise<void>;
 }
 
+interface Served {
+  readonly log: Log;
+  readonly environment: ShownEnvironment;
+}
+
 /** Serves the page on a free port of loopback; `port` asks for a certain one. It never keeps the process alive. */
 export async function localPage(
   shown: Shown,
-  { log, about, port = 0 }: { readonly log: Log; readonly about: string; readonly port?: number },
+  { log, environment, port = 0 }: Served & { readonly port?: number },
 ): Promise<LocalPage> {
   const server = createServer().unref();
   const address = originOf(LOOPBACK, await openPort(server, LOOPBACK, port));
-  const page = linkedPage(shown, { address, about });
+  const page = linkedPage(shown, { address, environment });
   const hostnames = allowedHostnames([]);
   const serve = async (request: Request): Promise<Response> =>
     foreignHost(request.headers, hostnames) === undefined

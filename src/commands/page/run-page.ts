@@ -1,3 +1,4 @@
+import { shownEnvironment } from "../../page/runs/seen.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { sealKeys } from "../../server/seal-key.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
@@ -39,8 +40,8 @@ export async function runPage(line: CommandLine): Promise<number> {
     caller: ownCaller(settings),
     project,
   };
-  const about = `${services.environment}, project ${project.name}`;
-  const page = await localPage(shown, { log, port, about }).catch((cause: unknown) => {
+  const environment = shownEnvironment(services, project);
+  const page = await localPage(shown, { log, port, environment }).catch((cause: unknown) => {
     throw cannotListen(LOOPBACK, port, cause);
   });
   const opened = await opensPage(page, input.environment);
@@ -52,9 +53,10 @@ export async function runPage(line: CommandLine): Promise<number> {
 }
 
 /** An embedded sandbox is that of one process alone: what waits for another one's cannot be driven from here. */
-function drivable({ changes, ...services }: ToolServices, { environment }: Settings): ToolServices {
+function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
-  return changes === undefined || isElsewhere ? services : { ...services, changes };
+  if (isElsewhere) return services;
+  return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
 }
 
 /** Opens the page in a browser, and at a terminal prints its link; false where neither is possible. */

@@ -1,5 +1,5 @@
 import type { Run, RunsContext } from "../../runs/kind.ts";
-import { type EarlierRuns, KindRuns, startOrJoin } from "../../runs/kind-runs.ts";
+import { type EarlierRuns, KindRuns, type Requested, startOrJoin } from "../../runs/kind-runs.ts";
 import { unlessNothingKept } from "../../runs/store.ts";
 import type { EventWorld } from "./drive.ts";
 import { beginOf, eventKind } from "./run-kind.ts";
@@ -12,6 +12,7 @@ export interface PlannedEvents extends Partial<EventCounts> {
   readonly onUnknown: "report" | "resend";
   /** The tool that was called; `track_events` where absent. */
   readonly tool?: EventCall["tool"];
+  readonly requested?: Requested | undefined;
 }
 
 /** A run that sends events. */
@@ -54,7 +55,7 @@ export class EventRuns {
     const input = { bytes: source.bytes, digest: source.kept.digest };
     return (
       this.runs.drivenLike(this.runs.fingerprint(call, caller)) ??
-      this.runs.startAtOnce(call, caller, { input, first, given: source })
+      this.runs.startAtOnce(call, caller, { input, first, given: source, requested: planned.requested })
     );
   }
 

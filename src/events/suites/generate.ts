@@ -318,7 +318,10 @@ function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
 }
 
 /** A value for each of the parameters; `value` is `price` × `quantity`. */
-function sampleParameters(parameters: Readonly<Record<string, Parameter>>, seed: number): Record<string, unknown> {
+export function sampleParameters(
+  parameters: Readonly<Record<string, Parameter>>,
+  seed: number,
+): Record<string, unknown> {
   const sample: Record<string, unknown> = {};
   for (const [name, parameter] of Object.entries(parameters)) sample[name] = sampleValue(name, parameter, seed);
   const { price, quantity, value } = sample;

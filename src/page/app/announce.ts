@@ -16,7 +16,7 @@ const counts = computed(() => {
     case "events": {
       const { recorded, ignored, rejected } = verdicts.value;
       const all = said(arrived.value, "event", "events");
-      return `${all}: ${number(recorded)} recorded, ${number(ignored)} ignored, ${number(rejected)} rejected.`;
+      return `${all}: ${number(recorded)} recorded, ${number(ignored)} dropped, ${number(rejected)} rejected.`;
     }
     case "targetings":
       return `${said(targetings.value.targetings.length, "targeting", "targetings")}.`;

@@ -8,6 +8,7 @@ import { keepLogin, keepSession } from "./session.ts";
 /** What a person without session sees: why, and how to log in where that is possible. */
 export function Login({ ways }: { readonly ways: LoginWays }) {
   const refusal = useSignal("");
+  const isPossible = ways.token === true || ways.issuer !== undefined;
   const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const token = new FormData(event.currentTarget).get("token");
@@ -31,20 +32,31 @@ export function Login({ ways }: { readonly ways: LoginWays }) {
     location.assign(answer.data.location);
   };
   return (
-    <main>
-      <h1>{ways.token ? "Log in" : "No session"}</h1>
+    <main class="alone">
+      <p>
+        <strong>◎ targeting-mcp</strong>
+      </p>
+      <h1>{isPossible ? "Log in" : "This page needs a link"}</h1>
       <p>{ways.message}</p>
+      {!isPossible && (
+        <p>
+          The server opens this page by itself when a change waits for you. To open it now, run this command in a
+          terminal: <code>targeting-mcp page</code>
+        </p>
+      )}
       {ways.token && (
-        <form onSubmit={submit}>
+        <form class="row" onSubmit={submit}>
           <label>
             Token <input name="token" type="password" autocomplete="off" required />
           </label>
-          <button type="submit">Log in</button>
+          <button type="submit" class="primary">
+            Log in
+          </button>
         </form>
       )}
       {ways.issuer !== undefined && (
         <p>
-          <a href={ways.issuer} onClick={goToIssuer}>
+          <a class="button" href={ways.issuer} onClick={goToIssuer}>
             Log in through the authorization server
           </a>
         </p>

@@ -2,25 +2,25 @@ import { render } from "preact";
 import { PATHS } from "../paths.ts";
 import type { LoginWays, OpenedSession } from "../wire.ts";
 import { Frame } from "./frame.tsx";
-import { startView } from "./host/run-view.tsx";
 import { send } from "./requests.ts";
-import { keepSession, sessionToken, takeLogin, written } from "./session.ts";
+import { noteAddress } from "./route.ts";
+import { keepSession, sessionToken, takeLogin, takePlace, written } from "./session.ts";
 import { link } from "./state.ts";
 import { follow } from "./stream.ts";
 
 const { pathname, search } = location;
-// The same script shows a run within a host (MCP Apps): the document that the host is given says so.
-const isView = "view" in document.documentElement.dataset;
-if (!isView) render(<Frame />, document.body);
-if (isView) await startView();
-else if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
+render(<Frame />, document.body);
+if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
 else if (pathname === PATHS.callback) await openWith(PATHS.callback, { query: search.slice(1), login: takeLogin() });
 else await start();
 
 /** Opens a session with what brought the person here, which works once and so leaves the address. */
 async function openWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
-  history.replaceState(null, "", PATHS.page);
+  // The address may name the view in which the person is needed.
+  const place = takePlace();
+  history.replaceState(null, "", PATHS.page + (location.hash || place));
+  noteAddress();
   if ("message" in answer) {
     link.value = { is: "refused", ways: { ...written<LoginWays>("login"), message: answer.message } };
     return;

@@ -22,7 +22,9 @@ export function noteMoves(): void {
   const now = new Map<string, string>();
   for (const button of document.querySelectorAll<HTMLElement>("[data-decides]")) {
     const { left, top } = button.getBoundingClientRect();
-    now.set(button.dataset.decides ?? "", `${Math.round(left + scrollX)} ${Math.round(top + scrollY)}`);
+    // Those that are always in sight stay where they are as the rest is scrolled.
+    const scrolled = button.closest(".foot") === null ? scrollY : 0;
+    now.set(button.dataset.decides ?? "", `${Math.round(left + scrollX)} ${Math.round(top + scrolled)}`);
   }
   const hasMoved = [...now].some(([button, place]) => places.get(button) !== place);
   places = now;

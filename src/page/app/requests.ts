@@ -59,14 +59,23 @@ const underWay = new Set<string>();
 
 /** Does something that a button stands for, and says so, or why it was refused. */
 export async function act(path: string, body: unknown, done: string): Promise<boolean> {
+  return (await acted<unknown>(path, body, done)) !== undefined;
+}
+
+/** The same; gives the answer, and undefined where it was refused, or is under way already. */
+export async function acted<Data>(
+  path: string,
+  body: unknown,
+  done: string,
+): Promise<{ readonly data: Data } | undefined> {
   const asked = path + JSON.stringify(body);
-  if (underWay.has(asked)) return false;
+  if (underWay.has(asked)) return undefined;
   underWay.add(asked);
   outcome.value = "";
-  const answer = await send<unknown>(path, body);
+  const answer = await send<Data>(path, body);
   underWay.delete(asked);
   outcome.value = "message" in answer ? answer.message : done;
-  return !("message" in answer);
+  return "message" in answer ? undefined : answer;
 }
 
 /** How long a file stays in memory for the browser to save it, in milliseconds. */

@@ -4,6 +4,7 @@
 /** Where a tab keeps its session, and what a login at the authorization server began with. */
 const SESSION = "session";
 const LOGIN = "login";
+const PLACE = "place";
 
 /** What the server wrote into the page. */
 export function written<Content>(name: "login" | "session", page: ParentNode = document): Content | undefined {
@@ -22,9 +23,17 @@ export function keepSession(token: string | undefined): void {
   else sessionStorage.setItem(SESSION, token);
 }
 
-/** Keeps what a login began with until the person is back in this tab. */
+/** Keeps what a login began with, and the view that it began in, until the person is back in this tab. */
 export function keepLogin(login: string): void {
   sessionStorage.setItem(LOGIN, login);
+  sessionStorage.setItem(PLACE, location.hash);
+}
+
+/** The view in which the login of this tab began, once. */
+export function takePlace(): string {
+  const place = sessionStorage.getItem(PLACE) ?? "";
+  sessionStorage.removeItem(PLACE);
+  return place;
 }
 
 /** What the login of this tab began with, once. */

@@ -1,5 +1,6 @@
 import { computed, signal } from "@preact/signals";
-import type { CoverageRow, EventRow, FaultsMessage, Hello, LoginWays, RunRow, TargetingsMessage } from "../wire.ts";
+import type { EventFigures, EventRow, FaultsMessage, SandboxMessage, TargetingsMessage } from "../sandbox-wire.ts";
+import type { Hello, LoginWays, RunRow } from "../wire.ts";
 
 // What the page knows. The stream writes it; the views read it.
 
@@ -35,8 +36,21 @@ export const arrived = computed(() => {
   const { recorded, ignored, rejected } = verdicts.value;
   return recorded + ignored + rejected;
 });
-export const coverage = signal<readonly CoverageRow[]>([]);
-export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0 });
+/** What the events amount to, and how far the server's clock is ahead of that of the browser. */
+export const figures = signal<EventFigures>({
+  histogram: { now: Date.now(), everyMs: 10_000, bars: [] },
+  problems: [],
+  otherProblems: 0,
+  coverage: [],
+  unknownNames: [],
+});
+export const coverage = computed(() => figures.value.coverage);
+export const clockAhead = signal(0);
+/** Changes when events are numbered anew, or forgotten: what was read of one is read again. */
+export const eventsAge = signal(0);
+/** The sandbox of the last three views; undefined until it has answered. */
+export const sandbox = signal<SandboxMessage | undefined>(undefined);
+export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
 
 /** The most rows of a list; of the list of events fewer, since it changes four times a second. */

@@ -1,9 +1,24 @@
 import { batch } from "@preact/signals";
 import { PATHS } from "../paths.ts";
-import type { EventsMessage, LoginWays, Message, RunsMessage } from "../wire.ts";
+import type { EventsMessage } from "../sandbox-wire.ts";
+import type { LoginWays, Message, RunsMessage } from "../wire.ts";
 import { withSession } from "./requests.ts";
 import { keepSession, sessionToken, written } from "./session.ts";
-import { coverage, events, faults, hello, link, MOST_EVENTS, notice, runs, targetings, verdicts } from "./state.ts";
+import {
+  clockAhead,
+  events,
+  eventsAge,
+  faults,
+  figures,
+  hello,
+  link,
+  MOST_EVENTS,
+  notice,
+  runs,
+  sandbox,
+  targetings,
+  verdicts,
+} from "./state.ts";
 
 const PAUSE_MS = 1000;
 /** How often a server that does not come back by itself is tried before the page says that it has ended. */
@@ -101,6 +116,9 @@ function applyMessage(message: Message): void {
     case "runs":
       applyRuns(message);
       break;
+    case "sandbox":
+      sandbox.value = message;
+      break;
     case "events":
       applyEvents(message);
       break;
@@ -120,8 +138,11 @@ function applyRuns({ whole, runs: changed, gone = [] }: RunsMessage): void {
   runs.value = all;
 }
 
-function applyEvents({ whole, events: arrived, counts, coverage: covered }: EventsMessage): void {
+function applyEvents(message: EventsMessage): void {
+  const { whole, events: arrived, counts, histogram } = message;
   events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_EVENTS);
+  if (whole) eventsAge.value += 1;
   verdicts.value = counts;
-  if (covered !== undefined) coverage.value = covered;
+  figures.value = message;
+  clockAhead.value = histogram.now - Date.now();
 }

@@ -5,6 +5,7 @@ import { requestFailure } from "../../render/failures/request-failures.ts";
 import { undoCounts } from "../../render/plans/undo-text.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ExecutionRefusedError } from "../../runs/kind.ts";
+import { summaryOf } from "../../runs/report.ts";
 import { changesOf } from "../../tools/apis.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { ToolError } from "../../tools/definition.ts";
@@ -12,18 +13,21 @@ import { checkApplicable } from "../../tools/plans/applicable.ts";
 import { callerContext, grant, resumeFor } from "../../tools/runs/granted-approval.ts";
 import { decide, type Outcome, type Person, type Refused } from "../../tools/writing/decide.ts";
 import { keepWaiting } from "../../tools/writing/on-page.ts";
+import { waitingAnywhere } from "../../tools/writing/waiting.ts";
 import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
 import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
 import { OWN_REQUEST, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { isTyped, typedFor } from "./waiting.ts";
 
 const DECIDED = "This was decided already.";
 const ELSEWHERE = "This is approved in the client of the agent, not here.";
 const UNKNOWN = "There is no such run.";
 const ONLY_READS = "This server only reads (TARGETING_MCP_READ_ONLY).";
+const NOT_TYPED = "Nothing was approved: the name that was typed is not the one that this change asks for.";
 const CHANGED = "This page showed another effect than the run has now. Look at it again, then press the button.";
 
-/** What the page sends with a decision: the effect that it showed. */
-const decision = z.object({ digest: z.string().optional() });
+/** What the page sends with a decision: the effect that it showed, and what the person typed to approve it. */
+const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
 
 /** What a person asks for a run, with what the page sent beside it. */
 interface Pressed {
@@ -57,7 +61,9 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: Shown)
     }
     if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
     const answer = action === "approve" ? "approved" : "declined";
-    const { digest } = decision.safeParse(data).data ?? {};
+    const { digest, typed } = decision.safeParse(data).data ?? {};
+    const wanted = answer === "approved" ? await wantedOf(runId, seen.shown) : undefined;
+    if (wanted !== undefined && !isTyped(typed, wanted)) return refusalAnswer(409, NOT_TYPED);
     const saw = (seen: string): boolean => seen === digest;
     return answerOf(
       await decide(runId, { answer, channel: "page", person: personOf(who, shown), saw }, services, { grant }),
@@ -68,6 +74,16 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: Shown)
     if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
     return refusalAnswer(409, `${thrown.message}.`);
   }
+}
+
+/** What a person has to type to approve a run; undefined where nothing, or where it does not wait. */
+async function wantedOf(runId: string, { services }: Shown): Promise<string | undefined> {
+  const run = await waitingAnywhere(runId, services);
+  const { parts } = run?.state.facts.waits ?? {};
+  if (run === undefined || parts === undefined) return undefined;
+  const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
+  const name = (await services.memory.recent()).find((one) => one._id === _id)?.name;
+  return typedFor(parts, _id === undefined ? undefined : { _id, name });
 }
 
 function isDecision(action: string): action is "approve" | "decline" {

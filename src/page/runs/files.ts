@@ -3,7 +3,7 @@ import type { Run } from "../../runs/kind.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { planTextOf, removedLines, resultLine } from "../../tools/runs/run-files.ts";
 import { sheetRunOf } from "../../tools/runs/sheet-run.ts";
-import { pageAnswer } from "../serve/answers.ts";
+import { fileAnswer } from "../serve/answers.ts";
 import type { RunFile } from "../wire.ts";
 
 /** Whether a run is one of a plan. */
@@ -38,11 +38,11 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   if (known === undefined) return undefined;
   const { runId } = run.header;
   if (known === "sheet") return savedSheet(run, services);
-  if (known === "plan") return saved(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
-  if (known === "results") return saved(`${runId}-results.ndjson`, resultsOf(run));
-  if (known === "removed") return saved(`${runId}-removed.ndjson`, removedLines(run, known, services));
+  if (known === "plan") return fileAnswer(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
+  if (known === "results") return fileAnswer(`${runId}-results.ndjson`, resultsOf(run));
+  if (known === "removed") return fileAnswer(`${runId}-removed.ndjson`, removedLines(run, known, services));
   const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
-  return saved(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
+  return fileAnswer(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }
 
 /** The sheet that the run was given, with what became of each row, in the form in which it came. */
@@ -59,14 +59,7 @@ async function savedSheet(run: Run, services: ToolServices): Promise<Response | 
       yield typeof piece === "string" ? Buffer.from(piece) : piece;
     }
   };
-  return saved(`${run.header.runId}-sheet.${ending}`, bytes());
-}
-
-/** A browser never shows it, whatever it holds. */
-function saved(name: string, content: string | AsyncIterable<Uint8Array>): Response {
-  return pageAnswer(typeof content === "string" ? content : ReadableStream.from(content), {
-    headers: { "Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="${name}"` },
-  });
+  return fileAnswer(`${run.header.runId}-sheet.${ending}`, bytes());
 }
 
 /** Lines that are sent at once. */

@@ -3,12 +3,11 @@ import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import { isUndone, isWithdrawn } from "../../changes/run-rules.ts";
 import { thousands } from "../../platform/text.ts";
 import { approvalWords } from "../../render/approval.ts";
-import { lostAndUndoable } from "../../render/changes/effect.ts";
 import { toldFailures } from "../../render/failures/failures.ts";
 import { placesWords } from "../../render/places.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import { changedAt } from "../../runs/outcome.ts";
-import { countsOf, didCounts } from "../../runs/report.ts";
+import { countsOf, didCounts, summaryOf } from "../../runs/report.ts";
 import { orUnreadable } from "../../runs/store.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import { documentOf } from "../../tools/plans/kept-plan.ts";
@@ -16,25 +15,27 @@ import { approvalOfRun } from "../../tools/runs/run-reports.ts";
 import { isDryRun } from "../../tools/runs/shown-runs.ts";
 import { waitingAnywhere } from "../../tools/writing/waiting.ts";
 import {
+  type ChangeList,
   type EffectObjects,
-  type EffectPart,
   type FailureRow,
+  type ProblemList,
   RUN_STATUSES,
   type RunAction,
   type RunDetail,
   type RunRow,
-  type Waiting,
 } from "../wire.ts";
+import { changeList } from "./changes.ts";
+import { problemList, storyOf } from "./detail.ts";
 import { forPeople } from "./people-words.ts";
 import { planView } from "./plan-view.ts";
 import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { countsOfEffect, onlyObject, type TitleParts, titleOf } from "./title.ts";
+import { objectsOf, waitingOf } from "./waiting.ts";
 
 /** As many as are kept by default once they have ended. */
 const MOST_RUNS = 500;
-/** The most objects of a kind that a row or a page of them holds. */
-const MOST_OBJECTS = 100;
 /** Why this process cannot carry out what a person asks for a run. */
-export const ENDED = "The server that asked has ended: ask the agent again.";
+export const ENDED = "The server that requested this is no longer running: ask the agent to make the change again.";
 /** Why a run that waits cannot be approved any more. */
 export const STALE = "Changed since it was planned.";
 /** What is said of a run whose record cannot be read. */
@@ -44,9 +45,9 @@ export const DAMAGED =
 /** Why nothing happens to a run that was begun. */
 const STANDS_STILL = {
   onStore:
-    "No server or worker drives this run now. It goes on by itself when one with the key of its project does: start " +
+    "No server or worker executes this run now. It continues by itself once one with the key of its project runs: start " +
     "targeting-mcp worker, or a server without TARGETING_MCP_DRIVE=off.",
-  onMachine: "The server that drove this run has ended. It goes on when it is resumed.",
+  onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
 /** The recent runs and all that may be unfinished, in any order; `ofOthers` are more of them. */
@@ -60,7 +61,7 @@ export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promi
   return rows;
 }
 
-/** The runs that may be unfinished or wait for a yes, and are not among the recent ones. */
+/** The runs that may be unfinished or wait for an approval, and are not among the recent ones. */
 async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readonly RunRow[]> {
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
@@ -71,16 +72,48 @@ async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readon
 }
 
 async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
-  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, status, isDamaged } = listed;
+  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, isDamaged, about = {} } = listed;
+  const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
+  const counts = { ...NO_COUNTS, ...listed.counts };
+  const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) };
+  const { did, only, to, client, fileName, plannedBy, beganAt } = about;
+  const title = titleOf({
+    ...{ tool, status, did, only, to, fileName, ...workOf(counts), targeting: targeting?.name },
+    plan: run === undefined ? undoneBy(plannedBy, did) : planOf(run),
+  });
   return {
-    ...{ runId, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
-    status: RUN_STATUSES.find((one) => one === status) ?? "unknown",
-    counts: { ...NO_COUNTS, ...listed.counts },
-    targeting: _id === undefined ? undefined : { _id, name: names.get(_id) },
-    ...(run ? await waitingParts(run, shown, shown) : { actions: actionsOf(status, listed.open, shown) }),
-    ...(isDamaged && { standsStill: DAMAGED, actions: [] }),
+    ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
+    ...{ status, counts, targeting, did, client, fileName, beganAt },
+    ...(run ? await waitingParts(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
+    ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
   };
+}
+
+/** The buttons of a run that is only listed, with Undo where something of it may go back. */
+function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: Shown) {
+  const actions = actionsOf(status, open, shown);
+  const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
+  if (UNSTARTED.has(status) || created + changed + deleted === 0) return { actions };
+  return { actions, undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
+}
+
+const DAY_MS = 86_400_000;
+
+/** How many objects of a run there are, and how many are done. */
+function workOf({ items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"]) {
+  return { items, done: succeeded + alreadyDone + skipped };
+}
+
+function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts["plan"] {
+  return did && { isUndo: plannedBy === "undo_run", changes: did };
+}
+
+/** What a plan that waits would change. */
+function planOf(run: Run): TitleParts["plan"] {
+  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
+  const changes = countsOfEffect(run.state.facts.waits?.parts ?? []);
+  return { isUndo: run.header.call.input.plannedBy === "undo_run", changes };
 }
 
 /** What makes files of runs; loaded late, since only a run that is looked at has some. */
@@ -89,7 +122,7 @@ const files = () => import("./files.ts");
 /** A damaged run of this caller; undefined where they have none with this ID. */
 async function damagedDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
-  return listed && { run: await listedRow(listed, new Map(), shown), failures: [], downloads: [] };
+  return listed && { run: await listedRow(listed, new Map(), shown), story: [], failures: [], downloads: [] };
 }
 
 /** One run with everything beneath its row; undefined where there is none that this person may see. */
@@ -99,8 +132,10 @@ export async function runDetail(runId: string, shown: Shown): Promise<RunDetail 
   if (seen === undefined) return undefined;
   const { run, isOwn } = seen;
   const { services } = seen.shown;
+  const row = await foundRow(seen, shown);
   return {
-    run: await foundRow(seen, shown),
+    run: row,
+    story: storyOf(run, row),
     failures: toldFailures(run.state).map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
@@ -120,20 +155,37 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
   const waiting = await waitingAnywhere(runId, shown.services);
   const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
   const { unknown, notApplied, pending } = state.counts();
+  const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
+  const { targetingId, about } = summaryOf(header, state, status);
+  const targeting =
+    targetingId === undefined ? undefined : { _id: targetingId, name: await nameOf(targetingId, shown) };
+  const its = about?.did;
+  const title = titleOf({
+    ...{ tool, status, did: its, fileName: header.fileName, ...workOf(counts), targeting: targeting?.name },
+    ...onlyObject(run),
+    plan: (waiting && planOf(waiting)) ?? undoneBy(plannedByOf(run), its),
+  });
   return {
-    ...{ runId, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
-    tool: state.facts?.tool ?? header.call.tool,
-    status: run.status(),
-    counts: countsOf(state),
+    ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
+    ...{ tool, status, counts, targeting, did: its, client: header.client, fileName: header.fileName },
+    beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
     decided: approval && approvalWords(approval),
     standsStill: await standsStill(run, shown),
     ...(waiting
-      ? await waitingParts(waiting, shown, to)
+      ? await waitingParts(waiting, { targeting }, shown, to)
       : isOwn
         ? await withUndo(run, actionsOf(run.status(), unknown + notApplied + pending > 0, shown), shown)
         : { actions: [] }),
   };
+}
+
+function plannedByOf(run: Run): string | undefined {
+  return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
+}
+
+async function nameOf(targetingId: string, { services: { memory } }: Shown): Promise<string | undefined> {
+  return (await memory.recent()).find(({ _id }) => _id === targetingId)?.name;
 }
 
 /** What is said of a run that no process drives although nothing of this machine stopped it. */
@@ -161,17 +213,21 @@ async function withUndo(
   run: Run,
   actions: readonly RunAction[],
   shown: Shown,
-): Promise<Pick<RunRow, "actions" | "disabled">> {
+): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil">> {
   const isDriven = await canBeDriven(run, shown);
   const refusal = await shown.services.runs.refusal(run);
-  const all = mayGoBack(run) && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
+  const goesBack = mayGoBack(run);
+  const all = goesBack && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
   const why = (action: RunAction): string | undefined => {
     if (action !== "undo" && action !== "resume") return undefined;
     if (!isDriven) return ENDED;
     return action === "resume" ? refusal && `${refusal.message}.` : undefined;
   };
   const off = all.map((action) => [action, why(action)] as const).filter(([, reason]) => reason !== undefined);
-  return { actions: all, disabled: off.length > 0 ? Object.fromEntries(off) : undefined };
+  return {
+    ...{ actions: all, disabled: off.length > 0 ? Object.fromEntries(off) : undefined },
+    undoUntil: goesBack ? run.state.updatedAt + shown.services.keep.days * DAY_MS : undefined,
+  };
 }
 
 function mayGoBack(run: Run): boolean {
@@ -185,36 +241,23 @@ const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_con
 /** What a row says of a run that waits for a decision to the person who is shown it. */
 async function waitingParts(
   run: ChangeRun | ApprovalRun,
+  { targeting }: Pick<RunRow, "targeting">,
   shown: Shown,
   to: Shown,
 ): Promise<Pick<RunRow, "project" | "waiting" | "actions" | "disabled">> {
-  const { waits, effect = "" } = run.state.facts;
+  const waits = waitingOf(run, { days: shown.services.keep.days, targeting });
   if (waits === undefined) return { actions: [] };
   const isDriven = await canBeDriven(run, shown);
   const refusal = isDriven ? await shown.services.runs.refusal(run) : undefined;
   const mayNot = isDriven ? (notApproved(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
   const why = waits.stale === undefined ? mayNot : STALE;
   const { elsewhere } = waits;
-  const waiting: Waiting = {
-    ...{ digest: waits.digest, effect, parts: waits.parts.map(firstObjects), expiresAt: waits.until, elsewhere },
-    ...lostAndUndoable(waits.parts, shown.services.keep.days),
-    stale: waits.stale === undefined ? undefined : [waits.stale],
-    ended: isDriven || elsewhere !== undefined ? undefined : true,
-  };
+  const ended = isDriven || elsewhere !== undefined ? undefined : (true as const);
   return {
-    ...{ project: isDriven ? shown.project.name : run.header.project, waiting },
+    ...{ project: isDriven ? shown.project.name : run.header.project, waiting: { ...waits, ended } },
     actions: shown.services.readOnly ? [] : elsewhere === undefined ? ["approve", "decline"] : ["decline"],
     disabled: why === undefined ? undefined : { approve: why },
   };
-}
-
-/** What a row holds of a kind: the page asks for the others. */
-function firstObjects({ title, count, objects }: EffectPart): EffectPart {
-  return { title, count, objects: objects.slice(0, MOST_OBJECTS).map(shownObject) };
-}
-
-function shownObject({ name, says }: EffectPart["objects"][number]): EffectPart["objects"][number] {
-  return { name, ...(says !== undefined && { says }) };
 }
 
 /** A page of all objects of a kind whose name has a text in it; undefined where there is none that this person may see. */
@@ -226,13 +269,23 @@ export async function effectObjects(
   const seen = await seenRun(runId, shown);
   const run = seen && (await waitingAnywhere(runId, seen.shown.services));
   const part = run?.state.facts.waits?.parts[Number(query.get("part"))];
-  if (part === undefined) return undefined;
-  const text = (query.get("search") ?? "").toLowerCase();
-  const found = part.objects.filter(
-    ({ name, _id }) => name.toLowerCase().includes(text) || _id === query.get("search"),
-  );
-  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
-  return { objects: found.slice(from, from + MOST_OBJECTS).map(shownObject), total: found.length };
+  return part === undefined ? undefined : objectsOf(part, query);
+}
+
+/** A page of what a run changes, or has changed; undefined where there is none that this person may see. */
+export async function changesOf(runId: string, query: URLSearchParams, shown: Shown): Promise<ChangeList | undefined> {
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  return seen === undefined || seen === "damaged" ? undefined : changeList(seen.run, query, seen.shown.services);
+}
+
+/** A page of what did not succeed in a run of this person; undefined where they have none. */
+export async function problemsOf(
+  runId: string,
+  query: URLSearchParams,
+  shown: Shown,
+): Promise<ProblemList | undefined> {
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  return seen === undefined || seen === "damaged" || !seen.isOwn ? undefined : problemList(seen.run, query);
 }
 
 function actionsOf(status: string, isOpen: boolean, { services }: Shown): readonly RunAction[] {

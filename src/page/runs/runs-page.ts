@@ -4,7 +4,8 @@ import { eventStream } from "../serve/event-stream.ts";
 import { bodyOf, refusedPost } from "../serve/guard.ts";
 import type { Hello, Message } from "../wire.ts";
 import { actOn } from "./actions.ts";
-import { downloaded, effectObjects, runDetail } from "./rows.ts";
+import { changesOf, downloaded, effectObjects, problemsOf, runDetail } from "./rows.ts";
+import { bothOf, type SandboxBeside } from "./sandbox-beside.ts";
 import type { Shown } from "./seen.ts";
 import { runUpdates } from "./updates.ts";
 
@@ -15,7 +16,10 @@ export interface Viewer {
 }
 
 /** What a page is told of its server. */
-type About = Pick<Hello, "about" | "returns" | "logsOut">;
+interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
+  /** The sandbox whose views are shown beside the runs; absent: there is none. */
+  readonly sandbox?: SandboxBeside | undefined;
+}
 
 /** What the page is told of a session while its stream is open. */
 export interface StreamWatch {
@@ -69,6 +73,8 @@ export async function answerRuns(
     if (refused !== undefined) return refused;
     const body = await bodyOf(request);
     if (body instanceof Response) return body;
+    const ofSandbox = await about.sandbox?.answer(request, body.data);
+    if (ofSandbox !== undefined) return ofSandbox;
     if (runId === undefined || action === undefined) return nothingHere();
     return actOn({ runId, action, data: body.data, who: viewer.who }, shown);
   }
@@ -76,21 +82,37 @@ export async function answerRuns(
   if (pathname === PATHS.stream) {
     const closed = watch.opened();
     const first: readonly Message[] = [helloOf(shown, about)];
-    return eventStream(request, runUpdates(shown, watch.notice), { first, signal: watch.signal, ended: closed });
+    const runs = runUpdates(shown, watch.notice);
+    const source = about.sandbox === undefined ? runs : bothOf(runs, about.sandbox.updates());
+    return eventStream(request, source, { first, signal: watch.signal, ended: closed });
   }
+  const ofSandbox = await about.sandbox?.answer(request, undefined);
+  if (ofSandbox !== undefined) return ofSandbox;
   if (runId === undefined) return nothingHere();
   if (action === "effect") {
     const objects = await effectObjects(runId, searchParams, shown);
     return objects === undefined ? nothingHere() : dataAnswer(objects);
+  }
+  if (action === "changes" || action === "failures") {
+    const list = action === "changes" ? changesOf(runId, searchParams, shown) : problemsOf(runId, searchParams, shown);
+    const found = await list;
+    return found === undefined ? nothingHere() : dataAnswer(found);
   }
   if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();
   const detail = await runDetail(runId, shown);
   return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
 }
 
-function helloOf({ services: { readOnly } }: Shown, about: About): Hello {
-  return { kind: "hello", views: ["approvals", "runs"], ...about, ...(readOnly && { readOnly }) };
+function helloOf({ services: { readOnly } }: Shown, { sandbox, ...about }: About): Hello {
+  const views = [...OWN_VIEWS, ...(sandbox?.views ?? [])];
+  const isBeside = sandbox !== undefined && about.environment.kind === "live";
+  const beside = isBeside ? { sandbox: { kind: "sandbox", address: sandbox.address } as const } : {};
+  const environment =
+    sandbox === undefined || isBeside ? about.environment : { ...about.environment, address: sandbox.address };
+  return { kind: "hello", views, ...about, environment, ...beside, ...(readOnly && { readOnly }) };
 }
+
+const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
 function nothingHere(): Response {
   return refusalAnswer(404, "The page has nothing here.");

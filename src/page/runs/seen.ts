@@ -6,6 +6,7 @@ import { ulidTime } from "../../spec/ulid.ts";
 import { callerName } from "../../tools/caller-name.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { waitingOfAnyKind } from "../../tools/writing/waiting.ts";
+import type { ShownEnvironment } from "../wire.ts";
 
 /** What a person is shown: the runs of one caller, and those of others that they decide on. */
 export interface Shown {
@@ -24,6 +25,18 @@ interface Approving {
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => Shown | undefined;
   /** Whose runs this person does not approve, since they asked for them: the caller's name. */
   readonly except?: string | undefined;
+}
+
+/** Where the changes of a server go, as the page shows it: a project is named where it has a name of its own. */
+export function shownEnvironment(
+  { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
+  { id, name }: Shown["project"],
+): ShownEnvironment {
+  return {
+    kind: environment,
+    project: name === id || name === "" ? undefined : name,
+    address: URL.canParse(apiUrl) ? new URL(apiUrl).host : undefined,
+  };
 }
 
 /** A run that a person may see, and what could drive it. */

@@ -1,19 +1,26 @@
 import * as z from "zod";
 import { reset, resetSchema } from "../../sandbox/control-plane.ts";
+import { takeFromPage } from "../../sandbox/event-endpoint.ts";
+import { BUILT_IN_KEYS } from "../../sandbox/keys.ts";
 import type { World } from "../../sandbox/world.ts";
 import { PATHS } from "../paths.ts";
-import { dataAnswer, refusalAnswer } from "../serve/answers.ts";
+import type { SandboxMessage } from "../sandbox-wire.ts";
+import { dataAnswer, fileAnswer, refusalAnswer } from "../serve/answers.ts";
 import { pageAsset, pageDocument } from "../serve/assets.ts";
 import { eventStream } from "../serve/event-stream.ts";
 import { bodyOf, refusedPost, refusedScheme } from "../serve/guard.ts";
 import { pageSessions } from "../serve/sessions.ts";
-import type { EventBody, Hello } from "../wire.ts";
-import { fittingEvents } from "./event-rows.ts";
+import type { Hello } from "../wire.ts";
+import { eventFigures, type Figures } from "./event-figures.ts";
+import { eventDetail, fittingEvents } from "./event-rows.ts";
 import { addFault, faultsMessage } from "./faults.ts";
-import { foundOptions, optionsIn, type Part } from "./tree.ts";
+import { contextIdsOf, foundOptions, optionsIn, type Part } from "./tree.ts";
+import { isTestFormat, testsForUnseen } from "./unseen-tests.ts";
 import { sandboxUpdates } from "./updates.ts";
 
 const ROWS = 150;
+
+const newEvent = z.strictObject({ text: z.string() });
 
 /**
  * The page of a sandbox at `url`: its events, targetings and faults. Requests have been found to come from this machine
@@ -21,13 +28,16 @@ const ROWS = 150;
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
   const sessions = pageSessions({ person: z.literal("local") });
-  const updates = sandboxUpdates(world);
+  const figures = eventFigures(world.events, world.sources.now);
+  const updates = sandboxUpdates(world, figures);
   const hello: Hello = {
     kind: "hello",
     views: ["events", "targetings", "faults"],
-    about: `sandbox ${url}`,
+    environment: { kind: "sandbox", address: new URL(url).host },
     returns: true,
   };
+  const [appKey] = BUILT_IN_KEYS.app;
+  const first = [hello, { kind: "sandbox", address: url, appKey } satisfies SandboxMessage];
   return async (request) => {
     const { method } = request;
     const address = new URL(request.url);
@@ -42,8 +52,8 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
     if (method === "POST")
       return refusedScheme(request, url) ?? refusedPost(request) ?? change(world, address.pathname, request);
     if (!isRead) return notAllowed();
-    if (address.pathname === PATHS.stream) return eventStream(request, updates, { first: [hello] });
-    return data(world, address);
+    if (address.pathname === PATHS.stream) return eventStream(request, updates, { first });
+    return data({ world, figures, url }, address);
   };
 }
 
@@ -61,29 +71,58 @@ async function change(world: World, path: string, request: Request): Promise<Res
     const wrong = addFault(world.faults, body.data);
     return wrong === undefined ? dataAnswer(faultsMessage(world.faults)) : refusalAnswer(400, wrong);
   }
+  if (path === PATHS.events) {
+    const event = newEvent.safeParse(body.data);
+    if (!event.success) return refusalAnswer(400, "There is no event in this request.");
+    takeFromPage(world, event.data.text);
+    return dataAnswer({});
+  }
   const [, id] = new RegExp(`^${PATHS.faults}/(\\d{1,15})/remove$`).exec(path) ?? [];
   if (id === undefined) return nothingHere();
   return world.faults.remove(Number(id)) ? dataAnswer({}) : refusalAnswer(404, "this fault is no longer there");
 }
 
+/** What the page reads is made of. */
+interface Read {
+  readonly world: World;
+  readonly figures: Figures;
+  readonly url: string;
+}
+
 /** Answers what the page reads beside its stream. */
-function data(world: World, { pathname, searchParams: query }: URL): Response {
-  if (pathname === PATHS.events) {
-    const before = query.get("before");
-    const list = fittingEvents(world.events, query.get("filter") ?? "", before === null ? undefined : Number(before));
-    return dataAnswer(list);
+async function data({ world, figures, url }: Read, { pathname, searchParams: query }: URL): Promise<Response> {
+  if (pathname === PATHS.events) return eventList({ world, figures }, query);
+  if (pathname === PATHS.eventTests) {
+    const format = query.get("format") ?? "";
+    if (!isTestFormat(format)) return nothingHere();
+    const file = await testsForUnseen(figures.now().coverage, format, url);
+    if (file === undefined) return refusalAnswer(404, "Every event and every parameter has arrived.");
+    return fileAnswer(file.fileName, file.text);
   }
   if (pathname.startsWith(`${PATHS.events}/`)) {
-    const event = world.events.at(Number(pathname.slice(PATHS.events.length + 1)));
-    if (event === undefined) return refusalAnswer(404, "this event was forgotten for room");
-    const body: EventBody = { text: event.text, ...(event.forwarded && { forwarded: event.forwarded }) };
-    return dataAnswer(body);
+    const detail = eventDetail(world.events, Number(pathname.slice(PATHS.events.length + 1)), figures);
+    return detail === undefined ? refusalAnswer(404, "This event is not stored any more.") : dataAnswer(detail);
   }
   const part: Part = { from: countIn(query, "from", 0), limit: countIn(query, "limit", ROWS) };
   if (pathname === PATHS.targetings) return dataAnswer(foundOptions(world, query.get("search") ?? "", part));
   if (!pathname.startsWith(`${PATHS.targetings}/`)) return nothingHere();
-  const list = optionsIn(world, pathname.slice(PATHS.targetings.length + 1), query.get("parent") ?? undefined, part);
-  return list === undefined ? refusalAnswer(404, "this targeting or group is no longer there") : dataAnswer(list);
+  const targetingId = pathname.slice(PATHS.targetings.length + 1);
+  const option = query.get("option");
+  const list =
+    option === null
+      ? optionsIn(world, targetingId, query.get("parent") ?? undefined, part)
+      : contextIdsOf(world, targetingId, option);
+  return list === undefined ? refusalAnswer(404, "This was deleted meanwhile.") : dataAnswer(list);
+}
+
+function eventList({ world, figures }: Pick<Read, "world" | "figures">, query: URLSearchParams): Response {
+  const [before, problem] = [query.get("before"), query.get("problem")];
+  const wanted = {
+    filter: query.get("filter") ?? "",
+    verdict: query.get("verdict") ?? undefined,
+    ...(problem !== null && { cause: figures.keyOf(Number(problem)) ?? null }),
+  };
+  return dataAnswer(fittingEvents(world.events, wanted, before === null ? undefined : Number(before)));
 }
 
 function countIn(query: URLSearchParams, name: string, otherwise: number): number {

@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
 import type { World } from "../../sandbox/world.ts";
+import type { EventsMessage } from "../sandbox-wire.ts";
 import type { StreamSource } from "../serve/event-stream.ts";
-import type { EventsMessage, Message } from "../wire.ts";
-import { coverageCounter, rowsAfter } from "./event-rows.ts";
+import type { Message } from "../wire.ts";
+import { eventFigures } from "./event-figures.ts";
+import { rowsAfter } from "./event-rows.ts";
 import { faultsMessage } from "./faults.ts";
-import { targetingRows } from "./tree.ts";
+import { targetingSizes } from "./tree.ts";
 
 /** How far a page is: which events it has, and which versions of the other parts. */
 interface Position {
@@ -14,11 +16,14 @@ interface Position {
   readonly faults: number;
 }
 
-/** What the pages of a sandbox are told: the events that arrive, its targetings, and its faults. */
-export function sandboxUpdates(world: World): StreamSource<Message> {
+/** The updates of the pages of a sandbox: the events that arrive, its targetings, and its faults. */
+export function sandboxUpdates(
+  world: World,
+  figures = eventFigures(world.events, world.sources.now),
+): StreamSource<Message> {
   // Positions of a process that has ended mean nothing here.
   const process = randomBytes(6).toString("hex");
-  const coverage = coverageCounter(world.events);
+  const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
   for (const part of ["state", "faults"] as const) {
     world.watch(part, () => {
@@ -30,7 +35,7 @@ export function sandboxUpdates(world: World): StreamSource<Message> {
     whole: cleared !== world.events.cleared(),
     events: rowsAfter(world.events, newest),
     counts: world.events.counts(),
-    coverage: coverage(),
+    ...figures.now(),
   });
   return {
     since(told) {
@@ -39,7 +44,8 @@ export function sandboxUpdates(world: World): StreamSource<Message> {
       const messages: Message[] = [];
       if (had.newest !== now.newest || had.cleared !== now.cleared) messages.push(eventsFrom(had));
       if (had.state !== now.state) {
-        messages.push({ kind: "targetings", targetings: targetingRows(world), version: now.state });
+        const sent = { version: now.state, now: world.sources.now() };
+        messages.push({ kind: "targetings", targetings: targetings(), ...sent });
       }
       if (had.faults !== now.faults) messages.push(faultsMessage(world.faults));
       return { messages, position: [process, now.newest, now.cleared, now.state, now.faults].join(".") };

@@ -34,6 +34,13 @@ export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record
   return pageAnswer(JSON.stringify(data), { status, headers: { ...type, ...headers } });
 }
 
+/** A file to be saved; a browser never shows it, whatever it holds. */
+export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Array>): Response {
+  return pageAnswer(typeof content === "string" ? content : ReadableStream.from(content), {
+    headers: { "Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="${name}"` },
+  });
+}
+
 /** What is refused, with one sentence that says why. */
 export function refusalAnswer(
   status: number,

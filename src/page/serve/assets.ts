@@ -8,6 +8,8 @@ const FILES = {
   page: { name: "page.html", type: "text/html; charset=utf-8" },
   script: { name: "page.js", type: "text/javascript; charset=utf-8" },
   style: { name: "page.css", type: "text/css; charset=utf-8" },
+  viewScript: { name: "view.js", type: "text/javascript; charset=utf-8" },
+  viewStyle: { name: "view.css", type: "text/css; charset=utf-8" },
 } as const;
 
 /** Built code lies in the folder of these files; source that is run as it is takes those of the last build. */
@@ -35,9 +37,9 @@ export async function pageAsset(path: string): Promise<Response | undefined> {
   return pageAnswer(await contentOf(file), { headers: { "Content-Type": FILES[file].type } });
 }
 
-/** The page as one document that loads nothing: within a host it shows the run that the host hands to it. */
+/** One document that loads nothing: within a host it shows the run that the host hands to it. */
 export async function viewDocument(): Promise<string> {
-  const [page, script, style] = await Promise.all([contentOf("page"), contentOf("script"), contentOf("style")]);
+  const [page, script, style] = await Promise.all([contentOf("page"), contentOf("viewScript"), contentOf("viewStyle")]);
   return page
     .replace("<html", "<html data-view")
     .replace(/<link rel="stylesheet"[^>]*>/, () => `<style>${style}</style>`)

@@ -89,9 +89,17 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
       title,
       first
         .filter((loss) => loss.kind === kind)
-        .map((loss) => ({ name: shortName(loss.name), _id: loss._id, says: lossWords(loss) })),
+        .map((loss) => ({
+          ...{ name: shortName(loss.name), _id: loss._id, says: lossWords(loss) },
+          ...(loss.kind !== "targeting" && { contextIds: contextIdsOf(loss) }),
+        })),
     ),
   );
+}
+
+/** How many Context IDs go with what is not a targeting. */
+function contextIdsOf({ kind, count, ownContextIds = 0 }: Loss): number {
+  return kind === "optionGroup" ? ownContextIds : count;
 }
 
 /** What the number of a loss counts. */

@@ -3,20 +3,12 @@ import { nearestName } from "../../events/spelling.ts";
 import { ROUTES } from "../../spec/routes.ts";
 import { plain } from "../fence.ts";
 
-const MOST_SENTENCES = 5;
 const MOST_REASONS = 20;
 /** As wide as the time that begins a line. */
 const INDENT = " ".repeat(9);
 
 /** What a sandbox knows of an event: its findings, and its body, which is undefined where what was sent is no JSON. */
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
-
-/** What is wrong with an event that arrived at a sandbox, and how to fix it, one sentence each, what decides first. */
-export function arrivedSentences(findings: Findings, body: unknown): readonly string[] {
-  return arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) })
-    .slice(0, MOST_SENTENCES)
-    .map(({ message, fix }) => plain(`${message}; ${fix}`));
-}
 
 /** An event that arrived, as one line; where it is not recorded, with each reason, the further ones on further lines. */
 export function arrivalText(

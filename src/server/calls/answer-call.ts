@@ -2,10 +2,12 @@ import { basename, delimiter, isAbsolute } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { isObject } from "../../api/answers.ts";
 import { duringCall } from "../../platform/clock.ts";
 import { FolderRefused } from "../../platform/files.ts";
 import { allowingWords } from "../../render/folder-words.ts";
 import type { Redactor } from "../../render/redact.ts";
+import type { Requested } from "../../runs/kind-runs.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
@@ -112,6 +114,7 @@ export async function answerCall(
     const context = {
       signal: call.mcpReq.signal,
       caller,
+      requested: requestedBy(server, prepared.input),
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
@@ -160,6 +163,20 @@ export async function answerCall(
     }
     return failed(failureOf(thrown, tool.name, toldToClient(log.with({ requestId }), call)));
   }
+}
+
+/** The longest name of a client or file that is stored. */
+const MOST_LETTERS = { client: 40, fileName: 120 } as const;
+
+/** What a call says of itself, for people: what its client calls itself, which proves nothing, and the name of its file. */
+function requestedBy(server: McpServer, input: unknown): Requested {
+  const client = server.server.getClientVersion()?.name;
+  const file = isObject(input) ? input.file : undefined;
+  const fileName = typeof file === "string" ? file.split(/[\\/]/).at(-1) : undefined;
+  return {
+    ...(client && { client: client.slice(0, MOST_LETTERS.client) }),
+    ...(fileName && { fileName: fileName.slice(0, MOST_LETTERS.fileName) }),
+  };
 }
 
 /** The part of a call's wait that is left for what it asks a shared store at its end, in milliseconds. */

@@ -66,7 +66,10 @@ export const trackEvent = {
     checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
     const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;
-    const { run, repeat } = await sendingOf(context).sendOne(planned, context.caller);
+    const { run, repeat } = await sendingOf(context).sendOne(
+      { ...planned, requested: context.requested },
+      context.caller,
+    );
     await run.kept;
     await followRun(run, context);
     const notes = repeat === undefined ? [] : [repeatedEventWords(repeat)];

@@ -48,7 +48,7 @@ export const trackEvents = {
   output: runOutput,
   async handler({ items: sameAsEvents, autocorrect, onUnknown, dryRun, ...all }, context) {
     const { about, others: given } = fileArgumentsOf(all);
-    const { environment, caller, arrivedAt } = context;
+    const { environment, caller, arrivedAt, requested } = context;
     if (given.events !== undefined && sameAsEvents !== undefined) {
       throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
     }
@@ -70,7 +70,7 @@ export const trackEvents = {
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
-    const { run, before } = await sendingOf(context).once({ ...planned, onUnknown }, caller, arrivedAt);
+    const { run, before } = await sendingOf(context).once({ ...planned, onUnknown, requested }, caller, arrivedAt);
     await followRun(run, context);
     const nextSteps = await interruptedHints(context, run.header.runId);
     return eventRunReport(run, context, { nextSteps, notes: beforeWords(before) }, source);

@@ -31,7 +31,8 @@ export async function madeInTime<Made extends object>(
 ): Promise<ToolAnswer> {
   const changes = changesOf(context);
   const { from, plannedBy, base, undoes, sheet, targetings } = work;
-  const unmade = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller: context.caller };
+  const { caller, requested } = context;
+  const unmade = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller, requested };
   const going = earlier === undefined ? await changes.planGoing(unmade) : undefined;
   if (going !== undefined) return reportRun(going, context);
   const made = await planInTime(work.make, context);

@@ -100,9 +100,16 @@ export async function planDesiredState(
       },
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
-        const { caller } = context;
+        const { caller, requested } = context;
         // The base is renewed when the run ends that apply_plan starts.
-        const kept = { text: planBytes(document), plannedBy: "plan_targeting", base: beside, sheet, caller } as const;
+        const kept = {
+          text: planBytes(document),
+          plannedBy: "plan_targeting",
+          base: beside,
+          sheet,
+          caller,
+          requested,
+        } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
         return withNotes(toldPlan(document, header, plan, context), [
           ...notes,
@@ -207,11 +214,11 @@ async function keptProblems(
   context: ToolContext,
   earlier: ChangeHeader | undefined,
 ): Promise<string | undefined> {
-  const { caller } = context;
+  const { caller, requested } = context;
   try {
     const made = await problemsPlan(given, read, context);
     if (made === undefined) return undefined;
-    const kept = { text: planBytes(made.document), plannedBy: "plan_targeting", sheet, caller } as const;
+    const kept = { text: planBytes(made.document), plannedBy: "plan_targeting", sheet, caller, requested } as const;
     return (await changesOf(context).keepPlan(asPlanned(made.document.plan, undefined), kept, earlier)).header.runId;
   } catch (thrown) {
     if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;

@@ -110,7 +110,7 @@ async function keptWayBack(
   earlier?: ChangeHeader,
 ): Promise<KeptWayBack> {
   if (earlier === undefined && isEmpty) return { rows };
-  const kept = { ...byUndo(runId), text, caller: context.caller };
+  const kept = { ...byUndo(runId), text, caller: context.caller, requested: context.requested };
   return { rows, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
 }
 

@@ -48,7 +48,7 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
   // The first rows of a large sheet may take long to be found again.
   const notes = [...((await unlessLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
-    const { runId } = await changes.keep(call, context.caller, bytes, { dryRun: true });
+    const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
     await propose(runId, plan, changes, context);
     return answerOf(given, plan, { runId, notes }, context);
   } catch (thrown) {
@@ -120,7 +120,11 @@ async function goOn(
   changes: Changes,
   context: ToolContext,
 ): Promise<ChangeRun> {
-  const header = await changes.keep(call, context.caller, bytes, { dryRun: true, unplanned: true });
+  const header = await changes.keep(call, context.caller, bytes, {
+    ...context.requested,
+    dryRun: true,
+    unplanned: true,
+  });
   return changes.prepare(header, planning, async () => undefined, {
     isForKeeping: true,
     async ask(_, plan) {

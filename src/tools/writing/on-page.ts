@@ -120,7 +120,7 @@ export async function decideApprovalOnPage(
     until: clock.now() + PAGE_WAIT_MS,
   };
   const facts = { effect: effect.sentence, waits };
-  return askOnPage(await approvals.keep(call, caller, name, facts), context, otherwise, after);
+  return askOnPage(await approvals.keep(call, caller, name, facts, context.requested), context, otherwise, after);
 }
 
 /**

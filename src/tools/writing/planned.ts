@@ -163,7 +163,8 @@ export async function undecided(
     kept,
   }: { readonly changes: Changes; readonly context: ToolContext; readonly kept?: ChangeHeader },
 ): Promise<UndecidedAnswer> {
-  const header = why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes))) : undefined;
+  const header =
+    why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes, context.requested))) : undefined;
   const effect = await effectOf({ runId: (header ?? kept)?.runId, call }, plan, context);
   if (header !== undefined) {
     const until = context.clock.now() + CONFIRMATION_MS;

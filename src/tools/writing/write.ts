@@ -145,7 +145,8 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     throw tookTooLong();
   }
   const waiting = await changes.waitingRun(call, caller);
-  const header = waiting?.header ?? (await changes.keep(call, caller, bytes, { unplanned: true }));
+  const header =
+    waiting?.header ?? (await changes.keep(call, caller, bytes, { ...context.requested, unplanned: true }));
   const asked = reply && readQuestion(reply.token);
   const decision = asked && inClient(context, (digest) => digest === asked.digest);
   const ask = isPage ? askLater(changes, context) : tokenLater(context);

@@ -1,11 +1,12 @@
 import { computed, signal } from "@preact/signals";
 import { render } from "preact";
-import type { RunDetail } from "../../wire.ts";
+import type { RunDetail, RunRow } from "../../wire.ts";
 import { outcome } from "../state.ts";
-import { Effect } from "../views/effect.tsx";
-import { Time, visibleLines } from "../views/parts.tsx";
-import { type Act, Buttons, RunBody, STATUSES } from "../views/run.tsx";
+import { SCROLLS, visibleLines } from "../views/parts.tsx";
+import { STATUSES, Status, Title } from "../views/run-words.tsx";
 import { callTool, meetHost, type ToolResult } from "./bridge.ts";
+import { ActButtons, type Decide } from "./buttons.tsx";
+import { Done, Effects, PlanRows } from "./effects.tsx";
 
 /** How often a running run is looked at, and how long one look waits for a decision that is made elsewhere. */
 const EVERY_MS = 1000;
@@ -15,8 +16,8 @@ const MOST_SAID = 4000;
 
 /** The run that the host shows, and what was said instead of one. */
 const detail = signal<RunDetail | undefined>(undefined);
-const said = signal("This is under way…");
-/** With which the person decides. It is given once, for one run. */
+const said = signal("Working on it…");
+/** With which the person decides. It is sent once, for one run. */
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
 /** A person decides once; they may cancel a run as soon as it runs. */
 let isDeciding = false;
@@ -50,17 +51,17 @@ export async function startView(): Promise<void> {
   });
 }
 
-/** Takes over what a result says of its run. The types are those of the server that the view came from. */
+/** Takes over what a result holds of its run. The types are those of the server that the view came from. */
 function take({ _meta = {}, content = [] }: ToolResult): void {
-  const told: Given = _meta;
-  const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = told;
+  const held: Held = _meta;
+  const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = held;
   if (given !== undefined) decision.value = given;
   if (run === undefined) said.value = content.map(({ text = "" }) => text).join("\n");
   // An answer may arrive after a later one.
   else if (run.run.updatedAt >= (detail.value?.run.updatedAt ?? 0)) detail.value = run;
 }
 
-interface Given {
+interface Held {
   readonly "targeting-mcp/run"?: RunDetail;
   readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
 }
@@ -80,10 +81,12 @@ async function follow(): Promise<void> {
     if (look !== lastLook) return;
   }
   const status = detail.value?.run.status;
-  if (outcome.value !== "" && status !== undefined) outcome.value = `The run has ended: ${STATUSES[status]}.`;
+  if (outcome.value !== "" && status !== undefined) {
+    outcome.value = `The run has ended: ${STATUSES[status][0].toLowerCase()}.`;
+  }
 }
 
-/** Calls a tool, and shows what it says of the run; false where it was refused, which is told. */
+/** Calls a tool, and shows what it says of the run; false where it was refused, which is shown. */
 async function asked(tool: string, args: object): Promise<boolean> {
   try {
     const result = await callTool(tool, args);
@@ -96,7 +99,7 @@ async function asked(tool: string, args: object): Promise<boolean> {
   return false;
 }
 
-const act: Act = async ({ runId }, action) => {
+const decide: Decide = async ({ runId }, action) => {
   if (action !== "cancel" && isDeciding) return;
   outcome.value = "";
   if (action === "cancel") {
@@ -113,28 +116,49 @@ const act: Act = async ({ runId }, action) => {
   await follow();
 };
 
+/** The act, how much of how much, the names, what can be undone, and the buttons: never higher than 300 pixels. */
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];
-  return (
-    <main>
-      <h1>{run === undefined ? "Run" : run.tool}</h1>
-      {run === undefined || known === undefined ? (
-        <p class="said">
-          <bdi>{visibleLines(said.value.slice(0, MOST_SAID))}</bdi>
+  if (run === undefined || known === undefined) {
+    return (
+      <main class="view">
+        <h1 class="spoken">Run</h1>
+        <p class="said scroll" {...SCROLLS}>
+          {visibleLines(said.value.slice(0, MOST_SAID))}
         </p>
-      ) : (
-        <>
-          <p>
-            Run {run.runId}, <Time at={run.startedAt} />
-          </p>
-          {run.waiting !== undefined && <Effect runId={run.runId} waiting={run.waiting} />}
-          <Buttons run={run} act={act} />
-          <RunBody detail={{ ...known, run }} />
-        </>
-      )}
-      <p class="status" aria-live="polite">
-        {outcome}
-      </p>
+      </main>
+    );
+  }
+  const isWaiting = run.status === "needs_confirmation";
+  return (
+    <main class="view">
+      <div class="row">
+        <h1>
+          <Title run={run} end={isWaiting ? "?" : ""} />
+        </h1>
+        {!isWaiting && <Status of={run} />}
+      </div>
+      <section class="scroll" aria-label="Details" {...SCROLLS}>
+        <p class="small status" aria-live="polite">
+          {outcome}
+        </p>
+        <Body run={run} known={known} isWaiting={isWaiting} />
+      </section>
+      <ActButtons run={run} decide={decide} />
     </main>
   );
+}
+
+function Body({
+  run,
+  known,
+  isWaiting,
+}: {
+  readonly run: RunRow;
+  readonly known: RunDetail;
+  readonly isWaiting: boolean;
+}) {
+  if (isWaiting && run.waiting !== undefined) return <Effects waiting={run.waiting} plan={known.plan} />;
+  if (run.status === "planned") return known.plan === undefined ? null : <PlanRows plan={known.plan} />;
+  return <Done run={run} failures={known.failures} />;
 }

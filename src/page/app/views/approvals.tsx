@@ -1,74 +1,105 @@
 import { useRef } from "preact/hooks";
 import type { RunRow } from "../../wire.ts";
+import { number } from "../announce.ts";
+import { route } from "../route.ts";
 import { MOST_ROWS, runs, waitingRuns } from "../state.ts";
-import { Effect } from "./effect.tsx";
-import { Text, Time } from "./parts.tsx";
-import { Buttons, Status } from "./run.tsx";
-import { actOnRun } from "./run-page.ts";
+import { type Decided, Decision } from "./decision.tsx";
+import { Text } from "./parts.tsx";
+import { Requester, Status } from "./run-words.tsx";
+import { Ago, Empty } from "./widgets.tsx";
 
-/** Of each run so many objects of a kind are named here at first; its search finds all of them. */
-const MOST_OBJECTS = 20;
-const MOST_RUNS = MOST_ROWS / MOST_OBJECTS;
-
-/** A run as its card shows it: as it was while it waited, and whether it still does. */
-interface Card {
-  readonly run: RunRow;
-  readonly now: RunRow | undefined;
-}
+/** As many runs as the queue holds at most; more come once these are decided. */
+const MOST_RUNS = MOST_ROWS / 5;
 
 /**
- * The runs that wait for an approval: what exactly each would do, and who requested it. A card stays where it is once
- * its run is decided, and new ones come below, so that no other run slides under the pointer.
+ * The runs that wait for an approval, and beside them all about the one that is chosen. A run stays where it is in the
+ * queue once it is decided, and new ones come below, so that no other run slides under the pointer.
  */
 export function Approvals() {
-  const cards = useRef(new Map<string, RunRow>());
+  const queue = useRef(new Map<string, RunRow>());
+  const chosen = useRef<string | undefined>(undefined);
   const all = waitingRuns.value;
-  for (const run of all)
-    if (cards.current.size < MOST_RUNS || cards.current.has(run.runId)) cards.current.set(run.runId, run);
-  const shown = [...cards.current].flatMap(([runId, run]): readonly Card[] => {
+  for (const run of all) {
+    if (queue.current.size < MOST_RUNS || queue.current.has(run.runId)) queue.current.set(run.runId, run);
+  }
+  const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
     const now = runs.value.get(runId);
     // One that is not approved here goes when it no longer waits: nobody presses anything in its place.
     if (run.waiting?.elsewhere && now?.status !== "needs_confirmation") return [];
     return [{ run, now }];
   });
-  const more = all.filter(({ runId }) => !cards.current.has(runId)).length;
+  const more = all.filter(({ runId }) => !queue.current.has(runId)).length;
+  const { id } = route.value;
+  // The first one stays chosen when it is decided: what is beside the queue changes only where the person asks for it.
+  if (id !== undefined) chosen.current = id;
+  else if (!shown.some(({ run }) => run.runId === chosen.current)) chosen.current = shown[0]?.run.runId;
+  const one = shown.find(({ run }) => run.runId === chosen.current);
+  if (shown.length === 0) return <NothingWaits />;
   return (
-    <>
-      <h1>Approvals</h1>
-      {shown.map((card) => (
-        <ApprovalCard key={card.run.runId} {...card} />
-      ))}
-      {all.length === 0 && <p>No run waits for a decision.</p>}
-      {more > 0 && <p>and {more} more: load this page again once these are decided</p>}
-    </>
+    <div class={`split${id === undefined ? "" : " chosen"}`}>
+      <div class="queue">
+        <div>
+          <strong>Approvals</strong>{" "}
+          <span class="quiet">
+            {all.length === 0 ? "No run waits for a decision." : `${number(all.length)} waiting`}
+          </span>
+        </div>
+        <ul class="items">
+          {shown.map((each) => (
+            <QueueItem key={each.run.runId} {...each} isChosen={each === one} />
+          ))}
+        </ul>
+        {more > 0 && (
+          <div class="quiet small">and {number(more)} more: load this page again once these are decided</div>
+        )}
+      </div>
+      {one === undefined ? <Elsewhere id={id} /> : <Decision key={one.run.runId} {...one} />}
+    </div>
   );
 }
 
-function ApprovalCard({ run, now }: Card) {
-  const { runId, tool, caller, project, startedAt, targeting, waiting } = run;
+function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
+  const { runId, waiting, targeting, startedAt } = run;
   const isWaiting = now?.status === "needs_confirmation";
+  const [only, ...others] = waiting?.parts.flatMap(({ objects }) => objects) ?? [];
+  const name = targeting?.name ?? (others.length === 0 ? only?.name : undefined);
   return (
-    <article aria-labelledby={`run-${runId}`}>
-      <h2 id={`run-${runId}`}>
-        {tool} {targeting?.name !== undefined && <Text of={targeting.name} />}
-      </h2>
-      <p>
-        Asked by <Text of={caller} />
-        {project !== undefined && (
-          <>
-            , project <Text of={project} />
-          </>
+    <li>
+      <a
+        href={`#/approvals/${runId}`}
+        data-row="choose"
+        {...(isChosen && { "aria-current": "true" as const })}
+        class={isWaiting ? "" : "quiet"}
+      >
+        {!isWaiting && (now === undefined ? "No longer stored: " : <Status of={now} />)} <strong>{waiting?.act}</strong>
+        {name !== undefined && (
+          <span class="line">
+            <Text of={name} most={80} />
+          </span>
         )}
-        , <Time at={startedAt} />. <a href={`#/runs/${runId}`}>Show the run</a>
-      </p>
-      {waiting !== undefined && (
-        <Effect runId={runId} waiting={waiting} most={MOST_OBJECTS} isOver={!isWaiting} isSearchable />
-      )}
-      {isWaiting ? (
-        <Buttons run={run} act={actOnRun} />
-      ) : (
-        <p class="bar">{now === undefined ? "This run is no longer kept." : <Status of={now.status} />}</p>
-      )}
-    </article>
+        <span class="line quiet small">
+          <Requester run={run} /> · <Ago at={startedAt} />
+        </span>
+      </a>
+    </li>
+  );
+}
+
+function NothingWaits() {
+  return (
+    <Empty title="No run waits for a decision.">
+      A change that deletes options, empties them or applies a plan waits here until you approve it.{" "}
+      <a href="#/runs">Show what was done</a>
+    </Empty>
+  );
+}
+
+/** The address names a run that does not wait. */
+function Elsewhere({ id }: { readonly id: string | undefined }) {
+  return (
+    <section class="pane">
+      <h1>This run does not wait for a decision</h1>
+      <p>{id !== undefined && <a href={`#/runs/${id}`}>Show the run</a>}</p>
+    </section>
   );
 }

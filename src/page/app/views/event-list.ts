@@ -1,17 +1,26 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { PATHS } from "../../paths.ts";
-import type { EventList, EventRow } from "../../wire.ts";
+import type { EventList, EventRow, Verdict } from "../../sandbox-wire.ts";
 import { read } from "../requests.ts";
 import { arrived, events, outcome } from "../state.ts";
 
-/** How long the page waits before it asks the server for the events that fit a filter, as letters and events come in. */
+/** How long the page waits before it asks the server for the events that fit, as letters and events come in. */
 const GATHER_MS = 300;
 
-/** What the events have to contain; empty: everything. */
-export const filter = signal("");
+/** Which events are wanted: those that contain a text, with a result, with a problem. */
+export interface Wanted {
+  readonly filter: string;
+  readonly verdict: Verdict | undefined;
+  /** The ID of a problem. */
+  readonly problem: number | undefined;
+}
+
+const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
+
+export const wanted = signal<Wanted>(ALL);
 /** The events that stay while the person looks at them; undefined: the list is live. */
 const held = signal<readonly EventRow[] | undefined>(undefined);
-/** What the server found for the filter. */
+/** What the server found for what is wanted. */
 const found = signal<EventList>({ events: [], older: false });
 /** Where older events are shown: the sequence numbers before which pages began, the last one for the page shown. */
 const before = signal<readonly number[]>([]);
@@ -19,8 +28,13 @@ const olderPage = signal<EventList>({ events: [], older: false });
 
 export const isPaused = computed(() => held.value !== undefined);
 export const isOlder = computed(() => before.value.length > 0);
+/** Whether some events are left out by what is wanted. */
+export const isNarrowed = computed(() => {
+  const { filter, verdict, problem } = wanted.value;
+  return filter !== "" || verdict !== undefined || problem !== undefined;
+});
 
-const newest = computed(() => (filter.value === "" ? events.value : found.value.events));
+const newest = computed(() => (isNarrowed.value ? found.value.events : events.value));
 /** The events that are shown, the newest first. */
 export const shownEvents = computed(() => (isOlder.value ? olderPage.value.events : (held.value ?? newest.value)));
 /** Whether there may be events before those that are shown. */
@@ -29,7 +43,7 @@ export const hasOlder = computed(() => {
   const last = shownEvents.value.at(-1);
   // Numbers go on after a reset: the first event since has the one after these.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
-  return filter.value === "" ? last !== undefined && last.seq > forgotten + 1 : found.value.older;
+  return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });
 
 /** Keeps the list as it is, or lets it go on. */
@@ -48,18 +62,24 @@ export async function showNewer(): Promise<void> {
   await showBefore(before.value.slice(0, -1));
 }
 
-async function showBefore(places: readonly number[]): Promise<void> {
-  const place = places.at(-1);
-  const list = place === undefined ? undefined : await readEvents(place);
+async function showBefore(positions: readonly number[]): Promise<void> {
+  const position = positions.at(-1);
+  const list = position === undefined ? undefined : await readEvents(position);
   batch(() => {
     if (list !== undefined) olderPage.value = list;
-    if (place === undefined || list !== undefined) before.value = places;
+    if (position === undefined || list !== undefined) before.value = positions;
   });
 }
 
-/** Reads the newest events that fit the filter, the newest first; undefined where that fails, which is said. */
-async function readEvents(place?: number): Promise<EventList | undefined> {
-  const query = new URLSearchParams({ filter: filter.peek(), ...(place !== undefined && { before: String(place) }) });
+/** Reads the newest events that are wanted, the newest first; undefined where that fails, which is shown. */
+async function readEvents(position?: number): Promise<EventList | undefined> {
+  const { filter, verdict, problem } = wanted.peek();
+  const query = new URLSearchParams({
+    filter,
+    ...(verdict !== undefined && { verdict }),
+    ...(problem !== undefined && { problem: String(problem) }),
+    ...(position !== undefined && { before: String(position) }),
+  });
   const answer = await read<EventList>(`${PATHS.events}?${query}`);
   if ("data" in answer) return { ...answer.data, events: answer.data.events.toReversed() };
   outcome.value = answer.message;
@@ -68,31 +88,36 @@ async function readEvents(place?: number): Promise<EventList | undefined> {
 
 let isLooking = false;
 
-/** Asks the server soon for what fits the filter. */
+/** Asks the server soon for what is wanted. */
 function lookSoon(): void {
   if (isLooking) return;
   isLooking = true;
   setTimeout(async () => {
-    const asked = filter.peek();
-    const list = asked === "" ? undefined : await readEvents();
+    const asked = wanted.peek();
+    const list = isNarrowed.peek() ? await readEvents() : undefined;
     isLooking = false;
-    if (asked !== filter.peek()) lookSoon();
+    if (asked !== wanted.peek()) lookSoon();
     else if (list !== undefined) found.value = list;
   }, GATHER_MS);
 }
 
 effect(() => {
-  // The filter, what arrives, and a reset call for another look.
+  // What is wanted, what arrives, and a reset call for another look.
   const isLive = arrived.value >= 0 && !isPaused.value && !isOlder.value;
-  if (filter.value !== "" && isLive) lookSoon();
+  if (isNarrowed.value && wanted.value && isLive) lookSoon();
 });
 
-/** Changes the filter, and shows the newest events that fit. */
-export function setFilter(text: string): void {
+/** Changes which events are wanted, and shows the newest of them. */
+export function want(change: Partial<Wanted>): void {
   batch(() => {
-    filter.value = text;
+    wanted.value = { ...wanted.peek(), ...change };
     found.value = { events: [], older: false };
     before.value = [];
     held.value = undefined;
   });
+}
+
+/** Shows all events again. */
+export function wantAll(): void {
+  want(ALL);
 }

@@ -1,10 +1,10 @@
 import { signal } from "@preact/signals";
 import { PATHS } from "../../paths.ts";
-import type { RunDetail, RunRow } from "../../wire.ts";
-import { act, read } from "../requests.ts";
+import type { RunAction, RunDetail, RunRow } from "../../wire.ts";
+import { acted, read } from "../requests.ts";
+import { go } from "../route.ts";
 import { outcome } from "../state.ts";
 import { visible } from "./parts.tsx";
-import type { Act } from "./run.tsx";
 
 /** What is known of the run that is shown, beyond its row. */
 export const detail = signal<RunDetail | undefined>(undefined);
@@ -43,18 +43,23 @@ async function readWanted(): Promise<void> {
 }
 
 const DONE = {
-  approve: "Approved.",
-  decline: "Declined.",
-  cancel: "The run is being cancelled.",
-  undo: "The way back is being planned; it then waits for a decision.",
-  resume: "The run is being resumed.",
+  approve: "Approved",
+  decline: "Declined",
+  cancel: "The run is being cancelled",
+  undo: "The undo is planned, and waits for your approval",
+  resume: "The run is being resumed",
 } as const;
 
-const MOST_LETTERS = 80;
+const MOST_LETTERS = 120;
 
-/** Does what a run's button says, and says of which run. */
-export const actOnRun: Act = ({ runId, tool, targeting, waiting }, action) => {
-  const about = targeting?.name === undefined ? tool : `${tool}, ${visible(targeting.name.slice(0, MOST_LETTERS))}`;
-  const saw = waiting === undefined ? {} : { digest: waiting.digest };
-  void act(`${PATHS.runs}/${encodeURIComponent(runId)}/${action}`, saw, `${DONE[action]} (${about})`);
-};
+/** Does what a run's button says, and says of which run. An undo leads to its plan, which then waits for an approval. */
+export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
+  const { runId, title, waiting } = run;
+  const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };
+  const body = action === "approve" || action === "decline" ? said : {};
+  const path = `${PATHS.runs}/${encodeURIComponent(runId)}/${action}`;
+  const done = `${DONE[action]}: ${visible(title.slice(0, MOST_LETTERS))}.`;
+  const answer = await acted<{ readonly runId?: string }>(path, body, done);
+  const planned = action === "undo" ? answer?.data.runId : undefined;
+  if (planned !== undefined) go(`#/approvals/${planned}`, done);
+}

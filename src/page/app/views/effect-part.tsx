@@ -1,70 +1,15 @@
 import { type ReadonlySignal, useSignal, useSignalEffect } from "@preact/signals";
 import type { TargetedInputEvent } from "preact";
 import { PATHS } from "../../paths.ts";
-import type { EffectObjects, EffectPart, Waiting } from "../../wire.ts";
+import type { EffectObjects, EffectPart } from "../../wire.ts";
 import { number } from "../announce.ts";
 import { read } from "../requests.ts";
 import { outcome } from "../state.ts";
-import { Sentences, Steps, Text, Time } from "./parts.tsx";
-import { whyOf } from "./run.tsx";
+import { Steps, Text } from "./parts.tsx";
 
 /** The most objects of a kind that are named at once. */
 const MOST_OBJECTS = 100;
 const SEARCH_AFTER_MS = 250;
-
-interface EffectProps {
-  readonly runId: string;
-  readonly waiting: Waiting;
-  /** The most objects of each kind that are named at first. */
-  readonly most?: number;
-  /** Whether the run no longer waits. */
-  readonly isOver?: boolean;
-  /** Whether the server can be asked for all objects: within a host it cannot. */
-  readonly isSearchable?: boolean;
-}
-
-const ELSEWHERE = {
-  client: "The client of the agent asks the person about this: it is approved there, not here.",
-  token: "The agent holds a confirmation token for this: it is approved there, not here.",
-} as const;
-
-/** What a person has to know to decide on a run: the exact effect, what is lost, and what can be undone. */
-export function Effect({ runId, waiting, most = MOST_OBJECTS, isOver = false, isSearchable = false }: EffectProps) {
-  const { effect, parts, lost, undoable, expiresAt, stale, ended, elsewhere } = waiting;
-  return (
-    <>
-      {ended && (
-        <p class="warning" {...(stale === undefined && { id: whyOf(runId) })}>
-          The server that asked has ended: ask the agent again
-        </p>
-      )}
-      {stale !== undefined && (
-        <div class="warning" id={whyOf(runId)}>
-          <p>Changed since it was planned</p>
-          <Sentences of={stale} />
-        </div>
-      )}
-      <p class="effect">
-        <Text of={effect} most={4000} />
-      </p>
-      {parts.map((part, place) => (
-        <Part key={part.title} runId={runId} place={place} part={part} most={most} isSearchable={isSearchable} />
-      ))}
-      <Sentences title="What is lost" of={lost} />
-      <Sentences title="What can be undone" of={undoable} />
-      {elsewhere !== undefined && !isOver && <p>{ELSEWHERE[elsewhere]}</p>}
-      <p>{isOver ? "It no longer waits." : <Until at={expiresAt} />}</p>
-    </>
-  );
-}
-
-function Until({ at }: { readonly at: number }) {
-  return (
-    <>
-      It waits until <Time at={at} />.
-    </>
-  );
-}
 
 interface PartProps {
   readonly runId: string;
@@ -75,7 +20,7 @@ interface PartProps {
 }
 
 /** The objects of one kind: the first ones, and of many all of them, by pages and by a search. */
-function Part({ runId, place, part: { title, count, objects }, most, isSearchable }: PartProps) {
+export function Part({ runId, place, part: { title, count, objects }, most, isSearchable }: PartProps) {
   const search = useSignal("");
   const from = useSignal(0);
   const found = useSignal<EffectObjects | undefined>(undefined);
@@ -93,7 +38,7 @@ function Part({ runId, place, part: { title, count, objects }, most, isSearchabl
         {title} <small>{number(count)}</small>
       </summary>
       {isCut && isSearchable && (
-        <p class="bar">
+        <p class="row">
           <label>
             Search <input type="search" aria-label={`Search: ${title}`} value={search} onInput={type} />
           </label>
@@ -139,7 +84,7 @@ function Found({ isAll, from, total, shown }: FoundProps) {
     from.value = -1;
   };
   return (
-    <p class="bar">
+    <p class="row">
       and {number(total - shown)} more
       <button type="button" onClick={showAll}>
         Show all

@@ -1,0 +1,42 @@
+// Times as people say them, relative to the present one.
+
+/** The exact point in time. */
+export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
+/** The time of a day. */
+export const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** A point in time relative to another one. */
+export function agoWords(at: number, from: number): string {
+  const ms = from - at;
+  const size = Math.abs(ms);
+  if (size < MINUTE) return ms >= 0 ? (size < 5000 ? "just now" : `${Math.round(size / 1000)} s ago`) : "in a moment";
+  const about =
+    size < HOUR ? `${Math.floor(size / MINUTE)} min` : size < 24 * HOUR ? `${Math.floor(size / HOUR)} h` : undefined;
+  if (about !== undefined) return ms > 0 ? `${about} ago` : `in ${about}`;
+  const date = new Date(at);
+  return date.getFullYear() === new Date(from).getFullYear()
+    ? `${DAY.format(date)}, ${CLOCK.format(date)}`
+    : YEAR.format(date);
+}
+
+/** A day as people say it: `Today`, `Yesterday`, or its date. */
+export function dayWords(at: number, from: number): string {
+  const midnight = (time: number): number => new Date(time).setHours(0, 0, 0, 0);
+  const days = Math.round((midnight(from) - midnight(at)) / (24 * HOUR));
+  return days === 0 ? "Today" : days === 1 ? "Yesterday" : YEAR.format(new Date(at));
+}
+
+/** How long something took: `0.4 s`, `3 min 20 s`. */
+export function durationWords(ms: number): string {
+  if (ms < 100) return "under 0.1 s";
+  if (ms < 10_000) return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}

@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { CLIENTS } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
+import { clientOf, TOKENS, writeAccess } from "../support/page-http.ts";
+import { browserOfTest } from "../support/page-person.ts";
+import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { findingsOfAxe, rowNames, withBrowser } from "./browser.ts";
+
+const { onPage } = withBrowser();
+
+const EMBEDDED = { TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_PORT: "0", TARGETING_MCP_WAIT_MS: "6000" };
+const created = z.looseObject({ results: z.array(z.looseObject({ _id: z.string() })) });
+
+test("the page of a server over stdio has the views of its embedded sandbox, with all that they can do", async () => {
+  const browser = browserOfTest();
+  const env = cleanEnvironment({ ...EMBEDDED, ...browser.env, TARGETING_MCP_CONFIRM: "strict" });
+  const client = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env });
+  const { structuredContent } = await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
+  const ids = created.parse(structuredContent).results.map(({ _id }) => _id);
+  await client.callTool("track_event", { uid: "u-1", eventName: "app_open" });
+  const asked = client.callTool("delete_targeting", { ids });
+  await onPage(await browser.address(), async (page) => {
+    const views = ["Overview", "Approvals", "Runs", "Targetings", "Events", "Fault injection"];
+    await page.getByRole("link", { name: "Events" }).waitFor();
+    const links = page.getByRole("navigation", { name: "Views" }).getByRole("link");
+    await expect
+      .poll(async () => (await links.allTextContents()).map((text) => text.replace(/ ?1 waiting$/, "")))
+      .toEqual(views);
+    await page.getByRole("link", { name: "Events" }).click();
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
+    await client.callTool("track_event", { uid: "u-2", eventName: "page_view", page_id: "home" });
+    await expect.poll(() => rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
+    expect(await findingsOfAxe(page)).toEqual([]);
+    await page.getByRole("link", { name: "Targetings" }).click();
+    await page.getByRole("button", { name: "Spring 0 options" }).click();
+    await page.getByRole("link", { name: "Fault injection" }).click();
+    await page.getByRole("button", { name: "Answer lost after the write" }).click();
+    await page.getByText("1 fault is active").waitFor();
+    await page.getByRole("button", { name: "Remove it" }).click();
+    await page.getByText("1 fault is active").waitFor({ state: "detached" });
+  });
+  await asked;
+});
+
+test("an approver over HTTP looks at the events and targetings of an embedded sandbox, and changes nothing there", async () => {
+  const folder = cleanEnvironment().TARGETING_MCP_STATE_DIR ?? "";
+  const accessFile = join(folder, "access.json");
+  writeAccess(accessFile, [{ name: "both", approves: true, tools: true }]);
+  const server = await startHttp(cleanEnvironment({ ...EMBEDDED, TARGETING_MCP_ACCESS_FILE: accessFile }));
+  const client = await clientOf(server.url, "both");
+  await client.callTool("track_event", { uid: "u-1", eventName: "app_open" });
+  await onPage(
+    `${new URL(server.url).origin}/#/events`,
+    async (page) => {
+      await page.getByLabel("Token", { exact: true }).fill(TOKENS.both);
+      await page.getByRole("button", { name: "Log in", exact: true }).click();
+      await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
+      expect(await page.getByRole("button", { name: "Reset" }).count()).toBe(0);
+      expect(await page.getByRole("link", { name: "Fault injection" }).count()).toBe(0);
+      await page.getByRole("link", { name: "Targetings" }).click();
+      await page.getByRole("heading", { name: "Targetings", exact: true }).waitFor();
+    },
+    { mayLog: /Failed to load resource.*401/ },
+  );
+});

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { agoWords, dayWords, durationWords } from "../../../src/page/app/time-words.ts";
+import { differingWords } from "../../../src/page/app/views/differing-words.ts";
+import { type TitleParts, titleOf } from "../../../src/page/runs/title.ts";
+import { isTyped, typedFor } from "../../../src/page/runs/waiting.ts";
+
+const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
+
+describe("a run as a sentence", () => {
+  const targeting = "Footwear KR";
+  test.each<readonly [string, Partial<TitleParts>]>([
+    ["Added 3,000 options to Footwear KR", {}],
+    ["Add 3,000 options to Footwear KR", { status: "failed" }],
+    [
+      "Imported brands.csv into Footwear KR: 332 of 390",
+      { status: "partial", items: 390, done: 332, fileName: "brands.csv" },
+    ],
+    ["Delete 260 options from Footwear KR", { tool: "delete_options", status: "needs_confirmation", items: 260 }],
+    ["Deleted Jeans from Footwear KR", { tool: "delete_options", items: 1, only: "Jeans" }],
+    ["Delete the targeting Winter Sale", { tool: "delete_targeting", status: "cancelled", only: "Winter Sale" }],
+    ["Renamed Winter 2025 to Winter 2026", { tool: "rename_targetings", only: "Winter 2025", to: "Winter 2026" }],
+    [
+      "Applied a plan to Footwear KR: 1 new, 3 changed",
+      { tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
+    ],
+    [
+      "Undo changes to Footwear KR: 150 new",
+      {
+        tool: "undo_run",
+        status: "planned",
+        plan: { isUndo: true, changes: { created: 150, changed: 0, deleted: 0 } },
+      },
+    ],
+    ["Sent 2 of 4 events", { tool: "track_events", status: "partial", items: 4, done: 2 }],
+    ["Sent 1 event", { tool: "track_event", items: 1, done: 1 }],
+  ])("%s", (sentence, more) => {
+    expect(titleOf({ ...PART, targeting, ...more })).toBe(sentence);
+  });
+
+  test("names of 200 KB are cut", () => {
+    expect(titleOf({ ...PART, targeting: "n".repeat(200_000) }).length).toBeLessThan(200);
+  });
+});
+
+describe("what a person types to approve something large", () => {
+  const deleted = (count: number) => [{ title: "Options deleted", count, objects: [] }];
+  const whole = (name: string) => [
+    { title: "Targetings deleted", count: 1, objects: [{ name, _id: "01T", says: "the targeting" }] },
+  ];
+  test("nothing below 100 deletions, and the targeting's name from there on", () => {
+    const targeting = { _id: "01T", name: "Footwear KR" };
+    expect([99, 100].map((count) => typedFor(deleted(count), targeting))).toEqual([undefined, "Footwear KR"]);
+    expect(typedFor(whole("가을 세일"), undefined)).toBe("가을 세일");
+  });
+
+  test("the ID where nobody could type the name, or how much it deletes where there is none", () => {
+    for (const name of ["safe\u202Egnp.exe", "a  b", " a", "n".repeat(200), ""]) {
+      expect([name, typedFor(whole(name), undefined)]).toEqual([name, "01T"]);
+    }
+    expect(typedFor(deleted(1260), undefined)).toBe("1,260");
+  });
+
+  test("it is compared exactly, but for spaces around it and decomposed letters", () => {
+    const name = "가을 Sale";
+    expect([name, ` ${name} `, name.normalize("NFD")].map((typed) => isTyped(typed, name))).toEqual([true, true, true]);
+    expect([undefined, "", "가을 sale", "가을", `${name}!`].map((typed) => isTyped(typed, name))).not.toContain(true);
+  });
+});
+
+test("only the words of a name are marked that differ", () => {
+  expect(differingWords("Bags and Backpacks", "Bags")).toEqual({ before: "Bags ", middle: "and Backpacks", after: "" });
+  expect(differingWords("Bags", "Bags and Backpacks")).toEqual({ before: "Bags", middle: "", after: "" });
+  expect(differingWords("Winter Sale 2026", "Winter Sale 2025")).toEqual({
+    ...{ before: "Winter Sale ", middle: "2026", after: "" },
+  });
+  expect(differingWords("a", "a")).toEqual({ before: "a", middle: "", after: "" });
+});
+
+test("times and durations in words", () => {
+  const now = Date.UTC(2026, 4, 10, 12);
+  const min = 60_000;
+  expect([0, 30_000, 2 * min, 23 * 60 * min, -23 * 60 * min, -5 * min].map((ms) => agoWords(now - ms, now))).toEqual([
+    ...["just now", "30 s ago", "2 min ago", "23 h ago", "in 23 h", "in 5 min"],
+  ]);
+  expect([now, now - 24 * 60 * min].map((at) => dayWords(at, now))).toEqual(["Today", "Yesterday"]);
+  expect([40, 440, 59_000, 200_000, 7_260_000].map(durationWords)).toEqual([
+    ...["under 0.1 s", "0.4 s", "59 s", "3 min 20 s", "2 h 1 min"],
+  ]);
+});

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { eventFigures } from "../../../src/page/sandbox/event-figures.ts";
+import { eventDetail, fittingEvents } from "../../../src/page/sandbox/event-rows.ts";
+import type { Words } from "../../../src/page/sandbox-wire.ts";
+import { arrivedEvent, eventLog } from "../../../src/sandbox/event-log.ts";
+import { eventFindings, finding } from "../../../src/sandbox/event-verdict.ts";
+
+const START = Date.UTC(2026, 0, 2, 12);
+
+/** A log with a clock that the test sets. */
+function logged() {
+  const log = eventLog();
+  const clock = { now: START };
+  const figures = eventFigures(log, () => clock.now);
+  const add = (body: unknown, hasKey = true): void => {
+    const text = JSON.stringify(body);
+    const findings = [...(hasKey ? [] : [finding("headers.authorization", "authorization")]), ...eventFindings(body)];
+    log.add(arrivedEvent({ at: new Date(clock.now).toISOString(), text, isJson: true, body, findings }));
+  };
+  return { log, clock, figures, add };
+}
+
+/** Words as a text, names of fields and events in backticks. */
+function text(words: Words): string {
+  return words.map((one) => (typeof one === "string" ? one : `\`${one.code}\``)).join("");
+}
+
+test("events that do not count are grouped by their cause, the most frequent first", () => {
+  const { add, figures } = logged();
+  for (let at = 0; at < 3; at += 1)
+    add({ uid: `u-${at}`, eventName: "Purchase", platform: at === 0 ? "android" : "web" });
+  for (let at = 0; at < 2; at += 1) add({ uid: `u-${at}`, eventName: "add_to_cart" });
+  add({ uid: "u", eventName: "purchase", tx_id: "t", items: [{}, { item_id: "i" }, {}] });
+  add({ uid: "u", eventName: "app_open" }, false);
+  add({ uid: "u", eventName: "click", element_id: "e" }, false);
+  add({ eventName: "app_open" });
+  add({ uid: "u", eventName: "app_open" });
+  const { problems, otherProblems } = figures.now();
+  expect(problems.map(({ count, name, verdict, cause }) => `${count} ${verdict} ${name}: ${text(cause)}`)).toEqual([
+    "3 ignored Purchase: unknown event name; did you mean `purchase`?",
+    "2 ignored add_to_cart: `item_id`, `price`, `quantity` are missing",
+    "2 rejected app_open: no valid app key in the header `Authorization`",
+    "1 ignored purchase: `items[].item_id` is missing",
+    "1 rejected app_open: `uid` is missing",
+  ]);
+  expect(problems[0]?.platforms).toEqual([
+    { platform: "web", events: 2 },
+    { platform: "android", events: 1 },
+  ]);
+  expect(problems[2]).toMatchObject({ otherNames: 1, latest: 8 });
+  expect(otherProblems).toBe(0);
+});
+
+test("the events of one cause are found by its ID, and those of a forgotten one are none", () => {
+  const { add, figures, log } = logged();
+  add({ uid: "u", eventName: "Purchase" });
+  add({ uid: "u", eventName: "purchase" });
+  add({ uid: "vera", eventName: "Purchase" });
+  const [first] = figures.now().problems;
+  const listed = (id: number) =>
+    fittingEvents(log, { filter: "", cause: figures.keyOf(id) ?? null }).events.map(({ seq }) => seq);
+  expect(listed(first?.id ?? 0)).toEqual([1, 3]);
+  expect(fittingEvents(log, { filter: "VERA", verdict: "ignored" }).events.map(({ seq }) => seq)).toEqual([3]);
+  expect(fittingEvents(log, { filter: "DROPPED vera" }).events.map(({ seq }) => seq)).toEqual([3]);
+  log.clear();
+  add({ uid: "u", eventName: "purchase" });
+  expect(listed(first?.id ?? 0)).toEqual([]);
+  expect(figures.now().problems).toMatchObject([{ name: "purchase", count: 1 }]);
+});
+
+test("the histogram counts the last ten minutes in bars of ten seconds", () => {
+  const { add, clock, figures } = logged();
+  add({ uid: "u", eventName: "app_open" });
+  clock.now += 9_999;
+  add({ uid: "u", eventName: "Purchase" });
+  clock.now += 1;
+  add({ eventName: "app_open" });
+  const ofStart = { at: START, recorded: 1, ignored: 1, rejected: 0 };
+  const later = { at: START + 10_000, recorded: 0, ignored: 0, rejected: 1 };
+  expect(figures.now().histogram).toEqual({ now: clock.now, everyMs: 10_000, bars: [ofStart, later] });
+  clock.now = START + 600_000;
+  expect(figures.now().histogram.bars).toEqual([later]);
+  clock.now += 10_000;
+  expect(figures.now().histogram.bars).toEqual([]);
+});
+
+test("coverage counts each parameter, those that lacked, and unknown names with what they were meant to be", () => {
+  const { add, figures } = logged();
+  add({ uid: "u", eventName: "sign_up", method: "kakao" });
+  add({ uid: "u", eventName: "sign_up" });
+  add({ uid: "u", eventName: "product_view" });
+  add({ uid: "u", eventName: "구매" });
+  const { coverage, unknownNames } = figures.now();
+  expect(coverage).toHaveLength(13);
+  expect(coverage.find(({ name }) => name === "sign_up")).toEqual({
+    name: "sign_up",
+    count: 2,
+    wrong: 1,
+    parameters: [{ name: "method", required: true, count: 1, missing: 1 }],
+  });
+  expect(unknownNames).toEqual([
+    { name: "product_view", count: 1, nearest: "view_item" },
+    { name: "구매", count: 1 },
+  ]);
+});
+
+test("20,000 events with 2,000 causes are counted whole, in rows and memory that are bounded", () => {
+  const { add, figures } = logged();
+  for (let at = 0; at < 20_000; at += 1) add({ uid: "u", eventName: `event-${at % 2000}` });
+  const { problems, otherProblems, unknownNames, coverage } = figures.now();
+  expect(problems).toHaveLength(50);
+  expect(problems.reduce((sum, { count }) => sum + count, otherProblems)).toBe(20_000);
+  expect(unknownNames).toHaveLength(20);
+  expect(problems.length + unknownNames.length + coverage.length + 100).toBeLessThan(500);
+});
+
+test("the detail of an event has each problem with its fix, the corrected body, and all events of its kind", () => {
+  const { add, figures, log } = logged();
+  for (let at = 0; at < 2; at += 1) add({ uid: "u", eventName: "Purchase", orderId: "o-1" });
+  const detail = eventDetail(log, 2, figures);
+  expect(detail?.problems[0]).toEqual({
+    message: '"Purchase" is no supported event: the service ignores it silently',
+    fix: 'send "purchase"',
+    isDecisive: true,
+    section: "7",
+  });
+  expect(detail?.sameProblem).toMatchObject({ count: 2, name: "Purchase" });
+  expect(JSON.parse(detail?.corrected?.text ?? "")).toEqual({ uid: "u", eventName: "purchase", tx_id: "o-1" });
+  expect(detail?.corrected?.examples).toEqual([]);
+  expect(eventDetail(log, 3, figures)).toBeUndefined();
+});
