@@ -36,7 +36,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     await button(page, "Undo").click();
     await page.getByText("The way back is being planned; it then waits for a decision.").waitFor();
     await page.getByRole("link", { name: "Approvals" }).click();
-    await page.getByText(/Takes back run .*2 go back with a caveat/).waitFor();
+    await page.getByText(/Undoes run .*2 are restored with differences/).waitFor();
     await page.getByRole("link", { name: "Show the run" }).click();
     await page.getByRole("heading", { name: /^Plan/ }).waitFor();
     const tree = page.locator(".tree");

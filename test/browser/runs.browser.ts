@@ -207,7 +207,7 @@ test("runs are listed, and one is shown with its counts, failures, downloads and
       "Approved on the page by ann.",
       "The name is taken.",
       "Choose another name.",
-      "Mend the two rows.",
+      "Fix the two rows.",
     ]) {
       expect(text).toContain(words);
     }

@@ -95,6 +95,9 @@ describe("replicas", () => {
 });
 
 describe("a task", () => {
+  /** Calls are answered once their run is stored: on a busy machine that takes longer than a short wait. */
+  const patient = () => ({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "60000" });
+
   /** A run that takes some seconds, as a task of the first replica. */
   async function slowTask(replica: Replica, delayMs: number) {
     const targetingId = await cluster.service.targeting("task");
@@ -109,7 +112,7 @@ describe("a task", () => {
   }
 
   test("is followed on another replica, and outlives the replica that works on it", async () => {
-    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+    const [one, other] = [await startReplica(patient()), await startReplica(patient())];
     const { targetingId, taskId, names } = await slowTask(one, 400);
     const host = taskHost(overHttp(other.url));
     expect(await host.get(taskId)).toMatchObject({ taskId, status: "working" });
@@ -123,7 +126,7 @@ describe("a task", () => {
   });
 
   test("is cancelled on another replica", async () => {
-    const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
+    const [one, other] = [await startReplica(patient()), await startReplica(patient())];
     const { targetingId, taskId, names } = await slowTask(one, 1500);
     const host = taskHost(overHttp(other.url));
     expect((await host.cancel(taskId)).result?.resultType).toBe("complete");

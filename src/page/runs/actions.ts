@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
 import { FileError } from "../../platform/files.ts";
-import { requestFailure } from "../../render/failures/request-failures.ts";
-import { undoCounts } from "../../render/plans/undo-text.ts";
+import { undoCounts } from "../../render/plan-answers.ts";
+import { requestFailure } from "../../render/request-messages.ts";
 import { ExecutionRefusedError } from "../../runs/execution.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changesOf } from "../../tools/apis.ts";

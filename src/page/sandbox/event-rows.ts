@@ -1,5 +1,5 @@
 import { parseJson } from "../../platform/json.ts";
-import { arrivedSentences } from "../../render/events/arrived-sentences.ts";
+import { arrivedSentences } from "../../render/arrived-events.ts";
 import type { ArrivedEvent, EventLog } from "../../sandbox/event-log.ts";
 import { isFields } from "../../sandbox/event-verdict.ts";
 import { EVENTS, type EventSpec } from "../../spec/events.ts";

@@ -4,8 +4,8 @@ import { pathToFileURL } from "node:url";
 import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { duringCall } from "../../platform/clock.ts";
 import { FolderRefused } from "../../platform/files.ts";
-import { allowingWords } from "../../render/folder-words.ts";
 import type { Redactor } from "../../render/redact.ts";
+import { allowingWords } from "../../render/request-messages.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
@@ -23,7 +23,7 @@ import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
 import { arrivalOf } from "./arrivals.ts";
 import { auditCall, isAudited } from "./audit.ts";
-import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
+import { failureAnswer, type SummarizedFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
@@ -91,7 +91,7 @@ export async function answerCall(
   const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
   const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, call, server });
-  const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
+  const failed = (failure: SummarizedFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };
@@ -219,7 +219,7 @@ function toldToClient(log: Log, call: ServerContext): Log {
       const { tool, fault } = fields;
       call.mcpReq
         .log("error", { message, tool, fault }, "targeting-mcp")
-        .catch((error: unknown) => log.debug("an error could not be told to the client", { error }));
+        .catch((error: unknown) => log.debug("an error could not be reported to the client", { error }));
     },
     with: (fields) => toldToClient(log.with(fields), call),
   };

@@ -6,9 +6,9 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { changedEffect, effectText, questionText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { changedEffect, effectText, questionText } from "../../render/effects.ts";
+import { planAnswer } from "../../render/plan-answers.ts";
+import { renderReport } from "../../render/run-report.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -97,7 +97,7 @@ async function carryOut(
       start,
       declined: () => notDone(header.call, plan, context, effect),
       token: () => answerWithToken(header, plan, context),
-      told: () => effectText(effect),
+      described: () => effectText(effect),
     },
     context,
   );
@@ -117,7 +117,7 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
   const changes = changesOf(context);
   const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
-  // Where it is strict a yes counts only where it is asked for, and no token stands for one.
+  // Where it is strict an approval counts only where it is asked for, and no token means one.
   const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
   const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask, waitsAs });
   return reportRun(going, context);
@@ -147,15 +147,15 @@ function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context
   const state = new RunState(plan);
   const { environment } = context;
   if (state.counts().failed > 0) {
-    const told = toldUnstarted(run.header.call, state, context);
+    const picked = toldUnstarted(run.header.call, state, context);
     return renderReport({
-      ...told,
+      ...picked,
       runId,
       status: "failed",
-      nextSteps: ["call plan_targeting or undo_run again: the plan then shows what is there now"],
+      nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
     });
   }
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  const nextSteps = [`apply_plan with runId ${runId} carries it out: the plan still fits`];
+  const nextSteps = [`apply_plan {"runId":"${runId}"} applies it: the plan is still valid`];
   return planAnswer({ environment, runId, tool: "apply_plan", status: "planned", document, requests, nextSteps });
 }

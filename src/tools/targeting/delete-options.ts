@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { ToolContext } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
@@ -8,19 +9,29 @@ const input = () =>
   z.strictObject({
     ...targetingArguments(),
     ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
-    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId: exactly, else whatever the case"),
-    onlyEmpty: z.boolean().optional().describe("Keep those that hold Context IDs or sub-options"),
+    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId"),
+    onlyEmpty: z
+      .boolean()
+      .optional()
+      .describe("Skip what holds Context IDs or sub-options; alone: all empty ones of the targeting"),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
+
+/** The IDs of all empty options of a targeting. */
+async function emptyOptions(targetingId: string, context: ToolContext): Promise<readonly string[]> {
+  const { everyOption } = await import("./every-option.ts");
+  const hits = await everyOption(targetingId, { empty: true }, context);
+  if (hits.length > 0) return hits.map(({ step }) => step.option._id);
+  throw new ToolError("no option of the targeting is empty; nothing was deleted", "Nothing needs to be done.");
+}
 
 /** Deletes options, option groups and sub-options. */
 export const deleteOptions = {
   name: "delete_options",
   title: "Delete options",
   description:
-    "Deletes options, option groups and sub-options by ID or name. Sub-options of a deleted group that are not named " +
-    "become top-level options. The person is asked first.",
+    "Deletes or removes options, groups and sub-options of a targeting, by ID or name, or those that are empty. Sub-options of a deleted group become top-level options unless they are listed too. The person is asked first.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
@@ -33,7 +44,10 @@ export const deleteOptions = {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
-    const call = isGiven ? ({ tool, input: { ids, names, targetingId, onlyEmpty } } as const) : undefined;
+    const areAllEmpty = !isGiven && token === undefined && onlyEmpty === true && targetingId !== undefined;
+    const wanted = areAllEmpty ? await emptyOptions(targetingId, context) : ids;
+    const isCall = isGiven || areAllEmpty;
+    const call = isCall ? ({ tool, input: { ids: wanted, names, targetingId, onlyEmpty } } as const) : undefined;
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun }, context));
   },

@@ -21,5 +21,5 @@ export function checkNoDryRun({ header, status }: ChangeRun): void {
 
 /** The call that applies a dry run. */
 export function applyStep(runId: string): string {
-  return `apply_plan with runId ${runId} applies exactly this, within a day`;
+  return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
 }

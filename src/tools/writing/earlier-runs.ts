@@ -1,4 +1,4 @@
-import { interruptedHint } from "../../render/changes/earlier-runs.ts";
+import { interruptedHint } from "../../render/run-headline.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import { unlessNothingKept } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";

@@ -6,10 +6,9 @@ import { lossDigest } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { declinedIn } from "../../render/approval.ts";
-import { type Effect, effectText } from "../../render/changes/effect.ts";
-import { confirmationStep, renderReport } from "../../render/changes/report.ts";
-import { toldFailures } from "../../render/failures/failures.ts";
+import { declinedIn, type Effect, effectText } from "../../render/effects.ts";
+import { toldFailures } from "../../render/failures.ts";
+import { confirmationStep, renderReport } from "../../render/run-report.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
@@ -25,10 +24,10 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
+/** What is said about a call that is planned and not started: in its state only what failed in planning has an outcome. */
 export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
-  const told = {
+  const picked = {
     environment,
     tool: call.tool,
     file: fileOf(call),
@@ -37,7 +36,7 @@ export function toldUnstarted(call: WriteCall, state: RunState, { environment }:
     results: [],
   };
   return {
-    ...told,
+    ...picked,
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
     ...(stale && { stale }),
@@ -70,7 +69,7 @@ export async function answerWithToken(
     status: "needs_confirmation",
     confirmation,
     notes: hints,
-    nextSteps: [confirmationStep(call.tool, confirmation.token), ...(await interruptedHints(context, runId))],
+    nextSteps: [confirmationStep(call.tool, confirmation), ...(await interruptedHints(context, runId))],
   });
 }
 

@@ -5,7 +5,7 @@ import type { InputFile } from "../../files/input-file.ts";
 import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
+import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../render/sheets.ts";
 
 /** How the file of a call was read and its first rows were understood, as notes; none for a call without a file. */
 export async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 import { isApiError } from "../../api/errors.ts";
 import { aroundReads, type ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import type { ReportedRun } from "../../render/changes/reported-run.ts";
+import type { ReportedRun } from "../../render/reported-run.ts";
 import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { TookTooLong } from "../within-wait.ts";

@@ -2,9 +2,9 @@ import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.
 import { CONFIRMATION_MS, lossDigest } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { RunState } from "../../changes/state/change-state.ts";
-import { effectText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
+import { undecidedNote, undecidedSteps } from "../../render/approvals.ts";
+import { effectText } from "../../render/effects.ts";
+import { renderReport } from "../../render/run-report.ts";
 import type { ToolContext } from "../context.ts";
 import type { Undecided, UndecidedAnswer } from "../definition.ts";
 import { beginPlanned, decide, personOf } from "./decide.ts";
@@ -53,8 +53,8 @@ export async function undecided(
       // It may have been cancelled meanwhile.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
-      const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
-      const planning = { plan: anew, stop: () => stopping.abort() };
+      const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
+      const planning = { plan: again, stop: () => stopping.abort() };
       const decision = { ...decided, answer: "approved" } as const;
       const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
       await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });

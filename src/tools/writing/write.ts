@@ -6,8 +6,8 @@ import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.
 import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
 import { Plan } from "../../changes/plan/plan.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
-import { changedEffect, effectOfCall, effectText, questionText } from "../../render/changes/effect.ts";
+import { changedEffect, effectOfCall, effectText, questionText } from "../../render/effects.ts";
+import { endedHint, goesOnHint } from "../../render/run-headline.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError, type ToolOutcome } from "../definition.ts";
@@ -104,7 +104,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       declined: () => ({ outcome: notDone(call, plan, context, effect) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
-      told: () => effectText(effect),
+      described: () => effectText(effect),
     },
     context,
   );

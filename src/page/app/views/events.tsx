@@ -36,7 +36,7 @@ export function Events() {
           Reset
         </button>
       </div>
-      <Table caption="Events" heads={["Time", "Event", "User", "Verdict", "What mends it", "Body"]} className="events">
+      <Table caption="Events" heads={["Time", "Event", "User", "Verdict", "How to fix it", "Body"]} className="events">
         {shownEvents.value.map(eventRow)}
       </Table>
       <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>

@@ -10,7 +10,7 @@ const KINDS = {
   contexts: "Changed Context IDs",
   settings: "Changed settings",
   deleted: "Deleted",
-  adopted: "Taken over by name",
+  adopted: "Matched by name",
 } as const satisfies Record<PlanChange["kind"], string>;
 
 /** At most so many of one kind, so that all kinds together are no more than 500 rows. */

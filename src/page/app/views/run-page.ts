@@ -46,7 +46,7 @@ const DONE = {
   approve: "Approved.",
   decline: "Declined.",
   cancel: "The run is being cancelled.",
-  undo: "The way back is being planned; it then waits for a decision.",
+  undo: "The undo is being planned; it then waits for a decision.",
   resume: "The run is being resumed.",
 } as const;
 
