@@ -13,7 +13,7 @@ import { systemClock } from "../src/platform/clock.ts";
 import { redactorFor } from "../src/render/redact.ts";
 import { fileSuites } from "../src/runs/file/backend.ts";
 import { fileRunStore } from "../src/runs/file/run-store.ts";
-import { targetingMemory } from "../src/runs/file/targeting-names.ts";
+import { targetingMemory } from "../src/runs/file/side-stores.ts";
 import { Runs } from "../src/runs/registry.ts";
 import { questionSeal } from "../src/server/asking/ask.ts";
 import { callsUnderWay } from "../src/server/calls-under-way.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { desiredStateJsonSchema } from "../../src/plans/file/desired-schema.ts";
+import { desiredStateJsonSchema } from "../../src/plans/file/desired.ts";
 import { planJsonSchema } from "../../src/plans/plan-document.ts";
 import { commandsPage } from "./commands-page.ts";
 import { manifest } from "./manifest.ts";

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { endingOf } from "../changes/not-planned.ts";
-import { asked, decided, waits } from "../changes/state/entry-schema.ts";
+import { decided, waits } from "../changes/rows/entries.ts";
+import { endingOf } from "../changes/run-rules.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
@@ -13,7 +13,7 @@ import {
   type Standing,
   type StopCause,
 } from "../runs/outcome.ts";
-import { stopEntry } from "../runs/outcome-schema.ts";
+import { asked, stopEntry } from "../runs/outcome-schema.ts";
 import type { RunHeader } from "../runs/store.ts";
 
 /** What a person is asked for beside changes: that a run goes on, or that tests are sent to a live endpoint. */

@@ -1,61 +1,186 @@
-import type { InputFile } from "../files/input-file.ts";
-import type { AddOptionsInput } from "./plan/add-options.ts";
-import type { CreateTargetingsInput } from "./plan/create-targetings.ts";
-import type { DeleteOptionsInput, DeleteTargetingsInput } from "./plan/deletes.ts";
-import type { BaseFile } from "./plan/desired-changes.ts";
-import type { Plan } from "./plan/plan.ts";
-import type { RenameTargetingsInput, UpdateOptionsInput } from "./plan/renames.ts";
-import type { UpdateContextsInput } from "./plan/update-contexts.ts";
+import * as z from "zod";
+import type { SplitCells } from "../files/cells.ts";
+import { inputFile } from "../files/input-file.ts";
+import type { Fixed } from "../platform/json.ts";
 
-/** The tools that plan a desired state or a way back, whose runs `apply_plan` starts. */
-export type PlanningTool = "plan_targeting" | "undo_run";
+const texts = (what: string) => z.array(z.string()).optional().describe(what);
 
-/** A planned desired state: the plan itself is kept beside the run. */
-interface ApplyPlanInput {
-  /** The tool that planned it, which the run is told under until it is started. */
-  readonly plannedBy: PlanningTool;
-  /** Absent where the plan creates the targeting. */
-  readonly targetingId?: string | undefined;
-  /** Its further targetings, where it changes several. */
-  readonly furtherIds?: readonly string[] | undefined;
-  /** The run that it undoes, which is not resumed once the undo starts. */
-  readonly undoes?: string | undefined;
-  /** The sheet that it was made of, which is kept beside it. */
-  readonly sheet?: InputFile | undefined;
-  /** SHA-256 of the kept plan, in hexadecimal digits. */
-  readonly digest: string;
-  /** The base beside the file that was planned, which is renewed when the run ends. */
-  readonly base?: BaseFile | undefined;
-}
+/** The fields of a sub-option to create. */
+const childFields = () => ({ name: z.string(), contexts: texts("Context IDs") });
 
-/** What each tool that writes to the management API takes. */
-export interface Inputs {
-  readonly create_targetings: CreateTargetingsInput;
-  readonly rename_targetings: RenameTargetingsInput;
-  readonly delete_targeting: DeleteTargetingsInput;
-  readonly bulk_add_options: AddOptionsInput;
-  readonly update_options: UpdateOptionsInput;
-  readonly update_contexts: UpdateContextsInput;
-  readonly delete_options: DeleteOptionsInput;
-  readonly apply_plan: ApplyPlanInput;
-}
+/** The fields of an option to create. Names and Context IDs are checked item by item later. */
+const optionFields = () => ({
+  ...childFields(),
+  type: z.enum(["atomic", "collection"]).optional().describe("collection: an option group; default atomic"),
+  children: z.array(z.strictObject(childFields())).optional().describe("New sub-options; makes it a group"),
+  exposeChildren: z.boolean().optional().describe("Groups only"),
+});
+
+/**
+ * The arguments of each tool that writes which say what it does. The tool lists them, beside those that say how the call
+ * is made or where its targeting and its items are found; its run stores them as they were given.
+ */
+export const ARGUMENTS = {
+  create_targetings: () => ({
+    items: z.array(
+      z.strictObject({
+        name: z.string().describe("2 to 36 Korean or English letters, digits, spaces, ~ % & + -"),
+        options: z.array(z.strictObject(optionFields())).optional(),
+      }),
+    ),
+  }),
+  rename_targetings: () => ({
+    items: z.array(
+      z.strictObject({
+        _id: z.string().optional(),
+        currentName: z.string().optional().describe("Or its name, if seen before"),
+        name: z.string().describe("The new name"),
+      }),
+    ),
+  }),
+  delete_targeting: () => ({
+    ids: z.array(z.string()).min(1).optional().describe("Several"),
+    names: z.array(z.string()).min(1).optional().describe("Several, seen before"),
+  }),
+  bulk_add_options: () => ({
+    items: z.array(
+      z.strictObject({
+        ...optionFields(),
+        parent: z.string().optional().describe("ULID of the group to add it to"),
+        parentName: z.string().optional().describe("Or its name, also a new group's"),
+      }),
+    ),
+    onExisting: z
+      .enum(["fail", "skip", "addContexts"])
+      .optional()
+      .describe("When the name exists: fail (default), leave it, or add the Context IDs to it"),
+  }),
+  update_options: () => ({
+    items: z.array(
+      z.strictObject({
+        _id: z.string().optional(),
+        currentName: z.string().optional().describe("Or its name"),
+        name: z.string().optional().describe("The new name"),
+        parent: z.string().nullable().optional().describe("ULID of the group to move it to; null: out of its group"),
+        parentName: z.string().optional().describe("Or its name"),
+        exposeChildren: z.boolean().optional().describe("Groups only"),
+      }),
+    ),
+  }),
+  update_contexts: () => ({
+    items: z.array(
+      z.strictObject({
+        _id: z.string().optional().describe("The option; or one of:"),
+        _ids: texts("several options"),
+        name: z.string().optional().describe("its name, with targetingId"),
+        names: texts("several names, with targetingId"),
+        add: texts("Context IDs to add"),
+        remove: texts("Context IDs to remove"),
+        set: texts("Exactly these Context IDs"),
+        addFrom: texts("Option IDs whose Context IDs are added"),
+        removeFrom: texts("Option IDs whose Context IDs are removed"),
+      }),
+    ),
+  }),
+  delete_options: () => ({
+    ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
+    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId"),
+    onlyEmpty: z
+      .boolean()
+      .optional()
+      .describe("Skip what holds Context IDs or sub-options; alone: all empty ones of the targeting"),
+  }),
+};
+
+/** What was found under a name by which a targeting was seen before: it, or the IDs of several, or names like it. */
+const foundUnderName = {
+  _id: z.string().optional(),
+  ids: z.array(z.string()).optional(),
+  near: z.array(z.string()).optional(),
+};
+const namedTargeting = z.object({ currentName: z.string(), ...foundUnderName });
+
+/** The content of a call that names its targeting, and may have its items in a file. */
+const inTargeting = { targetingId: z.string().optional(), file: inputFile.optional() };
+const { targetingId } = inTargeting;
+
+const renamed = ARGUMENTS.rename_targetings();
+
+/** What is stored of the call of each tool: its arguments, and what was found for those that only name something. */
+export const INPUTS = {
+  create_targetings: z.object(ARGUMENTS.create_targetings()),
+  rename_targetings: z.object({ ...renamed, items: z.array(renamed.items.element.extend(foundUnderName)) }),
+  delete_targeting: z.object({
+    ...ARGUMENTS.delete_targeting(),
+    ids: z.array(z.string()),
+    names: z.array(namedTargeting).optional(),
+  }),
+  bulk_add_options: z.object({ ...ARGUMENTS.bulk_add_options(), ...inTargeting, targetingId: z.string() }),
+  update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
+  update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
+  delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
+  /** A plan, whose text is stored beside the run. */
+  apply_plan: z.object({
+    /** The tool that planned it, which the run is reported under until it is started. */
+    plannedBy: z.enum(["plan_targeting", "undo_run"]),
+    /** Absent where the plan creates the targeting. */
+    targetingId,
+    /** Its further targetings, where it changes several. */
+    furtherIds: z.array(z.string()).optional(),
+    /** The run that it undoes, which is not resumed once the undo starts. */
+    undoes: z.string().optional(),
+    /** SHA-256 of the stored plan, in hexadecimal digits. */
+    digest: z.string(),
+    /** The base beside the file that was planned, which is renewed when the run ends. */
+    base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
+    /** The sheet that it was made of, which is stored beside it. */
+    sheet: inputFile.optional(),
+  }),
+};
 
 /** The name of a tool that writes to the management API. */
-export type WriteTool = keyof Inputs;
+export type WriteTool = keyof typeof INPUTS;
 
-/** A write as the caller asked for it: kept with the run, so that a run needs nothing from the caller again. */
+/** What is stored of the call of each tool that writes to the management API. */
+export type Inputs = { readonly [Tool in WriteTool]: Fixed<z.infer<(typeof INPUTS)[Tool]>> };
+
+/** A write as the caller asked for it: stored with the run, so that a run needs nothing from the caller again. */
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
 
-/** A plan that is still being made, since its reads take long. */
-export interface Planning<Made = Plan> {
-  readonly plan: Promise<Made>;
-  /** Stops planning: `plan` then rejects, unless it was made already. */
-  stop(): void;
+/** The tools that plan a desired state or an undo, whose runs `apply_plan` starts. */
+export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
+
+/** A file by the real path of a folder that is trusted, and the names that lead to it from there. */
+export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
+
+/** A targeting that a caller gave by a name under which it was seen before, and what was found under that name. */
+export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
+
+/** What happens to an option whose name the targeting already has. */
+export type OnExisting = NonNullable<Inputs["bulk_add_options"]["onExisting"]>;
+
+/** An option to create, as a caller gives it. */
+export type OptionInput = NonNullable<Inputs["create_targetings"]["items"][number]["options"]>[number];
+
+/** A sub-option to create, as a caller gives it. */
+export type ChildInput = NonNullable<OptionInput["children"]>[number];
+
+type AddedOption = Inputs["bulk_add_options"]["items"][number];
+
+/** An option to add, of an item or of a row of a file. */
+export interface AddOptionInput extends AddedOption {
+  /** Of a row of a file: the option that it is about, where the targeting has it. */
+  readonly _id?: string | undefined;
 }
 
-/** Whether a plan is still being made. */
-export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
-  return "plan" in plan && plan.plan instanceof Promise;
+type ChangedContexts = Inputs["update_contexts"]["items"][number];
+
+/** A change of Context IDs, of an item or of a row of a file. */
+export interface UpdateContextsItem extends ChangedContexts {
+  /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
+  readonly calledName?: string | undefined;
+  /** Of a row: the cells of Context IDs that were taken apart. */
+  readonly split?: SplitCells | undefined;
 }

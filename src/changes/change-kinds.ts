@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { type InputFile, inputFile } from "../files/input-file.ts";
+import type { InputFile } from "../files/input-file.ts";
 import { isUnread, lookedAt, type SheetLook } from "../files/looked-at.ts";
 import type { Rejected } from "../files/rejects.ts";
 import {
@@ -13,9 +13,8 @@ import {
   rowsOfItems,
 } from "../files/rows.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import type { Inputs, WriteCall, WriteTool } from "./call.ts";
+import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } from "./call.ts";
 import type { Plan, PlanningContext } from "./plan/plan.ts";
-import type { OnExisting } from "./rows/entries.ts";
 import { ObjectList } from "./rows/steps.ts";
 
 /** What a call changes, by ID; options whose Context IDs are only read are no part of it. */
@@ -26,8 +25,6 @@ interface Targets {
 
 /** A kind of change: all that differs between the tools that write. `bytes` is the content of a call's file. */
 interface ChangeKind<Input> {
-  /** A call's input as it is read back. */
-  readonly input: z.ZodType<Input>;
   /** Takes a call apart into steps. Reads what it must; throws an ApiError when such a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /** The objects that its plan will count and report, before anything is read for it. May throw a FileError. */
@@ -44,20 +41,6 @@ interface ChangeKind<Input> {
   onExisting?(input: Input): OnExisting;
 }
 
-const ids = z.array(z.string());
-const child = z.object({ name: z.string(), contexts: ids.optional() });
-const namedTargeting = {
-  _id: z.string().optional(),
-  currentName: z.string().optional(),
-  ids: ids.optional(),
-  near: ids.optional(),
-};
-const option = child.extend({
-  type: z.enum(["atomic", "collection"]).optional(),
-  children: z.array(child).optional(),
-  exposeChildren: z.boolean().optional(),
-});
-
 /** The planners. Only calls that write load them, so that starting stays fast. */
 const planners = () => import("./plan/planners.ts");
 
@@ -68,12 +51,10 @@ const contextRows = async () => (await import("./rows/input-rows.ts")).contextRo
 /** Every tool that writes. */
 const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   create_targetings: {
-    input: z.object({ items: z.array(z.object({ name: z.string(), options: z.array(option).optional() })) }),
     plan: async (input) => (await planners()).planCreateTargetings(input),
     objects: async (input) => (await planners()).planCreateTargetings(input).objects,
   },
   rename_targetings: {
-    input: z.object({ items: z.array(z.object({ ...namedTargeting, name: z.string() })) }),
     async plan(input, context) {
       const { namesNow, planRenameTargetings } = await planners();
       const named = input.items.flatMap(({ _id, currentName }) => (currentName === undefined ? [] : (_id ?? [])));
@@ -83,19 +64,12 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     targets: ({ items }) => ({ targetings: items.flatMap(({ _id }) => _id ?? []), options: [] }),
   },
   delete_targeting: {
-    input: z.object({ ids, names: z.array(z.object({ ...namedTargeting, currentName: z.string() })).optional() }),
     plan: async (input, context) => (await planners()).planDeleteTargetings(input, context),
     objects: ({ ids, names }) => listed({ ids, names: names?.map(({ currentName }) => currentName) }),
     targets: ({ ids, names = [] }) => ({ targetings: [...ids, ...names.flatMap(({ _id }) => _id ?? [])], options: [] }),
     deletions: ({ ids, names = [] }) => ids.length + names.length,
   },
   bulk_add_options: {
-    input: z.object({
-      targetingId: z.string(),
-      items: z.array(option.extend({ parent: z.string().optional(), parentName: z.string().optional() })),
-      file: inputFile.optional(),
-      onExisting: z.enum(["fail", "skip", "addContexts"]).optional(),
-    }),
     plan: async (input, context) =>
       (await planners()).planAddOptions(input, rowsIn(input, await optionRows(), context.bytes), context),
     async objects(input, bytes) {
@@ -113,19 +87,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     onExisting: ({ onExisting = "fail" }) => onExisting,
   },
   update_options: {
-    input: z.object({
-      targetingId: z.string().optional(),
-      items: z.array(
-        z.object({
-          _id: z.string().optional(),
-          currentName: z.string().optional(),
-          name: z.string().optional(),
-          parent: z.string().nullish(),
-          parentName: z.string().optional(),
-          exposeChildren: z.boolean().optional(),
-        }),
-      ),
-    }),
     async plan(input, context) {
       const { optionFinder, planUpdateOptions } = await planners();
       const hasNames = input.items.some(({ currentName, parentName }) => (currentName ?? parentName) !== undefined);
@@ -141,18 +102,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     }),
   },
   update_contexts: {
-    input: z.object({
-      targetingId: z.string().optional(),
-      file: inputFile.optional(),
-      items: z.array(
-        z.object({
-          ...{ _id: z.string().optional(), _ids: ids.optional() },
-          ...{ name: z.string().optional(), names: ids.optional() },
-          ...{ add: ids.optional(), remove: ids.optional(), set: ids.optional() },
-          ...{ addFrom: ids.optional(), removeFrom: ids.optional() },
-        }),
-      ),
-    }),
     plan: async (input, context) =>
       (await planners()).planUpdateContexts(input, await givenIn(input, await contextRows(), context.bytes), context),
     async objects(input, bytes) {
@@ -176,10 +125,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     rejects: (bytes, of, rejected) => rejectsOf(contextRows(), bytes, of, rejected),
   },
   delete_options: {
-    input: z.object({
-      ...{ ids: ids.optional(), names: ids.optional(), targetingId: z.string().optional() },
-      onlyEmpty: z.boolean().optional(),
-    }),
     plan: async (input, context) => (await planners()).planDeleteOptions(input, context),
     objects: listed,
     targets: (input) => ({
@@ -189,15 +134,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     deletions: (input) => (input.ids ?? []).length + (input.names ?? []).length,
   },
   apply_plan: {
-    input: z.object({
-      plannedBy: z.enum(["plan_targeting", "undo_run"]),
-      targetingId: z.string().optional(),
-      furtherIds: ids.optional(),
-      undoes: z.string().optional(),
-      digest: z.string(),
-      base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
-      sheet: inputFile.optional(),
-    }),
     async plan(_, { bytes, lookAgain, ...reading }) {
       if (bytes === undefined || lookAgain === undefined) throw new RangeError("there is no plan to apply");
       const changes = await lookAgain(bytes, reading);
@@ -285,7 +221,7 @@ export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
 ]);
 
 function callOf<Tool extends WriteTool>(tool: Tool) {
-  return z.object({ tool: z.literal(tool), input: KINDS[tool].input });
+  return z.object({ tool: z.literal(tool), input: INPUTS[tool] });
 }
 
 /** The objects of a call that names things by ID or by name. */

@@ -5,28 +5,35 @@ import { inPieces } from "../files/pieces.ts";
 import type { Clock } from "../platform/clock.ts";
 import { placedOptions, savedOption, withContexts } from "../reading/saved-options.ts";
 import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
-import type { ExecutableRun } from "../runs/execution.ts";
-import type { Driving, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
+import type { Driving, ExecutableRun, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason, type Reason } from "../runs/outcome.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
-import { isGoing, type Planning, type WriteCall } from "./call.ts";
+import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
-import { mayBeTakenUp, mayGoOn } from "./confirmation.ts";
-import { endingOf, isUndone, isWithdrawn, objectEntries, unmadeState, unplannedState } from "./not-planned.ts";
 import type { AppliedObjects, LookAgain, RenewBase, ResolveUndone } from "./plan/desired-changes.ts";
-import type { Plan } from "./plan/plan.ts";
+import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
 import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
 import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
+import { journalEntry, journalLine } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
+import {
+  endingOf,
+  isUndone,
+  isWithdrawn,
+  mayBeTakenUp,
+  mayGoOn,
+  objectEntries,
+  unmadeState,
+  unplannedState,
+} from "./run-rules.ts";
 import type { ChangeDriver } from "./settle/change-driver.ts";
 import { drive } from "./settle/drive.ts";
 import { ServerClock } from "./settle/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
-import { journalEntry, journalLine } from "./state/entry-schema.ts";
 
 /** What runs of changes need besides what all runs need. */
 export interface ChangeWorld extends FinishingWorld {
@@ -76,7 +83,7 @@ const ENTRIES_PER_FLUSH = 64;
 export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
-export type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
+type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
 /** What is done with the run that a call undoes, where it undoes one. */
 interface Undone {

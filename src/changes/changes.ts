@@ -3,24 +3,29 @@ import type { OpenedFile } from "../files/rows.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import type { RunsContext } from "../runs/kind.ts";
-import { KindRuns, type RunInput, type RunMarks } from "../runs/kind-runs.ts";
+import { KindRuns, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import { ownReason } from "../runs/outcome.ts";
-import { startOrJoin } from "../runs/same-call.ts";
 import { DamagedRunError, orUnreadable, type RunHeader, RunStoreError } from "../runs/store.ts";
 import type { Lease } from "../runs/turn.ts";
-import type { Planning, PlanningTool, WriteCall } from "./call.ts";
+import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
-import { CONFIRMATION_MS, needsConfirmation } from "./confirmation.ts";
 import { doneBy } from "./done.ts";
-import { endingOf, isWithdrawn, UNREADABLE_FILE, unmadeState } from "./not-planned.ts";
-import type { BaseFile, DesiredChanges, ResolveUndone } from "./plan/desired-changes.ts";
-import type { Loss, Plan } from "./plan/plan.ts";
+import type { DesiredChanges, ResolveUndone } from "./plan/desired-changes.ts";
+import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
 import type { JournalEntry, Settlement } from "./rows/entries.ts";
 import { StepList } from "./rows/steps.ts";
+import {
+  CONFIRMATION_MS,
+  endingOf,
+  isWithdrawn,
+  needsConfirmation,
+  UNREADABLE_FILE,
+  unmadeState,
+} from "./run-rules.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** The header of a run of changes. */
@@ -41,7 +46,6 @@ type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  readonly waitsAs?: "needs_confirmation" | "planned" | undefined;
   /** Whether a plan is made that is only kept: where that fails nothing of it is left to resume. */
   readonly isForKeeping?: boolean;
 }
@@ -97,11 +101,28 @@ export class Changes {
     return foresee(plan, { api, memory, signal });
   }
 
-  /** Keeps a run, with the content of its file, without starting it; gives its header. */
-  keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
+  /**
+   * Stores a run, with the content of its file, without starting it; gives its header, or that of the run of the same
+   * call that waits already.
+   */
+  async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
+    const waiting = marks?.dryRun ? undefined : await this.waitingRun(call, caller);
+    if (waiting !== undefined) return waiting.header;
     const file = fileOf(call);
     const input = file && bytes && { bytes, digest: file.digest };
     return this.runs.keep(call, caller, input, marks);
+  }
+
+  /** The run of the same call of the same caller that waits for an approval; undefined where none does. */
+  async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
+    const { store, clock } = this.#context;
+    const [last] = await store.list({ lastOf: this.runs.fingerprint(call, caller) });
+    // The record is small; the run of a long import is not.
+    if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
+    const run = await orUnreadable(this.runs.find(last));
+    if (run?.status() !== "needs_confirmation") return undefined;
+    const { until = Number.POSITIVE_INFINITY } = run.state.facts.waits ?? {};
+    return until > clock.now() ? run : undefined;
   }
 
   /**
@@ -151,7 +172,6 @@ export class Changes {
     plan.catch(() => undefined);
     return this.prepare(header, { plan, stop }, async () => undefined, {
       meanwhile: unmadeState(header.call),
-      waitsAs: "planned",
       isForKeeping: true,
     });
   }
@@ -176,13 +196,13 @@ export class Changes {
    * Stores what a run would do, which then waits for an approval; a plan that needs none on the page stays one. False
    * where the run was started or ended meanwhile.
    */
-  propose({ runId, call, dryRun }: ChangeHeader, plan: Plan): Promise<boolean> {
+  propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
+    const { runId, call } = header;
     if (call.tool === "apply_plan") {
       const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
       plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
     }
-    const isPlan = (call.tool === "apply_plan" || dryRun) && plan.facts.waits === undefined;
-    return this.runs.propose(runId, plan.outline(), isPlan ? "planned" : "waiting");
+    return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
   /** What a waiting run would take away, where no person was asked to confirm it yet. */
@@ -212,14 +232,14 @@ export class Changes {
 
   /**
    * Goes on planning a stored run in the background. `begin` starts it then; where it gives nothing, since an approval is
-   * needed first, `ask` asks for that, or else the run waits as `waitsAs`, for a token. Until then its state is
+   * needed first, `ask` asks for that; without it the plan is only stored. Until then its state is
    * `meanwhile`, or all that its caller gave, pending.
    */
   async prepare(
     header: ChangeHeader,
     planning: Planning,
     begin: (plan: Plan, start: StartPlanned) => Promise<ChangeRun | undefined>,
-    { meanwhile, ask, waitsAs = "needs_confirmation", isForKeeping = false }: Preparing = {},
+    { meanwhile, ask, isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
@@ -242,11 +262,9 @@ export class Changes {
     const run = preparingRun(header, unplanned?.planning ?? planning, {
       meanwhile: standing,
       begin: (plan) => begin(plan, start),
-      waitsAs,
       propose: async (plan) => {
-        if (ask !== undefined) return ask(header, plan);
-        await this.propose(header, plan);
-        if (waitsAs === "needs_confirmation") this.remember(runId, plan.losses);
+        await (ask === undefined ? this.propose(header, plan) : ask(header, plan));
+        return isPlanAlone(header, plan) ? "planned" : "needs_confirmation";
       },
       startedElsewhere: async () => {
         const record = await this.#context.store.record(runId);
@@ -300,32 +318,29 @@ export class Changes {
 
   /**
    * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has
-   * started since this one arrived, or what `make` starts. `make` is given the run to start: one that another of them
-   * has kept and that waits for a person's confirmation, or a new one.
+   * started since this one arrived, or what `make` starts. `make` is given the run to start: one of the same call that
+   * waits for an approval already, or a new one.
    */
   once<T>(
     { call, caller, arrivedAt, bytes }: ArrivedWrite,
     make: (keep: () => Promise<ChangeHeader>) => Promise<T>,
   ): Promise<T | { readonly run: ChangeRun }> {
     const fingerprint = this.runs.fingerprint(call, caller);
-    let waiting: ChangeHeader | undefined;
     return startOrJoin<T | { readonly run: ChangeRun }>(
       this.#context.store,
       { fingerprint, arrivedAt },
       {
         attach: async (runId) => {
-          const stored = await this.runs.stored(runId);
-          if (stored !== undefined && isUnstarted(stored.record.status)) {
-            const { createdAt, unplanned } = stored.header;
-            if (createdAt >= arrivedAt && !unplanned) waiting = stored.header;
-            return undefined;
-          }
+          const record = await this.#context.store.record(runId);
           const run = await this.runs.find(runId);
-          if (run === undefined || isWithdrawn(run.state)) return undefined;
+          if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
+          if (run.status() === "running") return { run };
+          // The person is asked about a waiting run again.
+          if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.takeUp(runId) : run;
           return going && { run: going };
         },
-        make: () => make(async () => waiting ?? (await this.keep(call, caller, bytes))),
+        make: () => make(() => this.keep(call, caller, bytes)),
       },
     );
   }
@@ -390,6 +405,11 @@ export class Changes {
   }
 }
 
+/** Whether a run that is not started is a plan, and waits for no approval on the page. */
+function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
+  return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
+}
+
 function undoneBy({ tool, input }: WriteCall): string | undefined {
   return tool === "apply_plan" ? input.undoes : undefined;
 }
@@ -416,7 +436,7 @@ export interface KeptPlan {
 }
 
 /** What a plan is made from while that takes long, in the place of its text; and the targetings that it is about. */
-export interface UnmadePlan extends KeptPlan {
+interface UnmadePlan extends KeptPlan {
   readonly targetings: readonly string[];
 }
 

@@ -2,9 +2,9 @@ import { beyondCall } from "../platform/clock.ts";
 import type { RunWatcher } from "../runs/kind.ts";
 import type { RunStatus } from "../runs/report.ts";
 import type { RunHeader } from "../runs/store.ts";
-import type { Planning, WriteCall } from "./call.ts";
+import type { WriteCall } from "./call.ts";
 import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
-import type { Plan } from "./plan/plan.ts";
+import type { Plan, Planning } from "./plan/plan.ts";
 import { RunState } from "./state/change-state.ts";
 
 /** What happens to a run once it is planned. */
@@ -13,10 +13,8 @@ interface Then {
   readonly meanwhile: RunState;
   /** Starts it; undefined where it needs an approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
-  /** How it waits, where it may not. */
-  readonly waitsAs: "needs_confirmation" | "planned";
-  /** Keeps the plan as a proposal, where it may not. */
-  readonly propose: (plan: Plan) => Promise<void>;
+  /** Stores the plan, where it may not; gives how the run waits then. */
+  readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
   /** The run, where another process has started it meanwhile. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
   /** Ends it, where it could not be planned, with the reason in its journal; gives the ended run. */
@@ -46,11 +44,11 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
       if (stoppedBy !== undefined) started.stop(stoppedBy);
       return;
     }
-    await then.propose(plan);
+    const waits = await then.propose(plan);
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     state = new RunState(plan);
-    if (stoppedBy === undefined) status = then.waitsAs;
+    if (stoppedBy === undefined) status = waits;
   };
   const prepare = async (): Promise<void> => {
     try {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { Fixed } from "../platform/json.ts";
 
 /** The forms of files, by the ending of their names; `csv` is any text of cells, whatever separates them. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
@@ -33,7 +34,7 @@ const sheetForm = z.object({
   /** Columns whose blank cells continue the one above. */
   fillDown: z.array(z.string()).exactOptional(),
 });
-export type SheetForm = Readonly<z.infer<typeof sheetForm>>;
+export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
@@ -73,7 +74,7 @@ const sheetSeen = z.object({
   /** The targeting that the first filled row names. */
   targeting: z.string().exactOptional(),
 });
-export type SheetSeen = Readonly<z.infer<typeof sheetSeen>>;
+export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
 
 /** What the caller said of a sheet, and what its name says: by this it is found out how the sheet is read. */
 const sheetGiven = z.object({
@@ -100,4 +101,4 @@ export const inputFile = z.object({
   /** By which ID and names its rows may speak of the targeting of the call. */
   targeting: z.array(z.string()).exactOptional(),
 });
-export type InputFile = Readonly<z.infer<typeof inputFile>>;
+export type InputFile = Fixed<z.infer<typeof inputFile>>;

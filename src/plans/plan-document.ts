@@ -6,8 +6,19 @@ import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
 import type { Base, ServiceTargeting } from "./base.ts";
 import { type DiffInput, planOf } from "./diff/diff.ts";
-import { changesOf, isApplicable, itemCount, listedChange, type StatePlan, type Thresholds } from "./diff/plan.ts";
-import { difference, exceededLimit, fileProblem, statePlan, ulid } from "./diff/plan-schema.ts";
+import {
+  changesOf,
+  difference,
+  exceededLimit,
+  fileProblem,
+  isApplicable,
+  itemCount,
+  listedChange,
+  type StatePlan,
+  statePlan,
+  type Thresholds,
+  ulid,
+} from "./diff/plan.ts";
 import { whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./undo/way-back.ts";
 

@@ -1,7 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import { FileError } from "../platform/files.ts";
-import { isMissing } from "../reading/find-options.ts";
-import { contextIdsOf } from "../reading/option-contents.ts";
+import { contextIdsOf, isMissing } from "../reading/option-contents.ts";
 import { readOptions } from "../reading/option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "../reading/side-by-side.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";

@@ -1,7 +1,7 @@
 import { ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { OptionRecord } from "../spec/records.ts";
-import { isMissing } from "./find-options.ts";
+import { isMissing } from "./option-contents.ts";
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { sideBySide } from "./side-by-side.ts";
 
@@ -36,7 +36,7 @@ export interface Step {
 }
 
 /** Options one behind the other of which only the last one may be a group. */
-export interface Stretch<Option> {
+interface Stretch<Option> {
   readonly options: readonly Option[];
   readonly group: Option | undefined;
 }

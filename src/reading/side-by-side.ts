@@ -10,7 +10,7 @@ const RESULTS_AHEAD = 2;
 export const MANY_UNREAD = 10_000;
 
 /** What is read side by side. */
-export interface SideBySide<From, To> {
+interface SideBySide<From, To> {
   /** What is read of; `signal` is aborted when nobody wants more. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
   /**

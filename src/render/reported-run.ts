@@ -1,7 +1,7 @@
 import type { PlannedRequest, StaleField } from "../changes/rows/entries.ts";
 import type { StrandedName } from "../changes/settle/take-back.ts";
 import type { InputFile } from "../files/input-file.ts";
-import type { Refusal } from "../runs/execution.ts";
+import type { Refusal } from "../runs/kind.ts";
 import type { Counts, Did, NearIds, OtherCount, RowCounts, TakenName } from "../runs/outcome.ts";
 import type { ObjectResult, ReportCounts, RunStatus } from "../runs/report.ts";
 import type { Approval } from "./effects.ts";

@@ -1,8 +1,8 @@
 import { amount, thousands } from "../platform/text.ts";
+import type { EndedRun } from "../runs/kind-runs.ts";
 import type { Did, ReportedObject, RowCounts } from "../runs/outcome.ts";
 import type { Interrupted } from "../runs/registry.ts";
 import type { RunStatus } from "../runs/report.ts";
-import type { EndedRun } from "../runs/same-call.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { nameProblem } from "../spec/names.ts";
 import type { Approval } from "./effects.ts";

@@ -38,6 +38,7 @@ export function resultSheetText({
   results,
   tool,
   isOver,
+  columns,
   events,
 }: {
   readonly savedTo: string;
@@ -46,24 +47,30 @@ export function resultSheetText({
   /** The tool that reads the sheet again. */
   readonly tool: string;
   readonly isOver: boolean;
+  /** The headings that the call read as columns, which the sheet still has. */
+  readonly columns: Readonly<Record<string, string>> | undefined;
   /** Of a sheet of events: how many of them ended how. Only those that were not sent are in it. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
   const first = `Saved the sheet with results to ${shown(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
   if (!isOver) return `${first}\nThe run continues; rows that are not applied yet may still be.`;
-  if (events !== undefined) return [first, ...eventLines(events)].join("\n");
+  const how = columns === undefined ? "" : ` with columns ${JSON.stringify(columns)}`;
+  if (events !== undefined) return [first, ...eventLines(events, how)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
-  return `${first}\nNext: fix the cells that Problem and How to fix describe, and give the file to ${tool} again: rows that are done stay as they are.`;
+  return `${first}\nNext: fix the cells that Problem and How to fix describe, and give the file to ${tool} again${how}: rows that are done stay as they are.`;
 }
 
-function eventLines({ succeeded, unknown, notApplied }: Pick<Counts, "succeeded" | "unknown" | "notApplied">) {
+function eventLines(
+  { succeeded, unknown, notApplied }: Pick<Counts, "succeeded" | "unknown" | "notApplied">,
+  how: string,
+): readonly string[] {
   const sent = [
     succeeded > 0 && `${counted(succeeded, "row")} that ${succeeded === 1 ? "was" : "were"} sent`,
     unknown > 0 && `${counted(unknown, "row")} that may have been sent`,
   ].filter((words) => words !== false);
-  const fix = "Next: fix the cells that Problem and How to fix describe, and give the file to track_events.";
+  const fix = `Next: fix the cells that Problem and How to fix describe, and give the file to track_events${how}.`;
   const left = "Rows that say Not applied are sent by resume_run, or with this file: do one of both.";
   return [
     ...(sent.length > 0 ? [`Without ${sent.join(" and ")}: given again, they would be counted twice.`] : []),

@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
-import { ExecutionRefusedError } from "./execution.ts";
 import type { Run } from "./kind.ts";
+import { ExecutionRefusedError } from "./kind.ts";
 import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./store.ts";
 
 /** How often a process looks for runs that others left, in milliseconds; a notice, or room for more, makes it look at once. */

@@ -19,6 +19,23 @@ export const reason = z.object({
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
+/** Who confirmed a run, and where. */
+export const asked = z.enum([
+  "agreed_in_client",
+  "agreed_in_view",
+  "agreed_on_page",
+  "agreed_by_token",
+  "agreed_in_terminal",
+  "not_needed",
+]);
+
+export const takenName = z.object({ given: z.string(), name: z.string() });
+export const nearIds = z.object({
+  count: z.number(),
+  first: z.array(z.object({ given: z.string(), held: z.string() })),
+});
+export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
+
 /** The line of a journal that says how a run stopped, as it is read back. */
 export const stopEntry = z.object({
   t: z.literal("stop"),

@@ -1,5 +1,6 @@
 import type * as z from "zod";
-import type { knownChange, reason, reportedObject } from "./outcome-schema.ts";
+import type { Fixed } from "../platform/json.ts";
+import type { asked, knownChange, nearIds, reason, reportedObject, rowCounts, takenName } from "./outcome-schema.ts";
 
 /** How one reported object ends in the result of a tool that writes. */
 export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";
@@ -24,25 +25,13 @@ export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 export type Did = "created" | "changed" | "deleted" | "same";
 
 /** Who confirmed a run, and where. */
-export type Asked =
-  | "agreed_in_client"
-  | "agreed_in_view"
-  | "agreed_on_page"
-  | "agreed_by_token"
-  | "agreed_in_terminal"
-  | "not_needed";
+export type Asked = z.infer<typeof asked>;
 
 /** A name as it was given, and the one that it was taken for, whatever its case and the spaces at its ends. */
-export interface TakenName {
-  readonly given: string;
-  readonly name: string;
-}
+export type TakenName = Fixed<z.infer<typeof takenName>>;
 
 /** How many Context IDs look like one that their option holds, and the first of them. */
-export interface NearIds {
-  readonly count: number;
-  readonly first: readonly { readonly given: string; readonly held: string }[];
-}
+export type NearIds = Fixed<z.infer<typeof nearIds>>;
 
 /** An option that holds another number of Context IDs after a run than was expected. */
 export interface OtherCount {
@@ -53,11 +42,7 @@ export interface OtherCount {
 }
 
 /** How many rows of a file were read, how many of them added to an item before, and how many empty ones passed over. */
-export interface RowCounts {
-  readonly read: number;
-  readonly merged: number;
-  readonly skipped: number;
-}
+export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 
 /** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;

@@ -2,8 +2,8 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/ulid.ts";
 import { damaged, isOfKind, toolOf } from "./entries.ts";
-import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./execution.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
+import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./kind.ts";
 import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
 import {
@@ -19,7 +19,7 @@ import {
 import { releaseOnError } from "./turn.ts";
 
 /** The runs of one kind, for code that knows no kind. */
-export interface AnyKindRuns {
+interface AnyKindRuns {
   readonly kind: Pick<RunForm<unknown, unknown>, "name" | "tools">;
   readonly isDriving: boolean;
   driven(runId: string): Run | undefined;

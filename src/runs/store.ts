@@ -2,8 +2,7 @@ import type * as z from "zod";
 import type { Pieces } from "../platform/durable-files.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import type { keptHeader, keptSummary, Line } from "./kept.ts";
-import type { RunRecord } from "./lifecycle.ts";
+import type { keptHeader, keptSummary, Line, RunRecord } from "./lifecycle.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 

@@ -10,8 +10,13 @@ import type { Clock } from "../platform/clock.ts";
 import { readOptionContents } from "../reading/option-contents.ts";
 import { isEmpty, scanOptions } from "../reading/option-scan.ts";
 import { steadily } from "../reading/pages.ts";
-import { type PlacedOption, type ReadOption, withContexts } from "../reading/saved-options.ts";
-import { contextLines, optionLines } from "../reading/saved-rows.ts";
+import {
+  contextLines,
+  optionLines,
+  type PlacedOption,
+  type ReadOption,
+  withContexts,
+} from "../reading/saved-options.ts";
 import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save-state.ts";
@@ -145,7 +150,7 @@ export function asksDesired(saveTo: string): boolean {
 }
 
 /** What saving needs of the world. */
-export interface SavingWorld {
+interface SavingWorld {
   readonly api: ManagementApi;
   readonly contents: ContentsStore | undefined;
   readonly clock: Clock;

@@ -1,19 +1,18 @@
 import type { ManagementApi } from "../api/management.ts";
-import { endingOf } from "../changes/not-planned.ts";
+import { endingOf } from "../changes/run-rules.ts";
 import type { ContentsStore } from "../runs/backend.ts";
-import type { ExecutableRun } from "../runs/execution.ts";
-import type { Driving, Run, RunKind, RunsContext } from "../runs/kind.ts";
+import type { Driving, ExecutableRun, Run, RunKind, RunsContext } from "../runs/kind.ts";
 import { KindRuns } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
 /** What saved reads need besides what all runs need. */
-export interface SaveWorld {
+interface SaveWorld {
   readonly api: ManagementApi;
   readonly contents?: ContentsStore | undefined;
 }
 
 /** A run that saves what it reads. */
-export type SaveRun = Run<SaveCall, SaveState>;
+type SaveRun = Run<SaveCall, SaveState>;
 
 /** Is told the error that ended a saved read, as it was thrown. */
 type OnError = (thrown: unknown) => void;

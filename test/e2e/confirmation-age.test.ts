@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { lossDigest } from "../../src/changes/confirmation.ts";
+import { lossDigest } from "../../src/changes/run-rules.ts";
 import { sealKeys } from "../../src/server/seal-key.ts";
 import { sealConfirmation } from "../../src/tools/writing/confirmation-token.ts";
 import { type Answer, textOf } from "../support/clients.ts";

@@ -100,6 +100,25 @@ describe("a question of a 2025-era client that nobody answers", () => {
   });
 });
 
+test("a call made again while its question is open asks about the same run, and declining it ends that", async () => {
+  const session = await thinking(CLIENTS["2025 client"], "3000");
+  const { deleting } = await session.deletable("Once");
+  await session.writesSent();
+  const first = checkedReport(await deleting());
+  expect(first.status).toBe("needs_confirmation");
+  const again = checkedReport(await deleting());
+  expect(again).toMatchObject({ status: "needs_confirmation", runId: first.runId });
+  const last = deleting();
+  await expect.poll(() => session.answers.length).toBe(3);
+  session.answers[2]?.say({ action: "decline" });
+  expect(checkedReport(await last).status).toBe("cancelled");
+  expect(await session.statusOf(first.runId)).toBe("cancelled");
+  // What was declined is not started by a later approval of an earlier question.
+  session.answers[0]?.say(YES);
+  expect(await session.statusOf(first.runId)).toBe("cancelled");
+  expect(await session.writesSent()).toEqual([]);
+});
+
 test("in the 2026-07-28 era the wait begins anew with the reply", async () => {
   const session = await thinking(CLIENTS["2026 client, modern"], "1000");
   const { deleting, targetingId } = await session.deletable("One");

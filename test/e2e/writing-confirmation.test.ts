@@ -12,6 +12,7 @@ const startSession = warmSessions();
 type Session = Awaited<ReturnType<typeof startSession>>;
 
 const idOf = ({ results }: Report, position = 0): string => results[position]?._id ?? "";
+const listOfRuns = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string() })) });
 const errorAnswer = z.looseObject({ error: z.object({ message: z.string(), remedy: z.string().optional() }) });
 
 /** A targeting with a group of two sub-options and a regular option; everything about it has been sent already. */
@@ -223,6 +224,49 @@ describe("a client that cannot ask", () => {
     expect(anew.runId).not.toBe(runId);
     await session.write("delete_options", { confirmation: anew.confirmation?.token });
     expect(await session.writesSent()).toContain("deleteOptions");
+  });
+
+  test("the same call made again, in any process, asks about the run that waits already", async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const session = await startSession({ connect, env: { TARGETING_MCP_STATE_DIR: stateDir } });
+    const { group, running } = await withOptions(session);
+    const first = await session.write("delete_options", { ids: [group] });
+    const other = await connect({ args: [COMMAND], env: session.environment });
+    const [again, elsewhere] = [
+      await session.write("delete_options", { ids: [group] }),
+      checkedReport(await other.callTool("delete_options", { ids: [group] })),
+    ];
+    for (const report of [again, elsewhere]) {
+      expect(report).toMatchObject({ status: "needs_confirmation", runId: first.runId });
+      expect(report.confirmation?.effect).toContain('"Ball games"');
+    }
+    const different = await session.write("delete_options", { ids: [running] });
+    expect(different.runId).not.toBe(first.runId);
+    const listed = await other.callTool("get_run", { status: "needs_confirmation" });
+    const waiting = listOfRuns.parse(listed.structuredContent).runs.map(({ runId }) => runId);
+    expect(waiting.sort()).toEqual([first.runId, different.runId].sort());
+    const done = checkedReport(await other.callTool("delete_options", { confirmation: elsewhere.confirmation?.token }));
+    expect(done).toMatchObject({ status: "succeeded", runId: first.runId });
+    for (const { confirmation } of [first, again]) {
+      const told = await session.write("delete_options", { confirmation: confirmation?.token });
+      expect(told).toMatchObject({ status: "succeeded", runId: first.runId });
+    }
+    expect(await session.writesSent()).toEqual(["deleteOptions"]);
+  });
+
+  test("the same call asks about what it would take away by now", async () => {
+    const session = await startSession({ connect });
+    const ids = await withOptions(session);
+    const before = await session.write("delete_options", { ids: [ids.running] });
+    await rename(session, ids);
+    const after = await session.write("delete_options", { ids: [ids.running] });
+    expect(after.runId).toBe(before.runId);
+    expect(after.confirmation?.effect).toContain('"Renamed"');
+    const stale = await session.write("delete_options", { confirmation: before.confirmation?.token });
+    expect(stale).toMatchObject({ status: "needs_confirmation", runId: before.runId });
+    expect(await session.writesSent()).toEqual([]);
+    const done = await session.write("delete_options", { confirmation: after.confirmation?.token });
+    expect(done).toMatchObject({ status: "succeeded", runId: before.runId });
   });
 
   test("strict refuses, and says why and what would go", async () => {

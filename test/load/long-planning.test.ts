@@ -35,10 +35,13 @@ async function slowlyRead(more: Record<string, string> = {}) {
     ...more,
   });
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
-  const call = async (name: string, args: Record<string, unknown>) => {
-    const result = await client.callTool(name, args);
+  const callsOf = (caller: typeof client) => async (name: string, args: Record<string, unknown>) => {
+    const result = await caller.callTool(name, args);
     return { told: answer.parse(result.structuredContent), isError: result.isError === true };
   };
+  const call = callsOf(client);
+  /** Calls another process of the same state folder. */
+  const other = async () => callsOf(await CLIENTS["2025 client"]({ args: [COMMAND], env }));
   const post = async (path: string, body: unknown): Promise<unknown> => {
     const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
     return (await fetch(sandbox.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
@@ -60,7 +63,7 @@ async function slowlyRead(more: Record<string, string> = {}) {
     const { requests } = journal.parse(await (await fetch(`${sandbox.url}/_sandbox/requests`)).json());
     return requests.filter((one) => one.operation === operation).length;
   };
-  return { call, targetingId, options: options.results.map(({ data }) => data._id), slow, fast, arrived };
+  return { call, other, targetingId, options: options.results.map(({ data }) => data._id), slow, fast, arrived };
 }
 
 /** Lets the service be fast again, and waits for a run to be planned and to end. */
@@ -89,6 +92,20 @@ test("the same call made again meanwhile attaches to that run", async () => {
   const second = await service.call("update_contexts", args);
   expect(second.told.runId).toBe(first.told.runId);
   expect(await ended(service, first.told.runId)).toMatchObject({ status: "succeeded" });
+});
+
+test("the same call made in another process meanwhile attaches to that run, and later to what waits", async () => {
+  const service = await slowlyRead();
+  await service.slow("read");
+  const args = { ids: service.options };
+  const first = await service.call("delete_options", args);
+  const elsewhere = await service.other();
+  expect((await elsewhere("delete_options", args)).told).toMatchObject({ status: "running", runId: first.told.runId });
+  const planned = await ended(service, first.told.runId);
+  expect(planned).toMatchObject({ status: "needs_confirmation" });
+  const asked = await elsewhere("delete_options", args);
+  expect(asked.told.runId).toBe(first.told.runId);
+  expect(await ended(service, asked.told.runId)).toMatchObject({ status: "needs_confirmation" });
 });
 
 test("a deletion whose planning takes long asks in get_run, and acts only on a yes", async () => {

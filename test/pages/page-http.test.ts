@@ -23,6 +23,7 @@ interface Calls {
 
 type DropFirst<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Rest] ? Rest : never;
 
+const ofRun = z.looseObject({ runId: z.string() });
 const targetings = z.looseObject({ results: z.array(z.looseObject({ _id: z.string().optional() })) });
 
 const shared = perFile(() => startApproved([AGENT, BOSS]));
@@ -87,6 +88,24 @@ describe("an approver over HTTP", () => {
       ]);
     },
   );
+
+  test("decides once about a call that is made several times", async () => {
+    const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1000" } });
+    const [agent, later] = [await clientOf(server.url, "agent"), await clientOf(server.url, "agent", "2025 client")];
+    const ids = [await server.sandbox.targeting("Deleted once")];
+    // On a busy machine a call may answer while its run is still planned.
+    const ask = async (client: Calls) =>
+      ofRun.parse((await client.callTool("delete_targeting", { ids })).structuredContent).runId;
+    const first = await ask(agent);
+    const boss = await loggedIn(server.origin, "boss");
+    const { runId } = await boss.waiting();
+    expect([first, await ask(agent), await ask(later)]).toEqual([runId, runId, runId]);
+    const waiting = () => boss.runs().filter((run) => run.waiting !== undefined);
+    expect(waiting().map((run) => run.runId)).toEqual([runId]);
+    expect((await boss.press(runId, "approve")).status).toBe(200);
+    const look = async () => checkedReport(await later.callTool("get_run", { runId, waitMs: 900 }));
+    await expect.poll(look).toMatchObject({ status: "succeeded", approval: { decision: "approved", channel: "page" } });
+  });
 
   test("declines, and of two people one decides", async () => {
     const server = await startShared([AGENT, BOSS, CHIEF]);

@@ -227,7 +227,7 @@ const CSV: readonly Broken[] = [
   ["no name", "name,contexts\n,a\n", 2, 1, /neither _id nor name/],
   ["exposeChildren: 2", "name,exposeChildren\nOne,2\n", 2, 5, /true or false/],
   ["contexts and contextsAtLeast", "name,contexts,contextsAtLeast\nOne,a,b\n", 2, 7, /two of/],
-  ["a web page", "<!DOCTYPE html>\n<html></html>\n", 1, 1, /no column _id/],
+  ["a web page", "<!DOCTYPE html>\n<html></html>\n", 1, 1, /page of HTML or XML/],
   ["UTF-16 without a header", utf16("One\n"), 1, 1, /no column _id .*"One"/],
   ["a spreadsheet of another program", Buffer.from("PK\u0003\u0004rest"), 1, 1, /workbook cannot be read/],
   ["an old spreadsheet", Buffer.from([0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1]), 1, 1, /old Excel workbook/],

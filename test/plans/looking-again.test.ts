@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { baseText, readBase } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
-import { driftFromFile, driftSince } from "../../src/plans/diff/drift.ts";
+import { driftFromFile, driftSince } from "../../src/plans/diff/match.ts";
 import { lookAgain } from "../../src/plans/diff/stale.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { baseAt, idOf, option, plan, there } from "./sides.ts";

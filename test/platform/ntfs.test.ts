@@ -27,7 +27,7 @@ vi.mock("node:fs/promises", async (original) => {
 
 const { exchange } = await import("../../src/commands/setup/config-file.ts");
 const { saveFile } = await import("../../src/files/save-file.ts");
-const { targetingMemory } = await import("../../src/runs/file/targeting-names.ts");
+const { targetingMemory } = await import("../../src/runs/file/side-stores.ts");
 const { fileRunStore } = await import("../../src/runs/file/run-store.ts");
 const { ulidSource } = await import("../../src/spec/ulid.ts");
 const { tryLease } = await import("../../src/runs/file/lease.ts");

@@ -1,8 +1,8 @@
 import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend.ts";
-import { inLines } from "../../src/runs/kept.ts";
-import { ShareFullError, withShares } from "../../src/runs/shares.ts";
+import { ShareFullError, withShares } from "../../src/runs/backend.ts";
+import { inLines } from "../../src/runs/lifecycle.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { journalEntry } from "../../src/changes/state/entry-schema.ts";
+import { journalEntry } from "../../src/changes/rows/entries.ts";
 import { EVENT_FORM } from "../../src/events/run/run-kind.ts";
-import { keptSummary } from "../../src/runs/kept.ts";
+import { keptSummary } from "../../src/runs/lifecycle.ts";
 
 const reason = { code: "BUSY" };
 

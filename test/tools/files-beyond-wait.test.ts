@@ -170,10 +170,12 @@ test.each([
 
 test("rows of an import come back with results", async () => {
   const { context, file, ended, targetingId } = await started();
-  const given = { targetingId, file: await file("options.csv", "Option;Context IDs\nRed;a\nx_y;b\n") };
+  const rowsGiven = await file("options.csv", "Option;Artikel\nRed;a\nx_y;b\n");
+  const given = { targetingId, file: rowsGiven, columns: { contexts: "Artikel" } };
   const { structured } = await ended((await answerOf(bulkAddOptions, given, context)).structured);
   const saved = await answerOf(getRun, { runId: String(structured.runId), saveTo: "results.csv" }, context);
   expect(saved.structured).toMatchObject({ rows: { Done: 1, Failed: 1 } });
+  expect(saved.text).toContain('give the file to bulk_add_options again with columns {"contexts":"Artikel"}');
   const rows = await readFile(join(context.allowedDirs[0] ?? "", "results.csv"), "utf8");
   expect(rows.split("\r\n")[2]).toMatch(/^x_y;b;;Add;Add;Failed;"The name has 1 character/);
 });

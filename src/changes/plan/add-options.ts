@@ -1,11 +1,10 @@
-import type { InputFile } from "../../files/input-file.ts";
 import type { Row } from "../../files/rows.ts";
 import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptionNames, readOptions } from "../../reading/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
-import type { AddOptionInput, OnExisting } from "../rows/entries.ts";
+import type { AddOptionInput, Inputs, OnExisting } from "../call.ts";
 import { leftAsItIs } from "../rows/former.ts";
 import type { RowRange } from "../rows/row-block.ts";
 import { badId, parts } from "./checks.ts";
@@ -14,14 +13,7 @@ import { found, isOption } from "./names.ts";
 import { type NewOption, type OptionCandidate, OptionDrafts, planOption } from "./option-drafts.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
-/** The input of `bulk_add_options`, once the targeting is known: options as `items`, or in a file. */
-export interface AddOptionsInput {
-  readonly targetingId: string;
-  /** Empty where there is a file. */
-  readonly items: readonly AddOptionInput[];
-  readonly file?: InputFile | undefined;
-  readonly onExisting?: OnExisting | undefined;
-}
+type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
  * Plans adding options to one targeting. Sub-options of a group that the same call creates travel inside it, wherever

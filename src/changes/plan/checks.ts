@@ -16,7 +16,7 @@ export function badId(field: string, id: string): Reason | undefined {
 }
 
 /** Context IDs as the service keeps them: trimmed, each once, in the order of their first mention. */
-export type CheckedContextIds =
+type CheckedContextIds =
   | { readonly ok: true; readonly ids: readonly string[] }
   | { readonly ok: false; readonly reason: Reason };
 

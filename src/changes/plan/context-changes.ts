@@ -180,7 +180,7 @@ function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChan
 }
 
 /** What one item asks for: `set`, or what is to be added and removed. */
-export interface AskedChange {
+interface AskedChange {
   readonly object: number;
   readonly add: readonly string[];
   readonly remove: readonly string[];

@@ -19,7 +19,7 @@ export interface Growth {
 }
 
 /** How a change is cut into parts. */
-export interface PartRules {
+interface PartRules {
   readonly growth: Growth;
   /** Whether a part only adds or only takes away. */
   readonly isPure?: boolean;

@@ -1,14 +1,9 @@
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import type { OptionInput } from "../rows/entries.ts";
+import type { Inputs } from "../call.ts";
 import { badName } from "./checks.ts";
 import { checkOption, groupItem, type NamesInUse, type NewOption, planOption } from "./option-drafts.ts";
 import { Plan } from "./plan.ts";
-
-/** The input of `create_targetings`. */
-export interface CreateTargetingsInput {
-  readonly items: readonly { readonly name: string; readonly options?: readonly OptionInput[] | undefined }[];
-}
 
 interface TargetingCandidate {
   readonly object: number;
@@ -20,7 +15,7 @@ interface TargetingCandidate {
  * Plans creating targetings with their options. As many options travel inside their targeting as do not cost a request
  * more; the others are added afterwards (management-api 8.1: 100 options per create request, 5,000 per add request).
  */
-export function planCreateTargetings(input: CreateTargetingsInput): Plan {
+export function planCreateTargetings(input: Inputs["create_targetings"]): Plan {
   const plan = new Plan();
   const candidates: TargetingCandidate[] = [];
   const names = new Map<string, number>();

@@ -1,33 +1,17 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { findOptions, isMissing } from "../../reading/find-options.ts";
-import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import { isEmpty } from "../../reading/option-scan.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
 import { ownReason, type TakenName } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId } from "./checks.ts";
 import { noteWithin } from "./former-values.ts";
-import { found, isOption, type NamedTargeting, noteTaken, renamedSince, unnamed } from "./names.ts";
+import { found, isOption, noteTaken, renamedSince, unnamed } from "./names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
-
-/** The input of `delete_targeting`. */
-export interface DeleteTargetingsInput {
-  readonly ids: readonly string[];
-  /** Further ones, by names under which they were seen. */
-  readonly names?: readonly NamedTargeting[] | undefined;
-}
-
-/** The input of `delete_options`: IDs, or names with their targeting. */
-export interface DeleteOptionsInput {
-  readonly ids?: readonly string[] | undefined;
-  readonly names?: readonly string[] | undefined;
-  readonly targetingId?: string | undefined;
-  /** Those that hold Context IDs or sub-options are kept. */
-  readonly onlyEmpty?: boolean | undefined;
-}
 
 /** Something that is to be deleted, and the objects that stand for it. */
 interface WantedDelete {
@@ -39,7 +23,7 @@ interface WantedDelete {
  * Plans deleting targetings. Each is read first, so that a person is told what will be deleted.
  * Throws an ApiError when a read fails for another reason than that the targeting is missing.
  */
-export async function planDeleteTargetings(input: DeleteTargetingsInput, context: PlanningContext): Promise<Plan> {
+export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
   const plan = new Plan();
   const objects = [
@@ -72,7 +56,7 @@ export async function planDeleteTargetings(input: DeleteTargetingsInput, context
 }
 
 /** The targetings that were given by name and are known by it; the others fail. */
-function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput): readonly WantedDelete[] {
+function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeting"]): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
     const object = plan.object({ index: ids.length + position, ...(_id !== undefined && { _id }), name });
@@ -88,7 +72,7 @@ function namedTargetings(plan: Plan, { ids, names = [] }: DeleteTargetingsInput)
  * of its sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
  * others, so that these do not become top-level options in between.
  */
-export async function planDeleteOptions(input: DeleteOptionsInput, context: PlanningContext): Promise<Plan> {
+export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
   const plan = new Plan();
   const { wanted, known } = await wantedOptions(plan, input, context);
@@ -171,7 +155,7 @@ function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<stri
 /** The options that the call names, and the records that were read while looking for names. */
 async function wantedOptions(
   plan: Plan,
-  { ids = [], names = [], targetingId }: DeleteOptionsInput,
+  { ids = [], names = [], targetingId }: Inputs["delete_options"],
   { api, signal }: PlanningContext,
 ): Promise<{ readonly wanted: readonly WantedDelete[]; readonly known: ReadonlyMap<string, OptionRecord> }> {
   const wanted = ids.map((_id, index) => ({ _id, object: plan.object({ index, _id }) }));

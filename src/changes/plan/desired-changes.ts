@@ -2,6 +2,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { Done } from "../../runs/kind.ts";
 import type { OptionType } from "../../spec/records.ts";
+import type { BaseFile } from "../call.ts";
 import type { StaleField } from "../rows/entries.ts";
 
 /** Where an option will be: null for the top level, a group that is there, or one that is created (its item). */
@@ -95,12 +96,6 @@ export interface AppliedObjects {
   /** Whether the object is as the plan wants it. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
-}
-
-/** A file by the real path of a folder that is trusted, and the names that lead to it from there. */
-export interface BaseFile {
-  readonly root: string;
-  readonly steps: readonly string[];
 }
 
 /**

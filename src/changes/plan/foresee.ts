@@ -1,7 +1,6 @@
 import type { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { findOptions, isMissing } from "../../reading/find-options.ts";
-import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import type { TargetingMemory } from "../../runs/backend.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
@@ -14,7 +13,7 @@ import { requestReason } from "../state/api-reasons.ts";
 import type { Plan } from "./plan.ts";
 
 /** What foreseeing may use of the world: reads only. */
-export interface Foreseeing {
+interface Foreseeing {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
   /** The service cannot list targetings: of their names only those seen before are known. */

@@ -1,7 +1,11 @@
 import { isApiError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { findOptions } from "../../reading/find-options.ts";
-import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
+import {
+  findOptions,
+  mapConcurrently,
+  type OptionContents,
+  readOptionContents,
+} from "../../reading/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";

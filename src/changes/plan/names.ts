@@ -1,10 +1,10 @@
 import type { RejectedError } from "../../api/errors.ts";
-import { isMissing } from "../../reading/find-options.ts";
-import { mapConcurrently } from "../../reading/option-contents.ts";
+import { isMissing, mapConcurrently } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import { ownReason, type Reason, type TakenName } from "../../runs/outcome.ts";
 import { folded, NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
+import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";
 
 /** Finds the option of a name; `field` is where the name stands. Gives a reason where there is none, or several. */
@@ -65,17 +65,6 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
 /** Whether a name was found. */
 export function isOption(option: OptionRecord | Reason): option is OptionRecord {
   return "_id" in option;
-}
-
-/** A targeting that a caller gave by a name under which it was seen before, and what was found under that name. */
-export interface NamedTargeting {
-  readonly currentName: string;
-  /** Undefined where no targeting, or not one alone, was seen under that name. */
-  readonly _id?: string | undefined;
-  /** The IDs of several that were seen under it. */
-  readonly ids?: readonly string[] | undefined;
-  /** Names that are like it, where none was seen under it. */
-  readonly near?: readonly string[] | undefined;
 }
 
 /** The reason for a name that means no targeting, or several. */

@@ -1,7 +1,8 @@
 import { placeOf, type Row } from "../../files/rows.ts";
 import { ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
 import type { OptionToCreate } from "../../spec/records.ts";
-import type { AddOptionInput, Binding, ChildInput, OptionInput } from "../rows/entries.ts";
+import type { AddOptionInput, ChildInput, OptionInput } from "../call.ts";
+import type { Binding } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
 import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
 import { badId, badName, checkContextIds, parts, tooManyForOption } from "./checks.ts";
@@ -274,7 +275,7 @@ function hashOf(text: string): number {
 }
 
 /** A valid name, and Context IDs as they are sent. */
-export interface CheckedOption {
+interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
 }
@@ -367,7 +368,7 @@ function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">):
 }
 
 /** Where new options go: their targeting, and the group they belong to. */
-export interface OptionTarget {
+interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
   /** Steps that must be settled before. */

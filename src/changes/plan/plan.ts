@@ -3,7 +3,8 @@ import { placeOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reading/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
-import type { Decided, JournalEntry, RunFacts, Settlement, Step, UpdateContextsItem } from "../rows/entries.ts";
+import type { UpdateContextsItem } from "../call.ts";
+import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";
 import { FormerValues } from "../rows/former.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
@@ -173,4 +174,16 @@ function endOfObjects(steps: readonly Step[]): number {
 
 function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, at) => from + at);
+}
+
+/** What is still being made, since its reads take long. */
+export interface Planning<Made = Plan> {
+  readonly plan: Promise<Made>;
+  /** Stops it: `plan` then rejects, unless it was made already. */
+  stop(): void;
+}
+
+/** Whether a plan is still being made. */
+export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
+  return "plan" in plan && plan.plan instanceof Promise;
 }

@@ -1,23 +1,18 @@
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
+import type { Inputs } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId, badName } from "./checks.ts";
-import { type FindOption, isOption, type NamedTargeting, type NamesNow, renamedSince, unnamed } from "./names.ts";
+import { type FindOption, isOption, type NamesNow, renamedSince, unnamed } from "./names.ts";
 import { Plan } from "./plan.ts";
 
-/** A targeting by ID, or by a name under which it was seen, with what was found under that. */
-type GivenTargeting = Omit<NamedTargeting, "currentName"> & { readonly currentName?: string | undefined };
-
-/** The input of `rename_targetings`: targetings by ID, or by the name they were seen under. */
-export interface RenameTargetingsInput {
-  readonly items: readonly (GivenTargeting & { readonly name: string })[];
-}
+type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
 /**
  * Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. `now` gives
  * the present names of those that were given by name.
  */
-export function planRenameTargetings(input: RenameTargetingsInput, now: NamesNow = new Map()): Plan {
+export function planRenameTargetings(input: Inputs["rename_targetings"], now: NamesNow = new Map()): Plan {
   const plan = new Plan();
   const byId = new Map<string, { readonly index: number; readonly name: string; readonly objects: number[] }>();
   const names = new Map<string, number>();
@@ -54,22 +49,6 @@ function badReference({ currentName, ...found }: GivenTargeting): Reason {
   return ownReason("INVALID_ITEM", { problem: "noTargeting" });
 }
 
-/** An item of `update_options`. */
-interface UpdateOptionInput {
-  readonly _id?: string | undefined;
-  readonly currentName?: string | undefined;
-  readonly name?: string | undefined;
-  readonly parent?: string | null | undefined;
-  readonly parentName?: string | undefined;
-  readonly exposeChildren?: boolean | undefined;
-}
-
-/** The input of `update_options`; `targetingId` is needed where options or groups are named. */
-export interface UpdateOptionsInput {
-  readonly targetingId?: string | undefined;
-  readonly items: readonly UpdateOptionInput[];
-}
-
 interface Merged {
   readonly index: number;
   readonly changes: Map<"name" | "parent" | "exposeChildren", string | null | boolean>;
@@ -81,7 +60,7 @@ interface Merged {
  * (management-api 4.1); an item that contradicts an earlier one about the same option fails. `find` finds options by
  * name.
  */
-export function planUpdateOptions(input: UpdateOptionsInput, find: FindOption = unread): Plan {
+export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
   input.items.forEach((item, index) => {
@@ -140,7 +119,7 @@ const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field
 
 /** The ID that an item gives, or what has the name that it gives instead; undefined where it gives neither. */
 function referred(
-  item: UpdateOptionInput,
+  item: Inputs["update_options"]["items"][number],
   idField: "_id" | "parent",
   nameField: "currentName" | "parentName",
   find: FindOption,

@@ -138,7 +138,7 @@ function makersOf(steps: Steps): ReadonlyMap<number, number> {
 }
 
 /** A planned request: the positions of its items, in order. */
-export type Bin = readonly number[];
+type Bin = readonly number[];
 
 /** By position, the number of the request that carries it. */
 interface Packing {

@@ -1,14 +1,17 @@
 import { isApiError, RejectedError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
-import type { InputFile } from "../../files/input-file.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
-import { findOptions } from "../../reading/find-options.ts";
-import { mapConcurrently, type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
+import {
+  findOptions,
+  mapConcurrently,
+  type OptionContents,
+  readOptionContents,
+} from "../../reading/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { folded } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
-import type { UpdateContextsItem } from "../rows/entries.ts";
+import type { Inputs, UpdateContextsItem } from "../call.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import { badId, checkContextIds, tooManyForOption } from "./checks.ts";
 import { type ContextWish, noteRows, planContextChanges } from "./context-changes.ts";
@@ -17,22 +20,12 @@ import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
- * The input of `update_contexts`: changes as `items`, or in a file. `targetingId` is needed where options are named.
- */
-export interface UpdateContextsInput {
-  readonly targetingId?: string | undefined;
-  /** Empty where there is a file. */
-  readonly items: readonly UpdateContextsItem[];
-  readonly file?: InputFile | undefined;
-}
-
-/**
  * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose something,
  * and those that get more than one request can carry, are read first: so that what is taken away is known before it is,
  * and that parts are exact. Throws an ApiError when a read fails for another reason than that the option is missing.
  */
 export async function planUpdateContexts(
-  input: UpdateContextsInput,
+  input: Inputs["update_contexts"],
   given: readonly GivenItem<UpdateContextsItem>[],
   context: PlanningContext,
 ): Promise<Plan> {

@@ -1,7 +1,8 @@
 import * as z from "zod";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord } from "../../spec/records.ts";
-import type { OnExisting, Settlement } from "./entries.ts";
+import type { OnExisting } from "../call.ts";
+import type { Settlement } from "./entries.ts";
 
 const ids = z.array(z.string());
 

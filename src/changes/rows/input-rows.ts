@@ -13,7 +13,7 @@ import type { Header } from "../../files/columns.ts";
 import { fieldProblem } from "../../files/fields.ts";
 import { invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
 import type { Reason } from "../../runs/outcome.ts";
-import type { AddOptionInput, UpdateContextsItem } from "./entries.ts";
+import type { AddOptionInput, UpdateContextsItem } from "../call.ts";
 
 const idList = z.array(z.string());
 const child = z.strictObject({ name: z.string(), contexts: idList.optional() });
@@ -244,7 +244,7 @@ function savedRow(value: object): RowContent<ContextRow> {
  * Makes what finds the problem of a row that asks for something that its tool does not do: another action than `does`, or
  * a change of another targeting than that of the call.
  */
-export function rowChecker(
+function rowChecker(
   header: Header,
   { targeting }: MoreOfSheet,
   does: "add" | "edit",

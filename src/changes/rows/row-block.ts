@@ -1,14 +1,6 @@
-import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
-import type { Binding, RowItem, RowsEntry, StepOf, Weight } from "./entries.ts";
-
-/** An option without sub-options, as it is read back. */
-export const rowItem: z.ZodType<RowItem> = z.object({
-  targeting: z.string(),
-  name: z.string(),
-  contexts: z.array(z.string()).exactOptional(),
-});
+import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
 /** Where a row was given: the position among the items or rows, counted from 0, and the line of a file, from 1. */
 interface RowOrigin {

@@ -3,7 +3,8 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Fence } from "../../platform/fence.ts";
 import type { Intent, Turn } from "../../runs/turn.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
-import type { JournalEntry, MadeRows, OnExisting, Settlement, Step, StepChange } from "../rows/entries.ts";
+import type { OnExisting } from "../call.ts";
+import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../rows/entries.ts";
 import type { RunState } from "../state/change-state.ts";
 import type { ServerClock } from "./service-clock.ts";
 

@@ -33,7 +33,7 @@ const GOES_ON: BatchEnd = { ended: false };
 const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
 /** The unsent rest of one batch of steps. */
-export interface Sending {
+interface Sending {
   batches: readonly Batch[];
   /** Whether a first attempt has left: all further ones repeat its steps. */
   again: boolean;

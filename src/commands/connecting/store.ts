@@ -1,7 +1,7 @@
 import { systemClock } from "../../platform/clock.ts";
 import type { Backend } from "../../runs/backend.ts";
+import { withShares } from "../../runs/backend.ts";
 import { fileBackend } from "../../runs/file/backend.ts";
-import { withShares } from "../../runs/shares.ts";
 import { RunStoreError } from "../../runs/store.ts";
 import type { Log } from "../../server/log.ts";
 import type { CommandLine } from "../../settings/command-line.ts";

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { SEAL_KEY_FILE } from "../../runs/file/seal-key.ts";
+import { SEAL_KEY_FILE } from "../../runs/file/side-stores.ts";
 import { SETTINGS } from "../../settings/registry.ts";
 import { givenText, type Settings, type SettingsInput } from "../../settings/settings.ts";
 import { isPlain, type Setting } from "../../settings/value-types.ts";

@@ -1,6 +1,6 @@
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, KeptPlan } from "../../changes/changes.ts";
-import { needsConfirmation } from "../../changes/confirmation.ts";
+import { needsConfirmation } from "../../changes/run-rules.ts";
 import type { MadePlan } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-undo.ts";
 import { unmarked } from "../../render/fence.ts";

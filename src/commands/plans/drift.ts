@@ -1,5 +1,5 @@
 import { planOf } from "../../plans/diff/diff.ts";
-import { driftFromFile, driftSince } from "../../plans/diff/drift.ts";
+import { driftFromFile, driftSince } from "../../plans/diff/match.ts";
 import { whichTargeting } from "../../plans/read-targeting.ts";
 import { driftLines, problemLine } from "../../render/plan-words.ts";
 import type { CommandLine } from "../../settings/command-line.ts";

@@ -2,7 +2,7 @@ import { savedForm } from "../../files/save-file.ts";
 import { writtenSheet } from "../../files/sheet-writing.ts";
 import type { SheetFormat } from "../../files/written-rows.ts";
 import { baseOf, basePathOf, baseText, type ServiceTargeting } from "../../plans/base.ts";
-import { driftSince } from "../../plans/diff/drift.ts";
+import { driftSince } from "../../plans/diff/match.ts";
 import { type DesiredFormat, formatOfDesired } from "../../plans/file/read-desired.ts";
 import { desiredText, sheetOf } from "../../plans/file/write-desired.ts";
 import { givenTargeting } from "../../plans/read-targeting.ts";

@@ -1,6 +1,5 @@
 import type { Run, RunsContext } from "../../runs/kind.ts";
-import { KindRuns } from "../../runs/kind-runs.ts";
-import { type EarlierRuns, startOrJoin } from "../../runs/same-call.ts";
+import { type EarlierRuns, KindRuns, startOrJoin } from "../../runs/kind-runs.ts";
 import { unlessNothingKept } from "../../runs/store.ts";
 import type { EventWorld } from "./drive.ts";
 import { beginOf, eventKind } from "./run-kind.ts";

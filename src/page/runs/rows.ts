@@ -1,6 +1,6 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
-import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
+import { isUndone, isWithdrawn } from "../../changes/run-rules.ts";
 import { thousands } from "../../platform/text.ts";
 import { approvalWords, lostAndUndoable } from "../../render/effects.ts";
 import { toldFailures } from "../../render/failures.ts";

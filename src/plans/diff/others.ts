@@ -1,7 +1,7 @@
 import { digestOfContexts, type ServiceOption } from "../base.ts";
 import { quoted } from "../file/desired.ts";
-import { changedSince } from "./drift.ts";
 import type { DesiredRow, Sides } from "./match.ts";
+import { changedSince } from "./match.ts";
 
 /** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
@@ -20,7 +20,7 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 }
 
 /** Options without a row: those to be deleted, and those that only one side has. */
-export interface Unnamed {
+interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
 }

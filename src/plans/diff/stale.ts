@@ -1,6 +1,5 @@
 import { digestOfContexts, type ServiceOption, type ServiceTargeting } from "../base.ts";
-import { differingFields } from "./drift.ts";
-import { type Service, serviceOf } from "./match.ts";
+import { differingFields, type Service, serviceOf } from "./match.ts";
 import type {
   ChangeItem,
   CreateItem,

@@ -2,7 +2,7 @@ import * as z from "zod";
 import type { Fixed } from "../../platform/json.ts";
 import type { OptionType } from "../../spec/records.ts";
 import type { StatePlan } from "../diff/plan.ts";
-import { difference, shownValue, ulid } from "../diff/plan-schema.ts";
+import { difference, shownValue, ulid } from "../diff/plan.ts";
 
 /**
  * How an object goes back: as it was, with a caveat, not at all since others changed it, or not at all; `unresolved`:

@@ -5,15 +5,13 @@ import type { Clock } from "../../platform/clock.ts";
 import { appendLine, createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { hasCode, removeFile } from "../../platform/files.ts";
 import type { Backend, CallerTexts, EndedSessions, SuiteTexts } from "../backend.ts";
-import { onceDone } from "../same-call.ts";
+import { onceDone } from "../kind-runs.ts";
 import type { RunStore } from "../store.ts";
-import { fileContentsStore } from "./contents.ts";
-import { machineLock } from "./project-lock.ts";
-import type { Retention } from "./retention.ts";
+import { machineLock } from "./lease.ts";
 import { namesIn, readText, runsIn, unlessMissing, usable } from "./run-folder.ts";
+import type { Retention } from "./run-store.ts";
 import { fileRunStore } from "./run-store.ts";
-import { sealKeyIn } from "./seal-key.ts";
-import { targetingMemory } from "./targeting-names.ts";
+import { fileContentsStore, sealKeyIn, targetingMemory } from "./side-stores.ts";
 
 /** The folder that everything is kept in, and for how long. */
 interface FileBackendOptions {

@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { syncFolder } from "../../platform/durable-files.ts";
 import { moveOver } from "../../platform/files.ts";
-import { lineBytes } from "../kept.ts";
+import { lineBytes } from "../lifecycle.ts";
 import type { RunJournal } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";

@@ -1,13 +1,13 @@
-import { open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { appendFile, open, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type * as z from "zod";
 import { makeFolder, type Pieces, replaceFile, syncFolder } from "../../platform/durable-files.ts";
-import { hasCode, removeFile } from "../../platform/files.ts";
+import { hasCode, moveOver, removeFile } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
-import { isRunId, keptHeader } from "../kept.ts";
-import { CREATED, isUnstarted, type RunRecord, runRecord } from "../lifecycle.ts";
-import { RunStoreError, type RunSummary } from "../store.ts";
+import { CREATED, isRunId, isUnstarted, keptHeader, type RunRecord, runRecord } from "../lifecycle.ts";
+import { RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
 
 /** The files in the folder of a run, beside those of its record. */
 export const FILES = {
@@ -133,12 +133,12 @@ export function mark(folder: string, name: string): Promise<void> {
 }
 
 /** Removes a mark. A mark that cannot be removed does no harm: it costs one look at its run each time. */
-export async function unmark(file: string): Promise<void> {
+async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
 
 /** Writes into a folder, which is made where it is not there. */
-export async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
+async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (thrown) {
@@ -203,4 +203,235 @@ export function partIn(file: string): ByteSource {
       if (!hasCode(thrown, "ENOENT")) throw thrown;
     }
   };
+}
+
+/** Names of run folders are 26 letters and digits, so that this is none of them. */
+export const INDEX_FOLDER = "calls";
+/** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
+const OPEN = "open";
+/** The runs of each caller, see `callerRuns`. */
+const CALLERS = "callers";
+/** For each fingerprint a file that holds the run that was made last. */
+const LAST = "last";
+
+/** What the index needs to know of a run. */
+export interface IndexedRun {
+  readonly runId: string;
+  readonly caller: string;
+  readonly project: string;
+  readonly environment: string;
+  readonly fingerprint: string;
+}
+
+/** One text for a caller's runs of one project and environment: answers of this scope may name the run. */
+function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
+  return digest(JSON.stringify([caller, project, environment]));
+}
+
+/** The name of a caller's folder in the index. */
+export function callerFolder(caller: string): string {
+  return digest(caller);
+}
+
+/** What a folder of runs knows of them beside what is in their own folders. */
+export type RunIndex = ReturnType<typeof runIndex>;
+
+/**
+ * The index of the runs below a folder. It knows by the names of small files which caller a run belongs to, whether it
+ * may be unfinished, and which run of a call was made last, so that not every run has to be opened for it. A run is
+ * noted before it is kept: so a mark without a run means nothing, and a run without a mark is one that another version
+ * of this server kept. A mark of an open run that was not taken away in time costs one look.
+ */
+export function runIndex(folder: string) {
+  const place = join(folder, INDEX_FOLDER);
+  const open = join(place, OPEN);
+  const callers = callerRuns(join(place, CALLERS));
+  const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
+  /** Notes that a run may be unfinished again. Throws where that cannot be written. */
+  const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
+    await mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
+    // The same call, made again after a power failure, must find the run.
+    await syncFolder(open);
+  };
+  /** Notes that a run came to rest. */
+  const markAtRest = async (runId: string): Promise<void> => {
+    const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));
+    await Promise.all(mine.map((name) => unmark(join(open, name))));
+  };
+  return {
+    reopen,
+    markAtRest,
+    /** Notes a run, before it is kept, as one that may be unfinished. Throws where that cannot be written. */
+    async add(run: IndexedRun): Promise<void> {
+      await callers.note(callerFolder(run.caller), run.runId, "kept");
+      await reopen(run);
+      await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
+    },
+    /** Notes that a run holds what it took away. */
+    markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
+    /** The runs that may be unfinished, the newest first. */
+    async open(which: Unfinished = "all"): Promise<readonly string[]> {
+      const isAll = which === "all";
+      const wanted = isAll ? undefined : "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
+      const found = (await namesIn(open)).flatMap((name) => {
+        const [runId = "", ...marks] = name.split(".");
+        return isRunId(runId) && (wanted === undefined || marks.includes(wanted)) ? runId : [];
+      });
+      return found.sort().reverse();
+    },
+    /** The runs of a caller, the newest first. */
+    of: (caller: string) => callers.of(callerFolder(caller)),
+    /** The runs of every caller, by the name of the caller's folder. */
+    async all(): Promise<ReadonlyMap<string, readonly KeptMark[]>> {
+      const found = new Map<string, readonly KeptMark[]>();
+      for (const name of await callers.callers()) found.set(name, await callers.of(name));
+      return found;
+    },
+    /** The run of a call that was made last; undefined where there was none, or it is gone. */
+    async last(fingerprint: string): Promise<string | undefined> {
+      const runId = await readText(lastOf(fingerprint));
+      return runId !== undefined && isRunId(runId) ? runId : undefined;
+    },
+    /** Forgets a run that is gone; `name` is that of the caller's folder, as in `all`. */
+    async forget(runId: string, name: string, fingerprint: string | undefined): Promise<void> {
+      await callers.note(name, runId, "gone");
+      await markAtRest(runId);
+      if (fingerprint === undefined) return;
+      if ((await readText(lastOf(fingerprint))) === runId) await unmark(lastOf(fingerprint));
+    },
+  };
+}
+
+/** A short name for a file: callers and fingerprints may hold any character. */
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}
+
+/** Replaced in one step, so that a reader finds either the old ID or the new one. */
+async function keepLast(folder: string, name: string, runId: string): Promise<void> {
+  const fresh = join(folder, `${name}-${runId}`);
+  await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
+  await moveOver(fresh, join(folder, name));
+}
+
+/** A run of a caller. */
+export interface KeptMark {
+  readonly runId: string;
+  /** Whether the run keeps options or Context IDs that it took away. */
+  readonly holdsRemoved: boolean;
+}
+
+/** What happened to a run of a caller. */
+type MarkChange = "kept" | "removed" | "gone";
+
+const REMOVED = "removed";
+/** The log beside the marks of a caller: one line for each change of a mark, in the order of time. */
+const LOG = "log";
+const LONGEST_LOG = 1_000_000;
+/** A list is read anew after this time, in milliseconds, in case the log misses a change. */
+const READ_ANEW_MS = 60_000;
+const MOST_CACHED = 64;
+
+/** A list as it was read, and how far the log was read for it. */
+interface Listed {
+  readonly marks: readonly KeptMark[];
+  readonly log: LogAt;
+  readonly readAt: number;
+}
+
+/** Which file a log is, and how long. */
+interface LogAt {
+  readonly file: bigint;
+  readonly bytes: number;
+}
+
+/**
+ * Keeps a folder for each caller below `place`, with an empty file for each run: `<run>`, or `<run>.removed`. Listing
+ * thousands of files takes long, so a process that has a list reads only the new lines of the log.
+ */
+export function callerRuns(place: string) {
+  const cached = new Map<string, Listed>();
+  const remember = (caller: string, listed: Listed): void => {
+    cached.delete(caller);
+    cached.set(caller, listed);
+    const [oldest] = cached.keys();
+    if (cached.size > MOST_CACHED && oldest !== undefined) cached.delete(oldest);
+  };
+  return {
+    /** Notes that a run exists, that it keeps what it took away, or that it was removed. */
+    async note(caller: string, runId: string, change: MarkChange): Promise<void> {
+      const folder = join(place, caller);
+      if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
+      if (change !== "kept") await unmark(join(folder, runId));
+      if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
+      // Runs that keep what they took away are told by their marks from those that may go. The log is a cache.
+      if (change !== "gone") await syncFolder(folder);
+      await appendFile(join(folder, LOG), `${runId} ${change}\n`, { mode: 0o600 });
+    },
+    /** The runs of a caller, the newest first. */
+    async of(caller: string): Promise<readonly KeptMark[]> {
+      const folder = join(place, caller);
+      const log = await logAt(folder);
+      const known = cached.get(caller);
+      const canReadOn = known !== undefined && known.log.file === log.file && known.log.bytes <= log.bytes;
+      if (canReadOn && Date.now() - known.readAt < READ_ANEW_MS) {
+        if (known.log.bytes === log.bytes) return known.marks;
+        const marks = changed(known.marks, await linesOf(folder, known.log.bytes, log.bytes));
+        remember(caller, { marks, log, readAt: known.readAt });
+        return marks;
+      }
+      const marks = await marksIn(folder);
+      remember(caller, { marks, log, readAt: Date.now() });
+      if (log.bytes > LONGEST_LOG) await unmark(join(folder, LOG));
+      return marks;
+    },
+    /** The names of the callers' folders. */
+    callers: () => namesIn(place),
+  };
+}
+
+async function marksIn(folder: string): Promise<readonly KeptMark[]> {
+  const marks = new Map<string, boolean>();
+  for (const name of await namesIn(folder)) {
+    const [runId = "", flag] = name.split(".");
+    if (isRunId(runId)) marks.set(runId, flag === REMOVED || marks.get(runId) === true);
+  }
+  return newestFirst(marks);
+}
+
+/** A list after some lines of the log. */
+function changed(before: readonly KeptMark[], lines: readonly string[]): readonly KeptMark[] {
+  const fresh = new Map<string, MarkChange>();
+  for (const line of lines) {
+    const [runId = "", change] = line.split(" ");
+    if (isRunId(runId) && (change === "kept" || change === "removed" || change === "gone")) fresh.set(runId, change);
+  }
+  const marks = new Map<string, boolean>();
+  for (const [runId, change] of fresh) if (change !== "gone") marks.set(runId, change === REMOVED);
+  const rest = before.filter(({ runId }) => !fresh.has(runId));
+  const added = newestFirst(marks);
+  const [newest] = rest;
+  const oldest = added.at(-1);
+  if (newest === undefined || oldest === undefined || oldest.runId > newest.runId) return [...added, ...rest];
+  return [...added, ...rest].sort((one, other) => (one.runId < other.runId ? 1 : -1));
+}
+
+function newestFirst(marks: ReadonlyMap<string, boolean>): readonly KeptMark[] {
+  const runIds = [...marks.keys()].sort().reverse();
+  return runIds.map((runId) => ({ runId, holdsRemoved: marks.get(runId) === true }));
+}
+
+async function logAt(folder: string): Promise<LogAt> {
+  const found = await unlessMissing(stat(join(folder, LOG), { bigint: true }));
+  return { file: found?.ino ?? 0n, bytes: Number(found?.size ?? 0) };
+}
+
+async function linesOf(folder: string, from: number, to: number): Promise<readonly string[]> {
+  const handle = await open(join(folder, LOG), "r");
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(to - from), 0, to - from, from);
+    return buffer.toString("utf8", 0, bytesRead).split("\n");
+  } finally {
+    await handle.close();
+  }
 }

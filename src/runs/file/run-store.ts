@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import * as z from "zod";
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
+import { ulidAt, ulidTime } from "../../spec/ulid.ts";
 import { damaged } from "../entries.ts";
-import { groupOf, headerIn, isRunId, VERSION } from "../kept.ts";
-import { mayBeUnfinished } from "../lifecycle.ts";
-import { onceDone } from "../same-call.ts";
+import { onceDone } from "../kind-runs.ts";
+import { groupOf, headerIn, isRunId, isUnstarted, mayBeUnfinished, VERSION } from "../lifecycle.ts";
+import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import {
   type Revision,
   type RunHeader,
@@ -20,23 +21,27 @@ import {
 } from "../store.ts";
 import { type Lease, RECENT_MS, releaseOnError } from "../turn.ts";
 import { journalLines, openJournal, partJournal, wholeBytes } from "./journal.ts";
-import { isLeased, tryLease } from "./lease.ts";
-import { machineLock } from "./project-lock.ts";
-import { adoptRuns, clockOf, DEFAULT_RETENTION, indexedRun, isLargeRun, noteRest, sweeper } from "./retention.ts";
+import { isLeased, machineLock, tryLease } from "./lease.ts";
 import {
+  callerFolder,
   FILES,
+  INDEX_FOLDER,
+  type IndexedRun,
   isDamaged,
+  type KeptMark,
   keepPart,
   namesIn,
   partIn,
+  type RunIndex,
   readHeader,
   readRecord,
   readText,
   recordFile,
+  runIndex,
+  runsIn,
   unlessMissing,
   usable,
 } from "./run-folder.ts";
-import { callerFolder, INDEX_FOLDER, type RunIndex, runIndex } from "./run-index.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -187,4 +192,243 @@ async function revisionOf(place: string): Promise<Revision> {
   const text = stats.map((stats) => (stats ? [stats.ino, stats.size, stats.mtimeNs].join(":") : "")).join(" ");
   const bytes = stats.reduce((sum, one) => sum + Number(one?.size ?? 0), 0);
   return { text: `${text} ${records.length}`, bytes };
+}
+
+const DAY_MS = 86_400_000;
+/**
+ * A planned run that was not confirmed is useless once its confirmation has expired. The search for them runs as
+ * rarely.
+ */
+const KEEP_PLANNED_MS = DAY_MS;
+
+/** How long finished runs are kept, and how many, and how many bytes of them, for each caller. */
+export interface Retention {
+  readonly days: number;
+  readonly runs: number;
+  /** Absent: any number. */
+  readonly bytes?: number;
+}
+
+/** The settings' defaults. */
+const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
+
+/** Only a run that takes at least as much makes the runs of its caller be weighed. */
+const LARGE_BYTES = 262_144;
+
+/** A folder of runs, and its index. */
+interface RunsFolder {
+  readonly folder: string;
+  readonly index: RunIndex;
+  readonly now: () => number;
+  /** Why nothing may be removed by the clock now; undefined where it may. */
+  readonly doubt: () => Promise<string | undefined>;
+}
+
+/** The file beside the index that holds what is known of the clock. */
+const CLOCK = "clock.json";
+
+/** The clock by which the runs below a folder are removed. */
+export function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
+  const file = join(folder, INDEX_FOLDER, CLOCK);
+  const startedAt = clock.now();
+  return retentionWatch({
+    clock,
+    keepMs: keep.days * DAY_MS,
+    async read() {
+      const text = await readText(file);
+      return text === undefined ? undefined : seenClock.safeParse(parseJson(text)).data;
+    },
+    async store(seen) {
+      // Where no run was ever kept nothing is made.
+      if ((await unlessMissing(stat(folder))) === undefined) return;
+      await makeFolder(dirname(file));
+      await replaceFile(file, JSON.stringify(seen));
+    },
+    async newest() {
+      const times = [...(await index.all()).values()].flat().map(({ runId }) => ulidTime(runId));
+      const before = times.filter((time) => time < startedAt);
+      return before.length === 0 ? undefined : before.reduce((one, other) => Math.max(one, other));
+    },
+  });
+}
+
+/**
+ * Removes finished runs beyond the newest ones of their caller, by number and by bytes, and those that are too old; those
+ * that keep what they took away are removed by age alone. Plans that were not confirmed are removed after a day; an
+ * unfinished run is never removed. Nothing is removed while there is a doubt about the clock. In the background, since no
+ * call waits for it.
+ */
+export function sweeper(of: RunsFolder, keep: Retention) {
+  const { index, now, doubt } = of;
+  /** By caller: whether a large run has come to rest. */
+  const waiting = new Map<string, boolean>();
+  let going = false;
+  let lastAll = now();
+  const sweep = async (
+    name: string,
+    marks: readonly KeptMark[],
+    { withPlans = false, isWeighed = true },
+  ): Promise<void> => {
+    const open = new Set(await index.open());
+    // Runs that were made while the clock was ahead would count as the newest, and the others as too many.
+    const newest = ulidAt(now() + DAY_MS);
+    const byNow = marks.filter(({ runId }) => runId <= newest);
+    const found = new Set(surplus(byNow, open, { keep, now: now(), withPlans }));
+    if (keep.bytes !== undefined && isWeighed) {
+      for (const runId of await beyondBytes(of, byNow, open, keep.bytes)) found.add(runId);
+    }
+    // A run that cannot be read or removed must not keep the others from being removed.
+    for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
+  };
+  const sweepWaiting = async (): Promise<void> => {
+    const isInDoubt = (await doubt()) !== undefined;
+    for (const [caller, isWeighed] of waiting) {
+      waiting.delete(caller);
+      if (isInDoubt) continue;
+      await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
+    }
+  };
+  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
+  const sweepAll = async (): Promise<void> => {
+    lastAll = now();
+    if ((await doubt()) !== undefined) return;
+    for (const [name, marks] of await index.all()) await sweep(name, marks, { withPlans: true });
+    await forgetGone(of);
+  };
+  return {
+    /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
+    sweepCaller(caller: string, isLarge: boolean): void {
+      waiting.set(caller, isLarge || waiting.get(caller) === true);
+      if (going) return;
+      going = true;
+      const isDue = now() - lastAll >= KEEP_PLANNED_MS;
+      // What cannot be removed now does no harm, and is tried again at the next run that rests.
+      void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
+        going = false;
+      });
+    },
+    sweepAll,
+  };
+}
+
+/** Which runs of a caller, given the newest first, are to be looked at, the oldest first. */
+function surplus(
+  marks: readonly KeptMark[],
+  open: ReadonlySet<string>,
+  { keep, now, withPlans }: { readonly keep: Retention; readonly now: number; readonly withPlans: boolean },
+): readonly string[] {
+  let plain = 0;
+  const found: string[] = [];
+  const old = ulidAt(now - keep.days * DAY_MS);
+  const oldPlan = ulidAt(now - KEEP_PLANNED_MS);
+  for (const { runId, holdsRemoved } of marks) {
+    const isOpen = open.has(runId);
+    if (!isOpen && !holdsRemoved) plain += 1;
+    const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;
+    const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
+    if (isBeyond || isOld) found.push(runId);
+  }
+  return found.reverse();
+}
+
+/** The finished runs of a caller, given the newest first, that lie beyond the bytes of the newest ones, the oldest first. */
+async function beyondBytes(
+  { folder }: RunsFolder,
+  marks: readonly KeptMark[],
+  open: ReadonlySet<string>,
+  bytes: number,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  let taken = 0;
+  for (const { runId, holdsRemoved } of marks) {
+    if (open.has(runId) || holdsRemoved) continue;
+    // What cannot be weighed takes no bytes from the others.
+    taken += await bytesOfRun(folder, runId).catch(() => 0);
+    if (taken > bytes) found.push(runId);
+  }
+  return found.reverse();
+}
+
+async function bytesOfRun(folder: string, runId: string): Promise<number> {
+  const files = (await namesIn(join(folder, runId))).map((name) => unlessMissing(stat(join(folder, runId, name))));
+  return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
+}
+
+/** Whether a run takes so much that the runs of its caller are to be weighed. */
+async function isLargeRun(folder: string, runId: string): Promise<boolean> {
+  return (await bytesOfRun(folder, runId)) >= LARGE_BYTES;
+}
+
+async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
+  const record = await readRecord(folder, runId);
+  const wasStarted = record !== undefined && !isUnstarted(record.status);
+  const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
+  if (!isUseless || (await isHeld(folder, runId, now))) return;
+  const isMarkedOpen = (await index.open()).includes(runId);
+  // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
+  if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
+  const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
+  // First, so that nobody finds a run that is half removed. After a crash here it gets its marks again.
+  await index.forget(runId, name, fingerprint);
+  await rm(join(folder, runId), { recursive: true, force: true });
+}
+
+function isLong(runId: string, now: number, ms: number): boolean {
+  return now - ulidTime(runId) >= ms;
+}
+
+/** Removes marks of runs that no longer exist (a mark is made before its run), and folders of runs without a header. */
+async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
+  const runs = new Set(await runsIn(folder));
+  const marked = new Set<string>();
+  for (const [name, marks] of await index.all()) {
+    for (const { runId } of marks) {
+      marked.add(runId);
+      if (!runs.has(runId) && isLong(runId, now(), DAY_MS)) await index.forget(runId, name, undefined);
+    }
+  }
+  for (const runId of runs) {
+    if (marked.has(runId) || !isLong(runId, now(), DAY_MS)) continue;
+    if ((await readHeader(folder, runId)) !== undefined || (await isHeld(folder, runId, now))) continue;
+    await rm(join(folder, runId), { recursive: true, force: true });
+  }
+}
+
+/** Whether a process has resumed a run that was at rest. Where that cannot be found out, the run is kept. */
+async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
+  try {
+    return await isLeased(join(folder, runId), "driver", now);
+  } catch {
+    return true;
+  }
+}
+
+/** Gives the runs that a version without an index kept, or that were copied here, their marks. */
+async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
+  const runs = await runsIn(folder);
+  if (runs.length === 0) return;
+  const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
+  // From the oldest on, so that the newest of a call is the last one.
+  for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
+    const run = await indexedRun(folder, runId);
+    if (run === undefined) continue;
+    await index.add(run);
+    await noteRest(folder, index, runId);
+  }
+}
+
+/** Tells the index how a run came to rest, as its record says. */
+export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
+  const record = await readRecord(folder, runId);
+  if (record?.rest === undefined) return;
+  const holdsRemoved = await unlessMissing(stat(join(folder, runId, FILES.removed)));
+  if (holdsRemoved !== undefined) await index.markHoldsRemoved(runId, record.rest.caller);
+  if (!mayBeUnfinished(record)) await index.markAtRest(runId);
+}
+
+/** What the index needs to know of a run; undefined where its header cannot be read. */
+async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {
+  const { caller, project, environment, fingerprint } = (await readHeader(folder, runId)) ?? {};
+  if (caller === undefined || project === undefined || environment === undefined) return undefined;
+  return { runId, caller, project, environment, fingerprint: fingerprint ?? "" };
 }

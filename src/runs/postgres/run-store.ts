@@ -4,8 +4,17 @@ import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
 import { damaged } from "../entries.ts";
-import { groupOf, headerIn, isRunId, lineBytes, VERSION } from "../kept.ts";
-import { CREATED, mayBeUnfinished, type RunRecord, runRecord } from "../lifecycle.ts";
+import {
+  CREATED,
+  groupOf,
+  headerIn,
+  isRunId,
+  lineBytes,
+  mayBeUnfinished,
+  type RunRecord,
+  runRecord,
+  VERSION,
+} from "../lifecycle.ts";
 import {
   LostEntriesError,
   type OrphanedRuns,

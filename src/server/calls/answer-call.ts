@@ -9,7 +9,7 @@ import { allowingWords } from "../../render/request-messages.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from "../../tools/definition.ts";
-import { mayDecideInView } from "../../tools/writing/in-view.ts";
+import { mayDecideInView } from "../../tools/writing/confirmation-token.ts";
 import { withoutAbsent, withUpperIds } from "../arguments/absent.ts";
 import { argumentWords, unknownArguments, unknownWords } from "../arguments/argument-words.ts";
 import { upToMisfits } from "../arguments/misfits.ts";

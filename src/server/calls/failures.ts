@@ -3,7 +3,7 @@ import { isApiError } from "../../api/errors.ts";
 import { UnsupportedEventError } from "../../events/event-types.ts";
 import { FileError } from "../../platform/files.ts";
 import { requestFailure } from "../../render/request-messages.ts";
-import { ExecutionRefusedError } from "../../runs/execution.ts";
+import { ExecutionRefusedError } from "../../runs/kind.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/store.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { PlanningError } from "../../tools/writing/planned.ts";

@@ -10,15 +10,14 @@ import {
 } from "../../events/run/source.ts";
 import { asMeant } from "../../events/spelling.ts";
 import { thousands } from "../../platform/text.ts";
-import type { EarlierRuns } from "../../runs/same-call.ts";
+import type { EarlierRuns } from "../../runs/kind-runs.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { eventFileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { checkJsonValues, openObject } from "../json-values.ts";
 import { fileWithinWait, unlessLate } from "../within-wait.ts";
-import { interruptedHints } from "../writing/earlier-runs.ts";
-import { followRun } from "../writing/follow-run.ts";
+import { followRun, interruptedHints } from "../writing/follow-run.ts";
 import { dryRunArgument, runOutput } from "../writing/write.ts";
 import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-answer.ts";
 

@@ -1,5 +1,5 @@
-import { needsConfirmation } from "../../changes/confirmation.ts";
 import type { Loss } from "../../changes/plan/plan.ts";
+import { needsConfirmation } from "../../changes/run-rules.ts";
 import { exceededThresholds, type StatePlan } from "../../plans/diff/plan.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { amount } from "../../platform/text.ts";

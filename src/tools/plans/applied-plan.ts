@@ -1,9 +1,8 @@
-import { isGoing, type Planning } from "../../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { Changes, StartPlanned } from "../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
+import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { changedEffect, effectText, questionText } from "../../render/effects.ts";
@@ -14,12 +13,10 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { ownRun, reportRun } from "../runs/run-reports.ts";
-import { decided, isDecidedElsewhere } from "../writing/agreement.ts";
-import { beginPlanned, inClient, startDecided } from "../writing/decide.ts";
+import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "../writing/decide.ts";
 import { askLater, decidePlanOnPage, tokenInstead } from "../writing/on-page.ts";
-import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong } from "../writing/planned.ts";
-import { undecided } from "../writing/undecided.ts";
-import { effectOf } from "../writing/waiting.ts";
+import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong, undecided } from "../writing/planned.ts";
+import { effectOf, tokenLater } from "../writing/waiting.ts";
 import { checkApplicable } from "./applicable.ts";
 import { documentOf } from "./kept-plan.ts";
 
@@ -116,10 +113,8 @@ async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, contex
   const begin = (plan: Plan, start: StartPlanned) =>
     beginPlanned(run.header, plan, { decision: undefined, start }, context);
   const changes = changesOf(context);
-  const ask = context.page?.isOffered() ? askLater(changes, context) : undefined;
-  // Where it is strict an approval counts only where it is asked for, and no token means one.
-  const waitsAs = context.confirm === "strict" && ask === undefined ? "planned" : "needs_confirmation";
-  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask, waitsAs });
+  const ask = context.page?.isOffered() ? askLater(changes, context) : tokenLater(context);
+  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask });
   return reportRun(going, context);
 }
 

@@ -12,7 +12,7 @@ import { asPlanned } from "../../plans/planned-undo.ts";
 import { readCursor } from "../../render/budget.ts";
 import { pagesOf, planAnswer, planPage, rowsOfPlan, undoAnswer } from "../../render/plan-answers.ts";
 import { blockedText } from "../../render/run-report.ts";
-import type { Refusal } from "../../runs/execution.ts";
+import type { Refusal } from "../../runs/kind.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 

@@ -1,5 +1,6 @@
-import { isGoing, type PlanningTool } from "../../changes/call.ts";
+import type { PlanningTool } from "../../changes/call.ts";
 import type { ChangeHeader, KeptPlan, MadeText } from "../../changes/changes.ts";
+import { isGoing } from "../../changes/plan/plan.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import type { ToolAnswer } from "../definition.ts";

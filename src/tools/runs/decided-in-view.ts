@@ -1,7 +1,7 @@
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
+import { isSecretFor } from "../writing/confirmation-token.ts";
 import { decide, personOf } from "../writing/decide.ts";
-import { isSecretFor } from "../writing/in-view.ts";
 import { waitingRun } from "../writing/waiting.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
 

@@ -6,7 +6,7 @@ import { fileOf } from "../../changes/change-kinds.ts";
 import { isOfChanges } from "../../changes/change-run.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import type { ExecutableRun, MayExecute, Refusal } from "../../runs/execution.ts";
+import type { ExecutableRun, MayExecute, Refusal } from "../../runs/kind.ts";
 import type { RunHeader } from "../../runs/store.ts";
 import { isOfSaves } from "../../saves/save-runs.ts";
 import type { ToolServices } from "../context.ts";

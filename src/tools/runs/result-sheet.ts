@@ -242,6 +242,7 @@ export async function savedResults(
       results,
       tool: tool === "apply_plan" ? "plan_targeting" : tool,
       isOver: status !== "running",
+      columns: found.file.sheet?.columns,
       ...(found.events && { events: found.events.state.counts() }),
     }),
     isError: false,

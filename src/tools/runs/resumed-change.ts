@@ -1,9 +1,8 @@
 import { isApproval } from "../../approvals/approvals.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
-import { CONFIRMATION_MS, leftToTakeAway } from "../../changes/confirmation.ts";
-import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
 import type { EffectObject } from "../../changes/rows/entries.ts";
+import { CONFIRMATION_MS, isUndone, isWithdrawn, leftToTakeAway } from "../../changes/run-rules.ts";
 import { amount } from "../../platform/text.ts";
 import { undecidedNote, undecidedSteps } from "../../render/approvals.ts";
 import {
@@ -21,12 +20,11 @@ import type { Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome, type Undecided, type UndecidedAnswer } from "../definition.ts";
-import { decided } from "../writing/agreement.ts";
 import { askFor, checkCounts, confirmationIn } from "../writing/confirmation-token.ts";
-import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "../writing/decide.ts";
-import { checkNoDryRun } from "../writing/dry-run-steps.ts";
+import { type Approved, type Decision, decide, decided, inClient, personOf, refusedError } from "../writing/decide.ts";
 import { atMostOneWait } from "../writing/follow-run.ts";
 import { decideApprovalOnPage, tokenInstead } from "../writing/on-page.ts";
+import { checkNoDryRun } from "../writing/planned.ts";
 import { effectOf } from "../writing/waiting.ts";
 import { reported, reportRun } from "./run-reports.ts";
 

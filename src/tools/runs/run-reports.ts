@@ -1,8 +1,7 @@
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
-import { lossDigest } from "../../changes/confirmation.ts";
-import { isUndone, isWithdrawn } from "../../changes/not-planned.ts";
+import { isUndone, isWithdrawn, lossDigest } from "../../changes/run-rules.ts";
 import { strandedNames } from "../../changes/settle/take-back.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
 import type { InputFile } from "../../files/input-file.ts";
@@ -23,10 +22,8 @@ import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { eventRunReport } from "../events/event-answer.ts";
 import { askFor } from "../writing/confirmation-token.ts";
-import { dryRunSteps } from "../writing/dry-run-steps.ts";
-import { interruptedHints } from "../writing/earlier-runs.ts";
-import { followRun } from "../writing/follow-run.ts";
-import { totalsAfter } from "../writing/totals.ts";
+import { followRun, interruptedHints, totalsAfter } from "../writing/follow-run.ts";
+import { dryRunSteps } from "../writing/planned.ts";
 import { effectOf, endedWhereTooLate } from "../writing/waiting.ts";
 import { wayBackSteps } from "./way-back-note.ts";
 
@@ -82,9 +79,11 @@ export async function reportedRun(
   nextSteps: readonly string[] = [],
   { withTotals = false, ...more }: MoreTold & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
-  if (isEventRun(run)) return eventRunReport(run, context, { nextSteps, notes: more.notes });
-  const saved = savedAnswer(run, context);
-  if (saved !== undefined) return saved;
+  if (!isChangeRun(run)) {
+    if (isEventRun(run)) return eventRunReport(run, context, { nextSteps, notes: more.notes });
+    const saved = savedAnswer(run, context);
+    if (saved !== undefined) return saved;
+  }
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
   const report = await reportOf(run, context);
   const notes = [...(more.notes ?? []), ...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
@@ -120,8 +119,8 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
 export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment), ...(blocked && { blocked }) };
-  if (isApproval(run)) return { ...report, ...approvalReport(run) };
-  return isChangeRun(run) ? { ...report, ...(await changeReport(run, context)) } : report;
+  if (isChangeRun(run)) return { ...report, ...(await changeReport(run, context)) };
+  return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
 
 /** Whether a run could be started or resumed, as far as its state tells. */

@@ -1,5 +1,5 @@
 import { isChangeRun } from "../../changes/change-run.ts";
-import { isUndone } from "../../changes/not-planned.ts";
+import { isUndone } from "../../changes/run-rules.ts";
 import { wayBackWords } from "../../render/next-steps.ts";
 import type { Run } from "../../runs/kind.ts";
 import { didCounts } from "../../runs/report.ts";

@@ -1,20 +1,12 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { optionFields } from "./option-arguments.ts";
 
-const input = () =>
-  z.strictObject({
-    items: z
-      .array(
-        z.strictObject({
-          name: z.string().describe("2 to 36 Korean or English letters, digits, spaces, ~ % & + -"),
-          options: z.array(z.strictObject(optionFields())).optional(),
-        }),
-      )
-      .min(1),
-    ...dryRunArgument(),
-  });
+const input = () => {
+  const { items, ...others } = ARGUMENTS.create_targetings();
+  return z.strictObject({ items: items.min(1), ...others, ...dryRunArgument() });
+};
 
 /** Creates targetings, with options inside where wanted. */
 export const createTargetings = {
@@ -26,5 +18,5 @@ export const createTargetings = {
   idempotent: false,
   input,
   output: runOutput,
-  handler: ({ items, dryRun }, context) => write({ tool: "create_targetings", input: { items } }, { dryRun }, context),
+  handler: ({ dryRun, ...input }, context) => write({ tool: "create_targetings", input }, { dryRun }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

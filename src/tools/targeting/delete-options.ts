@@ -1,25 +1,21 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
+import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./targeting-name.ts";
 
 const input = () =>
   z.strictObject({
     ...targetingArguments(),
-    ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
-    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId"),
-    onlyEmpty: z
-      .boolean()
-      .optional()
-      .describe("Skip what holds Context IDs or sub-options; alone: all empty ones of the targeting"),
+    ...ARGUMENTS.delete_options(),
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
 
 /** The IDs of all empty options of a targeting. */
-async function emptyOptions(targetingId: string, context: ToolContext): Promise<readonly string[]> {
+async function emptyOptions(targetingId: string, context: ToolContext): Promise<string[]> {
   const { everyOption } = await import("./every-option.ts");
   const hits = await everyOption(targetingId, { empty: true }, context);
   if (hits.length > 0) return hits.map(({ step }) => step.option._id);
@@ -37,17 +33,18 @@ export const deleteOptions = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids, names, onlyEmpty, confirmation: token, dryRun, ...given }, context) {
+  async handler({ confirmation: token, dryRun, ...given }, context) {
     const tool = "delete_options";
-    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
+    const { reference, others } = targetingArgumentsOf(given);
+    const { ids, names } = others;
+    const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
     if (names !== undefined && targetingId === undefined) {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
-    const areAllEmpty = !isGiven && token === undefined && onlyEmpty === true && targetingId !== undefined;
-    const wanted = areAllEmpty ? await emptyOptions(targetingId, context) : ids;
-    const isCall = isGiven || areAllEmpty;
-    const call = isCall ? ({ tool, input: { ids: wanted, names, targetingId, onlyEmpty } } as const) : undefined;
+    const areAllEmpty = !isGiven && token === undefined && others.onlyEmpty === true && targetingId !== undefined;
+    const wanted = areAllEmpty ? { ...others, ids: await emptyOptions(targetingId, context) } : others;
+    const call = isGiven || areAllEmpty ? ({ tool, input: { ...wanted, targetingId } } as const) : undefined;
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun }, context));
   },

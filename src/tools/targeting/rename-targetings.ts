@@ -1,21 +1,13 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
 import { seenTargeting } from "./targeting-name.ts";
 
-const input = () =>
-  z.strictObject({
-    items: z
-      .array(
-        z.strictObject({
-          _id: z.string().optional(),
-          currentName: z.string().optional().describe("Or its name, if seen before"),
-          name: z.string().describe("The new name"),
-        }),
-      )
-      .min(1),
-    ...dryRunArgument(),
-  });
+const input = () => {
+  const { items, ...others } = ARGUMENTS.rename_targetings();
+  return z.strictObject({ items: items.min(1), ...others, ...dryRunArgument() });
+};
 
 /** Renames targetings. */
 export const renameTargetings = {
@@ -27,14 +19,14 @@ export const renameTargetings = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, dryRun }, context) {
+  async handler({ items, dryRun, ...others }, context) {
     const named = await Promise.all(
-      items.map(async ({ _id, currentName, name }) => ({
-        ...(currentName !== undefined && (await seenTargeting(currentName, context))),
+      items.map(async ({ _id, ...item }) => ({
+        ...(item.currentName !== undefined && (await seenTargeting(item.currentName, context))),
         ...(_id && { _id }),
-        name,
+        ...item,
       })),
     );
-    return write({ tool: "rename_targetings", input: { items: named } }, { dryRun }, context);
+    return write({ tool: "rename_targetings", input: { ...others, items: named } }, { dryRun }, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,5 +1,7 @@
 import * as z from "zod";
-import type { NamedTargeting } from "../../changes/plan/names.ts";
+import type { NamedTargeting } from "../../changes/call.ts";
+import { isUnread } from "../../files/looked-at.ts";
+import type { OpenedFile } from "../../files/rows.ts";
 import { fenced, shown } from "../../render/fence.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import type { ToolContext } from "../context.ts";
@@ -15,6 +17,15 @@ export const targetingArguments = () => ({
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
+}
+
+/** Takes the arguments with which a targeting is given out of those of a call. */
+export function targetingArgumentsOf<Given extends TargetingReference>({
+  targetingId,
+  targetingName,
+  ...others
+}: Given) {
+  return { reference: { targetingId, targetingName }, others };
 }
 
 /** A targeting or an option that was found, and what is to be said about how. */
@@ -89,5 +100,41 @@ export function ulidArgument(argument: string, value: string): string {
   throw new ToolError(
     `${argument} is ${shown(value)}, which is no ULID`,
     "IDs are 26 digits and capital letters, as the service made them.",
+  );
+}
+
+/**
+ * The targeting that a call names, else the one that its file names in the column Targeting. Throws a ToolError where the
+ * call names none, and the file could not be read yet.
+ */
+export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
+  const named = opened?.file.seen?.targeting;
+  if (given.targetingId || given.targetingName) return given;
+  if (opened !== undefined && isUnread(opened.file)) throw targetingNeeded();
+  if (named === undefined) return given;
+  return isUlid(named) ? { targetingId: named } : { targetingName: named };
+}
+
+/** A file whose rows may speak of a targeting by its ID or by the name that it was seen with. */
+export async function aboutTargeting(
+  opened: OpenedFile | undefined,
+  found: FoundByName | undefined,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<OpenedFile["file"] | undefined> {
+  if (opened !== undefined && found !== undefined && isUnread(opened.file)) {
+    const seen = (await memory.recent()).filter(({ _id }) => _id === found._id);
+    return { ...opened.file, targeting: [found._id, ...seen.map(({ name }) => name)] };
+  }
+  const named = opened?.file.seen?.targeting;
+  if (opened === undefined || named === undefined || found === undefined) return opened?.file;
+  const seen = await memory.resolve(named);
+  const isSame = seen.kind === "one" && seen.thing._id === found._id;
+  return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
+}
+
+function targetingNeeded(): ToolError {
+  return new ToolError(
+    "reading the file takes longer than a call may take, and only the file names its targeting; nothing was sent",
+    "Give targetingId or targetingName: then the call answers with its run, which goes on.",
   );
 }

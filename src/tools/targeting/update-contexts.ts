@@ -1,42 +1,37 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "../input-file.ts";
 import { fileWithinWait } from "../within-wait.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { aboutTargeting, referenceOf } from "./file-targeting.ts";
-import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
+import {
+  aboutTargeting,
+  findTargeting,
+  noting,
+  referenceOf,
+  targetingArguments,
+  targetingArgumentsOf,
+} from "./targeting-name.ts";
 
-const ids = (what: string) => z.array(z.string()).optional().describe(what);
-
-const input = () =>
-  z.strictObject({
+const input = () => {
+  const { items, ...others } = ARGUMENTS.update_contexts();
+  const withFiles = items.element.extend({
+    addFile: z.string().optional().describe("File: one Context ID a line"),
+    removeFile: z.string().optional(),
+    setFile: z.string().optional(),
+  });
+  return z.strictObject({
     ...targetingArguments(),
-    items: z
-      .array(
-        z.strictObject({
-          _id: z.string().optional().describe("The option; or one of:"),
-          _ids: ids("several options"),
-          name: z.string().optional().describe("its name, with targetingId"),
-          names: ids("several names, with targetingId"),
-          add: ids("Context IDs to add"),
-          remove: ids("Context IDs to remove"),
-          set: ids("Exactly these Context IDs"),
-          addFrom: ids("Option IDs whose Context IDs are added"),
-          removeFrom: ids("Option IDs whose Context IDs are removed"),
-          addFile: z.string().optional().describe("File: one Context ID a line"),
-          removeFile: z.string().optional(),
-          setFile: z.string().optional(),
-        }),
-      )
-      .min(1)
-      .optional(),
-    removeEverywhere: ids("Context IDs to remove from every option"),
+    items: z.array(withFiles).min(1).optional(),
+    removeEverywhere: z.array(z.string()).optional().describe("Context IDs to remove from every option"),
     ...fileArguments("columns _id or name, contexts, op"),
+    ...others,
     ...confirmationArgument(),
     ...dryRunArgument(),
   });
+};
 
 /** Items with the Context IDs of the files that they name. */
 async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
@@ -73,11 +68,12 @@ export const updateContexts = {
   output: runOutput,
   async handler({ items: given, removeEverywhere, confirmation: token, dryRun, ...all }, context) {
     const tool = "update_contexts";
-    const { about, others } = fileArgumentsOf(all);
+    const { about, others: named } = fileArgumentsOf(all);
+    const { reference, others } = targetingArgumentsOf(named);
     const { contextRows } = await import("../../changes/rows/input-rows.ts");
     const opened = await openedFile(about, { items: given }, contextRows, context);
     const listedItems = given === undefined ? undefined : await listed(given, context);
-    const found = await findTargeting(referenceOf(others, opened), context);
+    const found = await findTargeting(referenceOf(reference, opened), context);
     const { _id: targetingId, note } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
       throw new ToolError("removeEverywhere was given beside items or file", "Make two calls.");
@@ -85,7 +81,7 @@ export const updateContexts = {
     const isEverywhere = removeEverywhere !== undefined && token === undefined;
     const items = isEverywhere ? await removals(removeEverywhere, targetingId, context) : listedItems;
     const file = await aboutTargeting(opened, found, context);
-    const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file } } as const);
+    const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file, ...others } } as const);
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun, bytes: opened?.bytes }, context));
   },

@@ -1,25 +1,13 @@
 import * as z from "zod";
+import { ARGUMENTS } from "../../changes/call.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
-import { findTargeting, noting, targetingArguments } from "./targeting-name.ts";
+import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./targeting-name.ts";
 
-const input = () =>
-  z.strictObject({
-    ...targetingArguments(),
-    items: z
-      .array(
-        z.strictObject({
-          _id: z.string().optional(),
-          currentName: z.string().optional().describe("Or its name"),
-          name: z.string().optional().describe("The new name"),
-          parent: z.string().nullable().optional().describe("ULID of the group to move it to; null: out of its group"),
-          parentName: z.string().optional().describe("Or its name"),
-          exposeChildren: z.boolean().optional().describe("Groups only"),
-        }),
-      )
-      .min(1),
-    ...dryRunArgument(),
-  });
+const input = () => {
+  const { items, ...others } = ARGUMENTS.update_options();
+  return z.strictObject({ ...targetingArguments(), items: items.min(1), ...others, ...dryRunArgument() });
+};
 
 /** Renames and moves options, and changes the setting of groups. */
 export const updateOptions = {
@@ -32,8 +20,10 @@ export const updateOptions = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ items, dryRun, ...given }, context) {
-    const { _id: targetingId, note } = (await findTargeting(given, context)) ?? {};
-    return noting(note, await write({ tool: "update_options", input: { targetingId, items } }, { dryRun }, context));
+  async handler({ dryRun, ...given }, context) {
+    const { reference, others } = targetingArgumentsOf(given);
+    const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
+    const call = { tool: "update_options", input: { targetingId, ...others } } as const;
+    return noting(note, await write(call, { dryRun }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

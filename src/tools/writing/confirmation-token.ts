@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { CONFIRMATION_MS } from "../../changes/confirmation.ts";
+import { CONFIRMATION_MS } from "../../changes/run-rules.ts";
 import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
-import type { ToolContext } from "../context.ts";
-import { ToolError } from "../definition.ts";
+import type { ToolContext, ToolServices } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../definition.ts";
 
 /** Seals what a person is to agree to, in the form that answers have; `effect` says what it is. */
 export async function askFor(
@@ -46,7 +46,7 @@ export function expired(): ToolError {
 }
 
 /** What a confirmation is made for: a planned run, what exactly a person agrees to, who asked, and until when. */
-export interface Agreement {
+interface Agreement {
   /** The ULID of the run. */
   readonly run: string;
   /** A text that changes with the effect. */
@@ -115,4 +115,36 @@ function sealsOf(key: Uint8Array, { run, digest, caller, expiresAt }: Agreement)
     mark: seal(`confirmation ${about}`, MARK),
     effect: seal(`effect ${about} ${digest}`, EFFECT),
   };
+}
+
+/** What a person decides about in a view: a run, and what exactly it would do. */
+export interface InView {
+  readonly runId: string;
+  /** A text that changes with the effect. */
+  readonly digest: string;
+}
+
+type Sealing = Pick<ToolContext, "sealKey" | "caller">;
+
+/** Whether a decision in a view counts by the settings: hosts alone keep the model from deciding there. */
+export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
+  return confirm !== "strict" || trustViews;
+}
+
+/** What a view is given with which a person decides: the secret is made for this run, its effect and this caller. */
+export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
+  return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
+}
+
+/** Whether a secret is the one that was given for this run, its effect and this caller. */
+export async function isSecretFor(about: InView, given: string, sealing: Sealing): Promise<boolean> {
+  const [bytes, secret] = [Buffer.from(given, "base64url"), await secretOf(about, sealing)];
+  return bytes.length === secret.length && timingSafeEqual(bytes, secret);
+}
+
+async function secretOf({ runId, digest }: InView, { sealKey, caller }: Sealing): Promise<Buffer> {
+  const about = JSON.stringify(["decision in a view", runId, digest, caller]);
+  return createHmac("sha256", await sealKey())
+    .update(about)
+    .digest();
 }

@@ -1,11 +1,10 @@
 import * as z from "zod";
-import { isGoing, type WriteCall, type WriteTool } from "../../changes/call.ts";
+import type { WriteCall, WriteTool } from "../../changes/call.ts";
 import { writeCall } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
-import { needsConfirmation } from "../../changes/confirmation.ts";
-import { isWithdrawn } from "../../changes/not-planned.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, type Plan } from "../../changes/plan/plan.ts";
+import { isWithdrawn, needsConfirmation } from "../../changes/run-rules.ts";
 import { changedEffect } from "../../render/effects.ts";
 import { isUnstarted } from "../../runs/lifecycle.ts";
 import { changesOf } from "../apis.ts";

@@ -1,26 +1,31 @@
 import { createHash } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
-import { isGoing, type Planning } from "../../changes/call.ts";
+import type { WriteCall } from "../../changes/call.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { Changes } from "../../changes/changes.ts";
-import { lossDigest } from "../../changes/confirmation.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
+import { journalLine } from "../../changes/rows/entries.ts";
+import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
+import { lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
-import { journalLine } from "../../changes/state/entry-schema.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
+import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
 import { changedEffect, effectOfCall, effectText } from "../../render/effects.ts";
 import { many } from "../../render/message-words.ts";
 import { requestFailure } from "../../render/request-messages.ts";
 import { renderReport } from "../../render/run-report.ts";
+import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../render/sheets.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
 import { TookTooLong, unlessLate, withinWait } from "../within-wait.ts";
-import { applyStep } from "./dry-run-steps.ts";
-import { type Given, planInTime, toldUnstarted } from "./planned.ts";
-import { previewOf } from "./preview.ts";
+import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
 interface Shown {
@@ -117,7 +122,6 @@ async function goOn(
 ): Promise<ChangeRun> {
   const header = await changes.keep(call, context.caller, bytes, { dryRun: true, unplanned: true });
   return changes.prepare(header, planning, async () => undefined, {
-    waitsAs: "planned",
     isForKeeping: true,
     async ask(_, plan) {
       plan.settlements.push(...(await changes.foresee(plan, context.stopping)));
@@ -227,4 +231,52 @@ function planDigest(plan: Plan): string {
     hash.update("\n");
   }
   return hash.digest("base64url");
+}
+
+/** How the file of a call was read and its first rows were understood, as notes; none for a call without a file. */
+export async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
+  const file = fileOf(call);
+  if (file === undefined || bytes === undefined) return [];
+  if (call.tool === "bulk_add_options") return previewNotes(file, await firstRows(bytes, file, optionRows, addedWords));
+  if (call.tool === "update_contexts")
+    return previewNotes(file, await firstRows(bytes, file, contextRows, changeWords));
+  return [];
+}
+
+async function firstRows<Item>(
+  bytes: ByteSource,
+  file: InputFile,
+  shape: RowShape<Item>,
+  wordsOf: (item: Item) => Omit<PreviewRow, "line">,
+): Promise<Preview> {
+  const rows: FileRow<Item>[] = [];
+  let columns: Preview["columns"] = [];
+  const read = rowsOf(bytes, file, shape, (header) => {
+    columns = columnsIn(header);
+  });
+  for await (const batch of read) {
+    rows.push(...batch.slice(0, PREVIEW_ROWS));
+    if (rows.length >= PREVIEW_ROWS) break;
+  }
+  return {
+    columns,
+    rows: rows.map(({ line, content }) => ({
+      line,
+      ...("reason" in content ? { reason: content.reason } : wordsOf(content.item)),
+    })),
+  };
+}
+
+/** The columns that are read of a sheet, by their headings. */
+function columnsIn({ names, cells }: SheetHeader): Preview["columns"] {
+  return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
+}
+
+function addedWords({ name, parentName, type, contexts = [] }: OptionRow): Omit<PreviewRow, "line"> {
+  return { option: name, group: parentName, isGroup: type === "collection", contexts: { op: "add", ids: contexts } };
+}
+
+function changeWords({ _id, name, calledName, add, remove, set }: ContextRow): Omit<PreviewRow, "line"> {
+  const op = set !== undefined ? "set" : remove !== undefined ? "remove" : "add";
+  return { option: name ?? calledName ?? _id, contexts: { op, ids: set ?? remove ?? add ?? [] } };
 }

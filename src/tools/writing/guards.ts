@@ -2,7 +2,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { findOptions } from "../../reading/find-options.ts";
+import { findOptions } from "../../reading/option-contents.ts";
 import { isUlid } from "../../spec/ulid.ts";
 import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";

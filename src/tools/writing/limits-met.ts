@@ -5,7 +5,7 @@ import { readOptions } from "../../reading/option-lists.ts";
 import type { FullOption, FullTargeting, LimitsMet } from "../../render/run-headline.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
-import { gentleReads, unlessItFails } from "./totals.ts";
+import { gentleReads, unlessItFails } from "./follow-run.ts";
 
 const OF_OPTIONS = "TARGETING_CATEGORY_LIMIT_EXCEEDED";
 const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";

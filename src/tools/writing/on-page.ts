@@ -1,8 +1,8 @@
 import type { ApprovalCall } from "../../approvals/approvals.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../changes/changes.ts";
-import { lossDigest } from "../../changes/confirmation.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
+import { lossDigest } from "../../changes/run-rules.ts";
 import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../render/approvals.ts";
 import { type Effect, effectText } from "../../render/effects.ts";
 import type { Run, ToolCall } from "../../runs/kind.ts";
@@ -10,8 +10,8 @@ import type { RunHeader } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
 import { ownRun, reportedRun, reportRun } from "../runs/run-reports.ts";
+import { decisionFor } from "./confirmation-token.ts";
 import { atMostOneWait } from "./follow-run.ts";
-import { decisionFor } from "./in-view.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, waitingRun } from "./waiting.ts";
 

@@ -1,22 +1,24 @@
 import { type ApiError, isApiError } from "../../api/errors.ts";
-import type { Planning, WriteCall } from "../../changes/call.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { fileOf } from "../../changes/change-kinds.ts";
-import type { ChangeHeader } from "../../changes/changes.ts";
-import { lossDigest } from "../../changes/confirmation.ts";
-import type { Plan } from "../../changes/plan/plan.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import type { Plan, Planning } from "../../changes/plan/plan.ts";
+import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
+import { undecidedNote, undecidedSteps } from "../../render/approvals.ts";
 import { declinedIn, type Effect, effectText } from "../../render/effects.ts";
 import { toldFailures } from "../../render/failures.ts";
 import { confirmationStep, renderReport } from "../../render/run-report.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
-import { type ToolAnswer, ToolError } from "../definition.ts";
+import { type ToolAnswer, ToolError, type Undecided, type UndecidedAnswer } from "../definition.ts";
 import { askFor } from "./confirmation-token.ts";
-import { interruptedHints } from "./earlier-runs.ts";
-import { atMostOneWait } from "./follow-run.ts";
-import { effectOf, keepElsewhere } from "./waiting.ts";
+import { beginPlanned, decide, personOf } from "./decide.ts";
+import { atMostOneWait, interruptedHints } from "./follow-run.ts";
+import { effectOf, keepElsewhere, tokenLater } from "./waiting.ts";
 
 /** A call, and the content of its file. */
 export interface Given {
@@ -122,4 +124,77 @@ export async function planInTime<Made>(
     context.signal.removeEventListener("abort", stop);
   }
   return made ?? { plan, stop };
+}
+
+/** The call that applies a stored dry run; none where the run is something else, or was applied. */
+export function dryRunSteps(
+  { header, status }: ChangeRun,
+  { readOnly }: Pick<ToolContext, "readOnly">,
+): readonly string[] {
+  return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
+}
+
+/** Throws a ToolError where a planned run is a dry run: it was not started, so nothing can be resumed. */
+export function checkNoDryRun({ header, status }: ChangeRun): void {
+  if (!header.dryRun || status() !== "planned") return;
+  throw new ToolError(
+    "this run is a dry run that was not applied, so there is nothing to resume",
+    `apply_plan {"runId":"${header.runId}"} applies it.`,
+  );
+}
+
+/** The call that applies a dry run. */
+export function applyStep(runId: string): string {
+  return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
+}
+
+/**
+ * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
+ * still do the same, and a later no ends. One that was closed has none: no person may have seen it.
+ */
+export async function undecided(
+  { call, bytes }: Given,
+  plan: Plan,
+  why: Undecided,
+  {
+    changes,
+    context,
+    kept,
+  }: { readonly changes: Changes; readonly context: ToolContext; readonly kept?: ChangeHeader },
+): Promise<UndecidedAnswer> {
+  const header = why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes))) : undefined;
+  const effect = await effectOf({ runId: (header ?? kept)?.runId, call }, plan, context);
+  if (header !== undefined) {
+    const until = context.clock.now() + CONFIRMATION_MS;
+    await keepElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
+  }
+  const state = new RunState(plan);
+  const answer = renderReport({
+    ...toldUnstarted(call, state, context),
+    ...(header && { runId: header.runId }),
+    status: "needs_confirmation",
+    notes: [effectText(effect), undecidedNote(why)],
+    nextSteps: undecidedSteps(header?.runId),
+  });
+  if (header === undefined) return { answer };
+  const digest = lossDigest(plan.losses);
+  return {
+    answer,
+    async later(accepted) {
+      const saw = (seen: string): boolean => seen === digest;
+      const decided = { channel: "client", person: personOf(context), saw } as const;
+      if (!accepted) {
+        await decide(header.runId, { ...decided, answer: "declined" }, context);
+        return;
+      }
+      // It may have been cancelled meanwhile.
+      if ((await context.runs.isUnstarted(header.runId)) !== true) return;
+      const stopping = new AbortController();
+      const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
+      const planning = { plan: again, stop: () => stopping.abort() };
+      const decision = { ...decided, answer: "approved" } as const;
+      const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
+      await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });
+    },
+  };
 }

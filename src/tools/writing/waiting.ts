@@ -2,9 +2,9 @@ import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader } from "../../changes/changes.ts";
-import { CONFIRMATION_MS, lossDigest } from "../../changes/confirmation.ts";
 import type { Loss, Plan } from "../../changes/plan/plan.ts";
 import type { RunFacts } from "../../changes/rows/entries.ts";
+import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { type Effect, effectOfCall, effectText } from "../../render/effects.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
@@ -107,18 +107,19 @@ interface Elsewhere {
 
 /**
  * Keeps a run that is approved in the client or with a token: the page shows what it would do, where it is approved and
- * until when. One that waits for the page already stays as it is, and so does a plan, which is listed as one.
+ * until when. One that waits for the page already goes on doing so, and a plan is listed as one.
  */
 export async function keepElsewhere(
   header: ChangeHeader,
   plan: Plan,
   { effect, elsewhere, until }: Elsewhere,
-  context: Pick<ToolContext, "changes">,
+  context: Pick<ToolContext, "changes" | "runs" | "clock">,
 ): Promise<void> {
-  const digest = lossDigest(plan.losses);
-  const waits = { digest, effect: effectText(effect), parts: effect.parts, until, elsewhere };
-  const isShown = plan.facts.waits !== undefined || header.call.tool === "apply_plan";
-  plan.facts = { ...plan.facts, effect: effect.sentence, ...(!isShown && { waits }) };
+  const onPage = plan.facts.waits ?? (await waitingRun(header.runId, context))?.state.facts.waits;
+  const where = onPage === undefined ? { until, elsewhere } : { until: onPage.until };
+  const waits = { digest: lossDigest(plan.losses), effect: effectText(effect), parts: effect.parts, ...where };
+  const isListed = onPage !== undefined || header.call.tool !== "apply_plan";
+  plan.facts = { ...plan.facts, effect: effect.sentence, ...(isListed && { waits }) };
   await changesOf(context).propose(header, plan);
 }
 

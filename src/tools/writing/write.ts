@@ -1,23 +1,30 @@
 import * as z from "zod";
-import { isGoing, type Planning, type WriteCall } from "../../changes/call.ts";
+import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
-import { lossDigest, needsConfirmation } from "../../changes/confirmation.ts";
-import { Plan } from "../../changes/plan/plan.ts";
+import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
+import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { changedEffect, effectOfCall, effectText, questionText } from "../../render/effects.ts";
+import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../render/effects.ts";
 import { endedHint, goesOnHint } from "../../render/run-headline.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
-import { ToolError, type ToolOutcome } from "../definition.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
 import { reportRun } from "../runs/run-reports.ts";
-import { chooseChannel, decided, isDecidedElsewhere, readQuestion } from "./agreement.ts";
-import { beginPlanned, inClient, startDecided } from "./decide.ts";
+import {
+  beginPlanned,
+  chooseChannel,
+  decide,
+  decided,
+  inClient,
+  isDecidedElsewhere,
+  readQuestion,
+  startDecided,
+} from "./decide.ts";
 import { checkAllowed, tooManyDeletes } from "./guards.ts";
 import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
-import { answerWithToken, type Given, notDone, planInTime, tookTooLong } from "./planned.ts";
-import { undecided } from "./undecided.ts";
+import { answerWithToken, type Given, notDone, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { tokenLater } from "./waiting.ts";
 
 /** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
@@ -102,7 +109,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
           startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
         return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
       },
-      declined: () => ({ outcome: notDone(call, plan, context, effect) }),
+      declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
       described: () => effectText(effect),
     },
@@ -121,7 +128,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   const { reply, confirm, caller } = context;
   if (reply?.accepted === false) {
     planning.stop();
-    return { outcome: notDone(call, new Plan(), context) };
+    return { outcome: await declined(call, new Plan(), { changes, context }) };
   }
   if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
     const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
@@ -137,12 +144,27 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     planning.stop();
     throw tookTooLong();
   }
-  const header = await changes.keep(call, caller, bytes, { unplanned: true });
+  const waiting = await changes.waitingRun(call, caller);
+  const header = waiting?.header ?? (await changes.keep(call, caller, bytes, { unplanned: true }));
   const asked = reply && readQuestion(reply.token);
   const decision = asked && inClient(context, (digest) => digest === asked.digest);
   const ask = isPage ? askLater(changes, context) : tokenLater(context);
   const begin = (plan: Plan, start: StartPlanned) => beginPlanned(header, plan, { decision, start }, context);
-  return { run: await changes.prepare(header, planning, begin, { ask }) };
+  return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
+}
+
+/** Answers that the person declined in the client; a run of the same call that waited ends with that. */
+async function declined(
+  call: WriteCall,
+  plan: Plan,
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  effect?: Effect,
+): Promise<ToolAnswer> {
+  const waiting = await changes.waitingRun(call, context.caller);
+  if (waiting !== undefined) {
+    await decide(waiting.header.runId, { ...inClient(context), answer: "declined" }, context);
+  }
+  return notDone(call, plan, context, effect);
 }
 
 function unasked(plan: Plan): Plan {

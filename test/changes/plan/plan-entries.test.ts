@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import type { AddOptionInput } from "../../../src/changes/call.ts";
 import { rowsIn } from "../../../src/changes/change-kinds.ts";
 import { CHANGE_FORM, requestItems } from "../../../src/changes/change-run.ts";
 import { planAddOptions } from "../../../src/changes/plan/add-options.ts";
 import type { Plan } from "../../../src/changes/plan/plan.ts";
-import type { AddOptionInput } from "../../../src/changes/rows/entries.ts";
 import { optionRows } from "../../../src/changes/rows/input-rows.ts";
 import { RunState } from "../../../src/changes/state/change-state.ts";
 import type { InputFile } from "../../../src/files/input-file.ts";

@@ -1,6 +1,7 @@
 // What a refusal leads to besides a failure: waiting for another change, a change of what exists, a temporary name.
 import { describe, expect, test } from "vitest";
-import type { JournalEntry, OnExisting, Step } from "../../../src/changes/rows/entries.ts";
+import type { OnExisting } from "../../../src/changes/call.ts";
+import type { JournalEntry, Step } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { mayWorkLater } from "../../../src/changes/settle/reconcile.ts";
 import { existingOption } from "../../../src/changes/settle/settle-items.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { processLock } from "../../../src/runs/file/project-lock.ts";
+import { processLock } from "../../../src/runs/file/lease.ts";
 
 const never = new AbortController().signal;
 

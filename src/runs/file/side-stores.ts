@@ -1,9 +1,24 @@
-import { appendFile, mkdir, open, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { randomBytes, randomUUID } from "node:crypto";
+import { appendFile, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
+import { systemClock } from "../../platform/clock.ts";
+import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
 import { hasCode, moveOver } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
-import type { ContentsStore, SeenOption } from "../backend.ts";
+import {
+  type ContentsStore,
+  MOST_REMEMBERED,
+  type NamesOptions,
+  namedAmong,
+  type SeenOption,
+  type SeenTargeting,
+  type TargetingMemory,
+} from "../backend.ts";
+import { RunStoreError } from "../store.ts";
+import { machineLock } from "./lease.ts";
+import { unlessMissing } from "./run-folder.ts";
 
 /** Where contents are kept. */
 interface ContentsFile {
@@ -173,4 +188,158 @@ async function bytesBetween(path: string, from: number, to: number): Promise<Buf
   } finally {
     await handle.close();
   }
+}
+
+/** Where and how a memory is kept. */
+interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
+  /** Undefined: for this process only, as fits a sandbox that ends with it. */
+  readonly file?: string | undefined;
+  readonly now: () => number;
+}
+
+/** Unknown fields are allowed, since a later version may have added some. */
+const memoryFile = z.object({
+  targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
+});
+
+/** Opens a memory; nothing is read or written before it is used. Several processes may share a file. */
+export function targetingMemory(options: MemoryOptions): TargetingMemory {
+  let known: ReadonlyMap<string, SeenTargeting> = new Map();
+  let turn: Promise<unknown> = Promise.resolve();
+  let beginning: Promise<void> | undefined;
+
+  const begin = async (): Promise<void> => {
+    const first = await options.known?.().catch(options.onProblem);
+    // All at one time, so that they stay in their order.
+    const seenAt = options.now();
+    known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
+  };
+  const load = async () => {
+    beginning ??= begin();
+    await beginning;
+    const stored = await readMemory(options);
+    if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
+    return known;
+  };
+  /** Changes follow each other, and each begins with the content that the file has by then. */
+  const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
+    const done = turn.then(async () => {
+      const next = new Map(await load());
+      apply(next);
+      known = newest(next);
+      await writeMemory(options, [...known.values()]);
+    });
+    turn = done;
+    return done;
+  };
+  const recent = async () => {
+    await turn;
+    return [...(await load()).values()].sort((one, other) => other.seenAt - one.seenAt);
+  };
+
+  return {
+    recent,
+    remember: (targetings) =>
+      change((next) => {
+        const seenAt = options.now();
+        for (const { _id, name } of targetings) next.set(_id, { _id, name, seenAt });
+      }),
+    forget: (ids) =>
+      change((next) => {
+        for (const id of ids) next.delete(id);
+      }),
+    resolve: async (name) => namedAmong(await recent(), name),
+  };
+}
+
+function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<string, SeenTargeting> {
+  if (targetings.size <= MOST_REMEMBERED) return targetings;
+  const kept = [...targetings.values()].sort((one, other) => other.seenAt - one.seenAt).slice(0, MOST_REMEMBERED);
+  return new Map(kept.map((one) => [one._id, one]));
+}
+
+/** The file's targetings; undefined where there is none to read. A damaged file counts as empty. */
+async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return memoryFile.parse(JSON.parse(await readFile(file, "utf8"))).targetings;
+  } catch (problem) {
+    if (!hasCode(problem, "ENOENT")) onProblem(problem);
+    return undefined;
+  }
+}
+
+/** Writes beside the file and moves it into place, so that no reader sees half of it. */
+async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
+  if (file === undefined) return;
+  const beside = `${file}.${randomUUID()}`;
+  try {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(beside, JSON.stringify({ targetings }), { mode: 0o600 });
+    await moveOver(beside, file);
+  } catch (problem) {
+    onProblem(problem);
+    await rm(beside, { force: true }).catch(onProblem);
+  }
+}
+
+/** The name of the file in the state folder. */
+export const SEAL_KEY_FILE = "seal.key";
+const KEY_BYTES = 32;
+/** Where the file system has no links, another process may be writing the file at this moment. */
+const READ_TRIES = 20;
+const READ_WAIT_MS = 25;
+
+/**
+ * The key of a state folder: 32 bytes, made at the first use, readable by its owner only. One that is empty or too short,
+ * as after a power failure, is made again: what was sealed before counts no more. Throws a RunStoreError where no key
+ * can be had.
+ */
+export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
+  const file = join(stateDir, SEAL_KEY_FILE);
+  try {
+    await makeFolder(stateDir);
+    return (await keyIn(file, READ_TRIES)) ?? (await keyMadeAgain(file, stateDir));
+  } catch (cause) {
+    throw unusable(file, cause instanceof Error ? cause.message : String(cause));
+  }
+}
+
+/** The key in a file, which is made where it is not there; undefined where it stays too short. */
+async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
+  for (let left = tries; left > 0; left -= 1) {
+    const text = await unlessMissing(readFile(file, "utf8"));
+    if (text === undefined) await createFile(file, newKey());
+    const key = Buffer.from(text ?? (await readFile(file, "utf8")), "base64");
+    if (key.length >= KEY_BYTES) return key;
+    await delay(READ_WAIT_MS);
+  }
+  return undefined;
+}
+
+/** One process at a time, so that all of them have the same key then. */
+function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
+  const lock = machineLock((name) => join(stateDir, "locks", name), systemClock);
+  return lock.hold(
+    SEAL_KEY_FILE,
+    async () => {
+      const madeMeanwhile = await keyIn(file, 1);
+      if (madeMeanwhile !== undefined) return madeMeanwhile;
+      const key = newKey();
+      await replaceFile(file, key);
+      return Buffer.from(key, "base64");
+    },
+    new AbortController().signal,
+  );
+}
+
+function newKey(): string {
+  return randomBytes(KEY_BYTES).toString("base64");
+}
+
+function unusable(file: string, why: string): RunStoreError {
+  return new RunStoreError(
+    `the key that seals confirmations cannot be kept in ${file} (${why})`,
+    "TARGETING_MCP_STATE_DIR names another folder.",
+  );
 }

@@ -1,0 +1,76 @@
+import { mkdtemp, readdir, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import * as z from "zod";
+import { startTestSandbox } from "../support/sandbox.ts";
+import { OPENING, startNode, toolCall } from "../support/server-process.ts";
+
+/**
+ * In how many files of the source a write runs code once the server is warm. It only shrinks: the goal is 60, so that a
+ * reader who follows a write does not get lost.
+ */
+const MOST_FILES = 106;
+
+const SOURCE = join(import.meta.dirname, "..", "..", "src");
+
+const coverage = z.object({
+  result: z.array(
+    z.object({
+      url: z.string(),
+      functions: z.array(z.object({ ranges: z.tuple([z.object({ count: z.number() })]).rest(z.unknown()) })),
+    }),
+  ),
+});
+const result = z.object({ result: z.object({ structuredContent: z.looseObject({ status: z.string() }) }) });
+
+test("a write of a warm server runs code in few files of the source", async () => {
+  const sandbox = await startTestSandbox();
+  const targetingId = await sandbox.targeting("Shop");
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-warm-"));
+  const hook = join(import.meta.dirname, "..", "support", "take-coverage.mjs");
+  // From the source, where each file is a script of its own.
+  const server = startNode(["--import", "tsx", "--import", hook, join(SOURCE, "main.ts"), "stdio"], {
+    ...{ NODE_V8_COVERAGE: folder, TARGETING_MCP_PAGE: "off" },
+    ...{ TARGETING_MCP_MODE: "live", TARGETING_API_URL: sandbox.url, TARGETING_API_KEY: "sandbox-key" },
+  });
+  for (const message of OPENING) server.send(message);
+  let calls = 0;
+  const write = async (): Promise<void> => {
+    calls += 1;
+    const items = [{ name: `Option ${calls}`, contexts: ["a"] }];
+    server.send(toolCall(calls, "bulk_add_options", { targetingId, items }));
+    expect(result.parse(await server.answer(calls)).result.structuredContent.status).toBe("succeeded");
+  };
+  /** The files in which functions ran since it was asked before. */
+  const ranSince = async (before: readonly string[]): Promise<readonly string[]> => {
+    server.child.kill("SIGUSR2");
+    let ran: readonly string[] = [];
+    const taken = async () => {
+      const [fresh] = (await readdir(folder)).filter((file) => !before.includes(file));
+      const { result } = coverage.parse(JSON.parse(await readFile(join(folder, fresh ?? ""), "utf8")));
+      const used = result.filter(({ functions }) => functions.some(({ ranges }) => ranges[0].count > 0));
+      ran = used.flatMap(({ url }) => url.split(`${SOURCE}/`)[1] ?? []).sort();
+    };
+    await expect
+      .poll(() =>
+        taken().then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+    return ran;
+  };
+  await write();
+  await write();
+  const all = await ranSince([]);
+  expect(all.length).toBeGreaterThan(MOST_FILES);
+  const before = await readdir(folder);
+  // What one write leaves to be done afterwards is counted with the next.
+  for (let more = 0; more < 3; more += 1) await write();
+  const ran = await ranSince(before);
+  expect(ran).toContain("tools/targeting/bulk-add-options.ts");
+  expect(ran).toContain("api/http.ts");
+  expect(ran.length, ran.join("\n")).toBeLessThanOrEqual(MOST_FILES);
+});
