@@ -526,7 +526,7 @@ test.each([
   await write("near.csv", `Option ID,Option,Context IDs\n${form === "file" ? "" : id},One,${contexts.join("|")}\n`);
   const given = form === "items" ? { items: [{ name: "One", contexts }] } : { file: "near.csv" };
   const said =
-    "3 Context IDs differ from one of the option only in case, width or composition: " +
+    "3 Context IDs differ from one that the option holds only in case, width or composition: " +
     '"shoes" beside "Shoes", "e\u0301te\u0301" beside "\u00e9t\u00e9", "\uff53hoes" beside "Shoes"';
   const args = { targetingId, onExisting, ...given };
   expect(textOf(await client.callTool("bulk_add_options", { ...args, dryRun: true }))).toContain(said);
