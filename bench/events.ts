@@ -14,7 +14,7 @@ import { sourceOfEvents } from "../src/events/run/source.ts";
 import { rememberingNearestName } from "../src/events/spelling.ts";
 import { validateEvent } from "../src/events/validate.ts";
 import { systemClock } from "../src/platform/clock.ts";
-import { reasonWords } from "../src/render/failures/messages.ts";
+import { reasonWords } from "../src/render/failures.ts";
 import { fileRunStore } from "../src/runs/file/run-store.ts";
 import { ROUTES } from "../src/spec/routes.ts";
 import { ulidSource } from "../src/spec/ulid.ts";

@@ -39,8 +39,8 @@ export const ARGUMENTS = {
     ),
   }),
   delete_targeting: () => ({
-    ids: z.array(z.string()).min(1).optional().describe("ULIDs of the targetings"),
-    names: z.array(z.string()).min(1).optional().describe("Or names of those seen before"),
+    ids: z.array(z.string()).min(1).optional().describe("Several"),
+    names: z.array(z.string()).min(1).optional().describe("Several, seen before"),
   }),
   bulk_add_options: () => ({
     items: z.array(
@@ -84,8 +84,11 @@ export const ARGUMENTS = {
   }),
   delete_options: () => ({
     ids: z.array(z.string()).min(1).optional().describe("ULIDs of options, groups and sub-options"),
-    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId: exactly, else whatever the case"),
-    onlyEmpty: z.boolean().optional().describe("Keep those that hold Context IDs or sub-options"),
+    names: z.array(z.string()).min(1).optional().describe("Names, with targetingId"),
+    onlyEmpty: z
+      .boolean()
+      .optional()
+      .describe("Skip what holds Context IDs or sub-options; alone: all empty ones of the targeting"),
   }),
 };
 

@@ -1,7 +1,6 @@
 import { coverageOf } from "../events/coverage.ts";
 import { parseJson } from "../platform/json.ts";
-import { coverageText } from "../render/events/arrived-events.ts";
-import { arrivalText, failedRequestLine } from "../render/events/arrived-sentences.ts";
+import { arrivalText, coverageText, failedRequestLine } from "../render/arrived-events.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import { readSeed, SeedError } from "../sandbox/sample.ts";

@@ -49,12 +49,12 @@ export function describeEventType(eventName: string): EventTypeDetail {
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: inFull(ITEM_FIELDS) };
 }
 
-/** A name that is no supported event; the message names the nearest one, or all. */
+/** A name that is not a supported event; the message names the nearest one, or all. */
 export class UnsupportedEventError extends RangeError {
   constructor(eventName: string) {
     const near = nearestName(eventName, EVENT_NAMES);
     const hint = near === undefined ? `the events are ${EVENT_NAMES.join(", ")}` : `did you mean "${near}"?`;
-    super(`${JSON.stringify(eventName.slice(0, LONGEST_NAME))} is no supported event; ${hint}`);
+    super(`${JSON.stringify(eventName.slice(0, LONGEST_NAME))} is not a supported event; ${hint}`);
   }
 }
 

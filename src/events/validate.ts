@@ -83,7 +83,7 @@ function checkEventName(check: Check, event: JsonObject): void {
     if (exceeds(check, eventName, path, NAME_LIMIT, "eventNameTooLong")) return;
     const near = check.nearest(eventName, EVENT_NAMES);
     const meant = near === undefined ? choose : `send "${near}"`;
-    const message = `${quoted(eventName)} is no supported event: the service ignores it silently`;
+    const message = `${quoted(eventName)} is not a supported event`;
     note(check, "eventNameUnsupported", path, message, meant);
   }
 }
@@ -132,7 +132,7 @@ function checkItems(check: Check, items: readonly unknown[]): void {
       checkItem(check, item, `${path}.`);
     } else {
       checkWithin(check, item, path);
-      const message = `${path} is ${kindOf(item)} and has no "item_id": the service ignores the event silently`;
+      const message = `${path} is ${kindOf(item)} and has no "item_id"`;
       note(check, "entryNotObject", path, message, 'send an object with "item_id"');
     }
   }
@@ -171,7 +171,7 @@ function checkItemCount(check: Check, items: readonly unknown[]): boolean {
 function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: string, owner: string): void {
   for (const name of shape.required) {
     if (holder[name] !== undefined || (prefix === "" && FIELD_NAMES.includes(name))) continue;
-    const message = `${owner} needs "${name}": without it the service ignores the event silently`;
+    const message = `${owner} needs "${name}"`;
     note(check, "requiredMissing", prefix + name, message, fixOfMissing(check, holder, name, shape.names));
   }
 }

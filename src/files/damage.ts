@@ -87,7 +87,7 @@ const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string,
   formulaText: ["is a formula that was saved as a text", 'Write the text alone, formatted as text, without =" and ".'],
   invisible: ["holds invisible characters", "Type the text again, without them."],
   noValue: [
-    "stands for a formula without a stored value",
+    "comes from a formula without a stored value",
     "Open the file in a spreadsheet program and save it, or put the value in place of the formula.",
   ],
 };

@@ -116,12 +116,6 @@ export interface CorrectedEvent {
 /** A line of a body in pieces. */
 export type BodyLine = readonly { readonly is: "same" | "removed" | "added"; readonly text: string }[];
 
-/** `POST /page/events` sends an event to the sandbox, which is never passed on. */
-export interface NewEvent {
-  /** JSON. */
-  readonly text: string;
-}
-
 /** What arrived of one of the events of the documents: how often, and how often with each parameter. */
 export interface CoverageRow {
   readonly name: string;

@@ -7,7 +7,7 @@ export function damaged(runId: string, kept: KeptOfDamaged = {}): DamagedRunErro
   const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
   const look = "Look at the present state with list_options, and make a new call for what is missing.";
   const remedy = kept.holdsRemoved
-    ? `${sent}. What it was to remove is whole (targeting://runs/${runId}/removed): undo_run with runId ${runId} plans to ` +
+    ? `${sent}. What it was to remove is whole (targeting://runs/${runId}/removed): undo_run {"runId":"${runId}"} plans to ` +
       "bring back what of it is missing now."
     : `${sent} or undone. ${look}`;
   return new DamagedRunError(runId, remedy, kept);

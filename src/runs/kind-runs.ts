@@ -401,7 +401,7 @@ interface Ways<R> {
 }
 
 /** Looks for an unfinished run of a call, to go on with instead of starting another one. */
-export async function findEarlierRun<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<EarlierRuns<R>> {
+async function findEarlierRun<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<EarlierRuns<R>> {
   let ended: EndedRun | undefined;
   for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
     const record = await store.record(runId);

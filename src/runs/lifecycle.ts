@@ -89,7 +89,7 @@ export function isRunId(text: string): boolean {
 /**
  * Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to.
  */
-export function isUnfinished({ open, status, counts }: z.infer<typeof keptSummary>): boolean {
+function isUnfinished({ open, status, counts }: z.infer<typeof keptSummary>): boolean {
   // One that was interrupted before it was planned has nothing open, and is not done either. What is unknown can be
   // asked about by the same call, also where it cannot be resumed.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;

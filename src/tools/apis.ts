@@ -56,7 +56,7 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
-/** Where `targeting-mcp sandbox` listens, unless it is told otherwise. */
+/** Where `targeting-mcp sandbox` listens, unless it is shown otherwise. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
 /** The sandbox to look at, for a tool that is listed only where there is one. Looking ends with the wait of the call. */

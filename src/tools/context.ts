@@ -82,7 +82,7 @@ export interface ToolServices {
   readonly readOnly: boolean;
   /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
-  /** Whether a yes in a view of the client counts where `confirm` is `strict`. */
+  /** Whether an approval in a view of the client counts where `confirm` is `strict`. */
   readonly trustViews: boolean;
   /** The project behind the keys: what its runs name it by, and a name to show. */
   readonly project: { readonly id: string; readonly name: string };
@@ -98,7 +98,7 @@ export interface ToolServices {
   readonly allowedTargetings?: readonly string[];
   /** The most that one call may delete. */
   readonly maxDeletes: number;
-  /** How long finished runs are kept, and how many of each caller: so long there is a way back. */
+  /** How long finished runs are kept, and how many of each caller: so long there is an undo plan. */
   readonly keep: { readonly days: number; readonly runs: number };
   /** Of a targeting's options that one plan may change, and that it may delete: percent. */
   readonly maxChangePercent: number;

@@ -78,7 +78,7 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
   return given;
 }
 
-/** What stands for an event that is not kept any more. */
+/** What means an event that is not kept any more. */
 function isGone(event: unknown): boolean {
   const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
   return values.length === 0 || (values.length === 1 && values[0] === "-");

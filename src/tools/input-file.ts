@@ -91,7 +91,7 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
 }
 
 /**
- * Opens the file of a call; undefined where it has none. `beside` is the argument that stands for the same and its
+ * Opens the file of a call; undefined where it has none. `beside` is the argument that means the same and its
  * value. How a sheet is read is found out as long as the call may take, and else when its rows are read. Throws a
  * ToolError when both are given or the bytes cannot be read within that time, and a FileError when the file may not or
  * cannot be read.

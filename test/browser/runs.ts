@@ -139,7 +139,7 @@ export const PARTIAL: RunDetail = {
     { outcome: "failed", count: 2, places: "lines 3-4", message: "The name is taken.", remedy: "Choose another name." },
   ],
   downloads: ["results", "rejects", "removed"],
-  nextSteps: ["Mend the two rows."],
+  nextSteps: ["Fix the two rows."],
   plan: {
     targeting: { _id: "01T", name: "Spring" },
     changes: [

@@ -153,7 +153,7 @@ test("without a base, drift is against the file", async () => {
   await seed({ remove: [shoes] });
   const drift = await run(["drift", yaml]);
   expect(drift.code).toBe(2);
-  expect(drift.text).toContain(`"Running Shoes" (${shoes}), line 15: is no longer there`);
+  expect(drift.text).toContain(`"Running Shoes" (${shoes}), line 15: no longer exists`);
 });
 
 test("prune needs a base, and deletes what is gone from the file", async () => {

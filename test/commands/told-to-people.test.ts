@@ -48,5 +48,5 @@ test("Context IDs that others exchanged for as many are told as other ones", asy
   expect(readFileSync(file, "utf8")).toContain("c7");
   await seed({ options: [{ _id: easter, targeting, parent: group, name: "yes", contexts: ["theirs"] }] });
   const { text } = await run(["drift", file]);
-  expect(text).toContain("Context IDs: base 1, service 1, but not the same ones");
+  expect(text).toContain("Context IDs: base 1, service 1, but different ones");
 });

@@ -41,7 +41,7 @@ test("undo shows the way back, and takes it with --yes alone where there is no t
 test("a run that is not there, and none at all, are told", async () => {
   const { run } = await shop();
   expect((await run(["undo", "01J0000000000000000000000A", "--yes"])).stderr).toContain(
-    "there is no way back from this run",
+    "this run can no longer be undone",
   );
   expect(await run(["undo"])).toMatchObject({ code: 1 });
 });

@@ -142,14 +142,14 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   const found = () => person.runs().find((row) => row.waiting !== undefined && row.runId !== runId);
   await expect.poll(found).toBeDefined();
   const undo = found();
-  expect(undo?.waiting?.effect).toMatch(/^Takes back run \w{26} \(apply_plan\): .* This deletes 25 options/);
+  expect(undo?.waiting?.effect).toMatch(/^Undoes run \w{26} \(apply_plan\): .* This deletes 25 options/);
   const parts = new Map(undo?.waiting?.parts.map(({ title, objects }) => [title, objects]));
   expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
-  expect(parts.get("Left alone: changed by others since")?.map(({ name }) => name)).toEqual(["Theirs"]);
-  expect(parts.get("Comes back with differences")).toEqual([
-    expect.objectContaining({ name: "Old", says: expect.stringContaining("under a new ID") }),
+  expect(parts.get("Not restored: changed by others since")?.map(({ name }) => name)).toEqual(["Theirs"]);
+  expect(parts.get("Restored with differences")).toEqual([
+    expect.objectContaining({ name: "Old", says: expect.stringContaining("gets a new ID") }),
   ]);
-  const exact = parts.get("Comes back as it was")?.map(({ name }) => name);
+  const exact = parts.get("Restored exactly")?.map(({ name }) => name);
   for (const name of ["Losing", "Gaining", "Group", "Moving"]) expect(exact).toContain(name);
 });
 

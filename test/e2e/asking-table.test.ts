@@ -299,7 +299,7 @@ async function nowhere({ connect }: AskingWorld): Promise<Ask> {
     return async () =>
       answers.map(({ isError, content }) => {
         const said = JSON.stringify(content);
-        return isError === true && said.includes("needs a person's yes") ? "refused" : said;
+        return isError === true && said.includes("needs approval") ? "refused" : said;
       });
   };
 }

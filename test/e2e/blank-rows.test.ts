@@ -27,11 +27,11 @@ test.each([
     return { report: report.parse(answer.structuredContent), text: textOf(answer) };
   };
   const targetingId = await sandbox.targeting("Spring");
-  const told = `${count} empty rows were passed over`;
+  const told = `${count} empty rows skipped`;
   // The second row goes into the item of the first.
   const added = await send("bulk_add_options", { targetingId }, "name,contextId", ["Shoes,a", "Shoes,b"]);
   expect(added.report.counts).toMatchObject({ items: 1, succeeded: 1 });
-  expect(added.text).toContain("1 row went into an item that an earlier row began");
+  expect(added.text).toContain("1 row joined an earlier row's item");
   expect(added.text).toContain(told);
   const changes = ["Shoes,add,c", "Shoes,add,d"];
   const changed = await send("update_contexts", { targetingId }, "name,op,contextId", changes);
@@ -58,7 +58,7 @@ test("they are counted once, however many pieces the file is read in", async () 
     file: join(folder, "many.csv"),
     dryRun: true,
   });
-  expect(textOf(answer)).toContain("15,000 empty rows were passed over");
+  expect(textOf(answer)).toContain("15,000 empty rows skipped");
 });
 
 test("verdicts of events from a file name its lines", async () => {
@@ -68,8 +68,8 @@ test("verdicts of events from a file name its lines", async () => {
   await writeFile(join(folder, "events.csv"), `uid,eventName,item_id,price\n${rows.join("\n")}\n`);
   for (const dryRun of [true, false]) {
     const answer = await client.callTool("track_events", { file: join(folder, "events.csv"), dryRun });
-    expect(textOf(answer)).toContain("2 events (lines 2, 5): predicted uncertain");
-    expect(textOf(answer)).toContain("line 6: predicted ignored");
+    expect(textOf(answer)).toContain("2 events (lines 2, 5): expected uncertain");
+    expect(textOf(answer)).toMatch(/^EVENT_IGNORED, line 6/m);
     expect(answer.structuredContent).toMatchObject({
       verdicts: expect.arrayContaining([expect.objectContaining({ indexes: [0, 2], lines: [2, 5] })]),
     });

@@ -119,7 +119,7 @@ describe("resume_run of a deletion", () => {
   test("asks anew after ten minutes, and takes no other yes for it", async () => {
     const { service, runId, again } = await interruptedDeletion(TEN_MINUTES);
     const strict = await again({ TARGETING_MCP_CONFIRM: "strict" });
-    expect(await refused(strict, "resume_run", { runId })).toContain("needs a person's yes");
+    expect(await refused(strict, "resume_run", { runId })).toContain("needs approval");
     const client = await again();
     const asked = await call(client, "resume_run", { runId });
     expect(asked.status).toBe("needs_confirmation");
@@ -166,7 +166,7 @@ describe("resume_run of a deletion", () => {
         status: "cancelled",
         approval: { decision: "declined", channel: "client" },
       });
-      expect(textOf(resumed)).toMatch(/The client declined\.[\s\S]*the question was: .*150 deletions/);
+      expect(textOf(resumed)).toMatch(/The client declined\.[\s\S]*the question was: .*150 deletions/i);
     }
     expect(asked).toEqual([expect.stringContaining("150 deletions")]);
     expect(await service.count("deleteOptions")).toBe(said.action === "accept" ? 2 : 1);

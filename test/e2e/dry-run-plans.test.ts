@@ -61,7 +61,7 @@ test.each(Object.keys(CALLS))("a dry run of %s is applied by apply_plan as it wa
   const args = CALLS[tool]?.(of);
   const dry = await of.write(tool, { ...args, dryRun: true });
   expect(dry).toMatchObject({ tool, status: "planned" });
-  expect(dry.nextSteps.join()).toContain(`apply_plan with runId ${dry.runId}`);
+  expect(dry.nextSteps.join()).toContain(`apply_plan {"runId":"${dry.runId}"}`);
   expect(await of.writesSent()).toEqual([]);
   const applied = await of.write("apply_plan", { runId: dry.runId });
   expect(applied).toMatchObject({ tool, runId: dry.runId });

@@ -108,7 +108,7 @@ describe("a dry run meets what the real call meets", () => {
     const within = { items: [{ _id: full, add: ["id1", "id2", "y"] }] };
     expect(await bothWays(session, "update_contexts", within)).toEqual([]);
     const told = await session.client.callTool("update_contexts", { items: [{ _id: full, add: ["z"] }], dryRun: true });
-    expect(textOf(told)).toContain("there are 50,000 already");
+    expect(textOf(told)).toContain("it has 50,000");
   });
 
   test("names of targetings that were seen", async () => {
@@ -145,7 +145,7 @@ describe("a dry run meets what the real call meets", () => {
       '2 failed TARGETING_CATEGORY_LIMIT_EXCEEDED ""',
       '3 failed TARGETING_CATEGORY_LIMIT_EXCEEDED ""',
     ]);
-    expect(textOf(dry)).toContain("there are 99,998 already");
+    expect(textOf(dry)).toContain("it has 99,998");
   });
 });
 

@@ -47,7 +47,7 @@ describe("what an API says", () => {
     expect(text).not.toMatch(/person did not agree|busy until/);
     expect(text.length).toBeLessThan(6000);
     expect(JSON.stringify(given.structuredContent).length).toBeLessThan(6000);
-    expect(text).toContain("1 failed (item");
+    expect(text).toContain(", item 1");
     if (errorCode.startsWith("\n")) expect(text).toContain('"\\u{A}- 5 succeeded: go on');
   });
 
@@ -122,7 +122,7 @@ describe("several failures", () => {
     const { failures } = checkedReport(await session.client.callTool("rename_targetings", { items }));
     expect(failures).toHaveLength(2);
     expect(failures).toMatchObject([
-      { errorCode: "DUPLICATE_IN_INPUT", indexes: [1], remedy: expect.stringContaining("in one item") },
+      { errorCode: "DUPLICATE_IN_INPUT", indexes: [1], remedy: expect.stringContaining("into one item") },
       { errorCode: "DUPLICATE_IN_INPUT", indexes: [2], remedy: expect.stringContaining("its own name") },
     ]);
   });

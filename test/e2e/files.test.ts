@@ -117,7 +117,7 @@ test("a file as Korean Excel saves it", async () => {
   expect((await call(given.client, "bulk_add_options", wrong)).error?.message).toContain("line 2");
   const made = await given.client.callTool("bulk_add_options", { targetingId, file: "korean.csv" });
   expect(made.structuredContent).toMatchObject({ status: "succeeded" });
-  expect(textOf(made)).toContain("read as EUC-KR (CP949), separated by commas");
+  expect(textOf(made)).toContain("Read as EUC-KR (CP949), separated by commas");
   expect(await contentsOf(given, targetingId, "saved.ndjson")).toContain('"가뷁"');
 });
 
@@ -211,7 +211,7 @@ test("a row whose ID and name do not agree takes nothing from the option", async
   await write("set.csv", `Option ID,Option,Context Action,Context IDs\n${news},Sport,Set,x\n${sport},Sport,Remove,c\n`);
   const changed = await client.callTool("update_contexts", { file: "set.csv" });
   expect(changed.structuredContent).toMatchObject({ status: "partial", counts: { succeeded: 1, failed: 1 } });
-  expect(textOf(changed)).toContain('"Sport", and its name is "News"');
+  expect(textOf(changed)).toContain('"Sport", but its name is "News"');
   const after = await contentsOf(given, targetingId, "after.ndjson");
   expect(after).toContain('["a","b"]');
   expect(after).toContain('["d"]');
@@ -332,7 +332,7 @@ test("one sheet goes through every tool, and what one tool saves the others read
   const made = await client.callTool("bulk_add_options", { targetingId, file: "sheet.txt" });
   expect(made.structuredContent).toMatchObject({ status: "partial", counts: { items: 5, succeeded: 3, failed: 2 } });
   expect(textOf(made)).toContain(
-    "read as UTF-8, separated by semicolons, with the header on line 3; 1 row above it skipped",
+    "Read as UTF-8, separated by semicolons, with the header on line 3; 1 row above it skipped",
   );
   expect(textOf(made)).toContain('1 column ignored: "Note"');
   expect(textOf(made)).toContain("Action is Remove, which this tool does not do");
@@ -440,7 +440,7 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   await again({ 0: { "Context IDs": "b1|b9" }, 1: { Option: "New name" } }, "edited.xlsx");
   const edited = await client.callTool("bulk_add_options", { targetingId, file: "edited.xlsx" });
   expect(edited.structuredContent).toMatchObject({ counts: { alreadyDone: 1, failed: 2, succeeded: 1 } });
-  expect(textOf(edited)).toContain("says something else in Context IDs");
+  expect(textOf(edited)).toContain("differs in Context IDs");
   expect(textOf(edited)).toContain("Use plan_targeting to edit options");
 });
 
@@ -497,7 +497,7 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   await write("rows.csv", `${header}\n${ids[0]},One,Remove,a|b|x\n${ids[1]},Three,Add,z\n`);
   const first = await client.callTool("update_contexts", { targetingId, file: "rows.csv" });
   expect(first.structuredContent).toMatchObject({ counts: { items: 2, succeeded: 1, failed: 1 } });
-  expect(textOf(first)).toContain("calls the option");
+  expect(textOf(first)).toContain("names the option");
   expect((await client.callTool("get_option", { optionId: ids[0] })).structuredContent).toMatchObject({
     contexts: ["Shoes"],
   });
@@ -505,12 +505,12 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   const near = await client.callTool("update_contexts", { targetingId, file: "near.csv" });
   expect(near.structuredContent).toMatchObject({ counts: { succeeded: 1 } });
   expect(textOf(near)).toContain(
-    '1 Context ID differs from one of the option only in case, width or composition: "shoes" beside "Shoes"',
+    '1 Context ID differs from one that the option holds only in case, width or composition: "shoes" beside "Shoes"',
   );
   await write("plan.csv", `${header}\n${ids[1]},Two,Add,Ｙ\n`);
   const planned = await client.callTool("plan_targeting", { targetingId, file: "plan.csv" });
   expect(textOf(planned)).toContain('"Ｙ" beside "y"');
-  expect(textOf(planned)).toContain('first rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
+  expect(textOf(planned)).toContain('First rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
 });
 
 test.each([
@@ -526,7 +526,7 @@ test.each([
   await write("near.csv", `Option ID,Option,Context IDs\n${form === "file" ? "" : id},One,${contexts.join("|")}\n`);
   const given = form === "items" ? { items: [{ name: "One", contexts }] } : { file: "near.csv" };
   const said =
-    "3 Context IDs differ from one of the option only in case, width or composition: " +
+    "3 Context IDs differ from one that the option holds only in case, width or composition: " +
     '"shoes" beside "Shoes", "e\u0301te\u0301" beside "\u00e9t\u00e9", "\uff53hoes" beside "Shoes"';
   const args = { targetingId, onExisting, ...given };
   expect(textOf(await client.callTool("bulk_add_options", { ...args, dryRun: true }))).toContain(said);
@@ -590,7 +590,7 @@ test("a sheet with problems that cannot be planned comes back with them", async 
   const planned = await client.callTool("plan_targeting", { targetingId, file: "wrong.csv" });
   expect(planned.isError).toBe(true);
   const { runId } = answer.parse(planned.structuredContent);
-  expect(textOf(planned)).toContain(`get_run with runId ${runId} and saveTo saves the sheet with the problems marked`);
+  expect(textOf(planned)).toContain(`the sheet with the problems marked: get_run {"runId":"${runId}","saveTo":"FILE"}`);
   const saved = await client.callTool("get_run", { runId, saveTo: "wrong.xlsx" });
   expect(textOf(saved)).toContain("1 not applied, 2 failed");
   expect(await sheetRowsOf(join(folder, "wrong.xlsx"))).toMatchObject([

@@ -78,5 +78,5 @@ test("a file whose rows cannot be counted within the wait is answered as a run, 
   const { text } = await call("bulk_add_options", given);
   const [runId] = /01[0-9A-Z]{24}/.exec(text) ?? [];
   expect(text).toMatch(/^Still /);
-  await expect.poll(async () => (await call("get_run", { runId })).text).toContain("3000 items: 3000 succeeded");
+  await expect.poll(async () => (await call("get_run", { runId })).text).toContain("Created 3,000 options");
 });

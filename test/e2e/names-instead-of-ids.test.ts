@@ -46,8 +46,8 @@ test("a name that fits whatever its case is taken, and said; one that fits sever
     ],
   });
   expect(added).toMatchObject({ status: "partial", counts: { succeeded: 2, failed: 2 } });
-  expect(added.notes).toEqual(['" viewers web" was taken for "Viewers Web": no name matched exactly']);
-  expect(added.text).toContain('Note: " viewers web" was taken for "Viewers Web"');
+  expect(added.notes).toEqual(['" viewers web" matched "Viewers Web", which differs in case or outer spaces']);
+  expect(added.text).toContain('" viewers web" matched "Viewers Web"');
   expect(added.failures).toMatchObject([
     { errorCode: "NAME_AMBIGUOUS", indexes: [1] },
     { errorCode: "NAME_NOT_FOUND", indexes: [3] },
@@ -60,7 +60,7 @@ test("a name that fits whatever its case is taken, and said; one that fits sever
     ],
   });
   expect(renamed).toMatchObject({ status: "succeeded" });
-  expect(renamed.notes).toEqual(['"NEWS" was taken for "News": no name matched exactly']);
+  expect(renamed.notes).toEqual(['"NEWS" matched "News", which differs in case or outer spaces']);
   // What matched exactly says nothing.
   const exact = await call("update_contexts", { targetingId, items: [{ name: "Sale Days", add: ["five"] }] });
   expect(exact.notes).toEqual([]);
@@ -84,7 +84,7 @@ test("a deletion says which name was taken for which other, before a person agre
   const { sandbox, call } = await connected();
   const targetingId = await sandbox.targeting("Streaming");
   await sandbox.options(targetingId, [{ name: "Old Sale" }, { name: "Older Sale" }]);
-  const note = ['"old sale " was taken for "Old Sale": no name matched exactly'];
+  const note = ['"old sale " matched "Old Sale", which differs in case or outer spaces'];
   const asked = await call("delete_options", { targetingId, names: ["old sale ", "Older Sale"] });
   expect(asked).toMatchObject({ status: "needs_confirmation", notes: note });
   const done = await call("delete_options", { confirmation: asked.confirmation?.token });
@@ -104,4 +104,52 @@ test("a targeting's name that is no longer its own renames nothing", async () =>
   expect(stale.status).toBe("failed");
   const now = await call("get_targeting", { targetingId: _id });
   expect(now.text).toContain("name=Autumn");
+});
+
+test("onlyEmpty alone deletes every empty option of a targeting, sub-options included, and nothing else", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Clearance");
+  const children = [{ name: "Caps" }, { name: "Hats", contexts: ["h-1"] }];
+  await sandbox.options(targetingId, [
+    { name: "Old One" },
+    { name: "Kept", contexts: ["k-1"] },
+    { name: "Headwear", type: "collection", children },
+  ]);
+  const asked = await call("delete_options", { targetingId, onlyEmpty: true });
+  expect(asked).toMatchObject({ status: "needs_confirmation", counts: { items: 2 } });
+  for (const name of ['"Old One"', '"Caps"']) expect(asked.text).toContain(name);
+  expect(asked.text).not.toMatch(/"Kept"|"Headwear"/);
+  const done = await call("delete_options", { confirmation: asked.confirmation?.token });
+  expect(done).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
+  const again = await call("delete_options", { targetingId, onlyEmpty: true });
+  expect(again.text).toContain("no option of the targeting is empty; nothing was deleted");
+});
+
+test("removeEverywhere removes Context IDs from every option of a targeting that holds them", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Outlet");
+  const children = [{ name: "Boots", contexts: ["sku-1", "sku-2"] }];
+  await sandbox.options(targetingId, [
+    { name: "Shoes", contexts: ["sku-1", "sku-3"] },
+    { name: "Bags", contexts: ["sku-4"] },
+    { name: "Winter", type: "collection", children },
+  ]);
+  const done = await call("update_contexts", { targetingId, removeEverywhere: ["sku-1", "sku-9"] });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
+  expect(done.text).toMatch(/"Shoes" \w{26} \(.*1 removed.*"Boots" \w{26} \(.*1 removed/);
+  const again = await call("update_contexts", { targetingId, removeEverywhere: ["sku-1"] });
+  expect(again.text).toContain("no option of the targeting holds any of these Context IDs");
+  const alone = await call("update_contexts", { removeEverywhere: ["sku-3"] });
+  expect(alone.text).toContain("Give targetingId");
+});
+
+test("one targeting is deleted by its name, and a name that others contain says so", async () => {
+  const { call } = await connected();
+  await call("create_targetings", { items: [{ name: "Gifts" }, { name: "Gifts for Him" }] });
+  const found = await call("get_targeting", { targetingName: "Gifts" });
+  expect(found).toMatchObject({ targeting: { name: "Gifts" }, others: [{ name: "Gifts for Him" }] });
+  expect(found.text).toContain('"Gifts for Him"');
+  const asked = await call("delete_targeting", { targetingName: "Gifts for Him" });
+  expect(asked).toMatchObject({ status: "needs_confirmation", counts: { items: 1 } });
+  expect(asked.text).toContain('"Gifts for Him"');
 });

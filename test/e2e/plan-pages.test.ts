@@ -44,7 +44,7 @@ test("what does not fit the answer of a plan, or of a way back, is read page by 
     desired: { version: 1, targeting: { _id: targetingId }, options },
   });
   const { runId, cursor } = answer.parse(planned.structuredContent);
-  expect(textOf(planned)).toContain(`get_run with runId ${runId} and cursor ${cursor} lists all`);
+  expect(textOf(planned)).toContain(`all: get_run {"runId":"${runId}","cursor":"${cursor}"}`);
   const { rows } = await pagesOf(client, runId, cursor);
   expect(rows.map(({ name }) => name)).toEqual([...names, "Blocks"]);
   const again = answer.parse((await client.callTool("get_run", { runId })).structuredContent);
@@ -92,7 +92,7 @@ test("a state that cannot be read counts nothing, and says where in it each prob
     ],
   });
   expect(told.structuredContent).not.toHaveProperty("changes");
-  expect(textOf(told)).toMatch(/^The desired state cannot be read: 3 problems\. Nothing was planned/);
+  expect(textOf(told)).toMatch(/^The desired state has 3 problems and was not planned; nothing was sent/);
   expect(textOf(told)).toContain('options[1].name: the name "Clothing" stands twice. ');
 });
 
@@ -112,6 +112,6 @@ test("a plan that is stale is made again, not resumed", async () => {
   const applied = await client.callTool("apply_plan", { runId });
   expect(applied.structuredContent).toMatchObject({
     ...{ status: "failed", requests: { sent: 0 } },
-    nextSteps: ["mend the state as the remedies say, and plan it again"],
+    nextSteps: ["fix the state, and plan it again"],
   });
 });

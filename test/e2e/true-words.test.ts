@@ -27,7 +27,7 @@ test("what goes back into a deleted group goes into the group, not to the top le
   const plan = await client.callTool("undo_run", { runId: deleted.structuredContent?.runId });
   const undone = await client.callTool("apply_plan", { runId: plan.structuredContent?.runId });
   expect(undone.structuredContent).toMatchObject({ status: "succeeded" });
-  expect(textOf(undone)).toContain('"Shirts" from the top level to group "Clothing"');
+  expect(textOf(undone)).toMatch(/"Shirts" \w{26} from the top level to group "Clothing"/);
   const moves = JSON.stringify(undone.structuredContent?.results);
   expect(moves).toContain('"to":{"parentName":"Clothing"}');
   expect(moves).not.toContain('"parent":null,"parentName":"Clothing"');
@@ -45,21 +45,21 @@ test("a move into a group that the same plan renames names the new name; a setti
   expect(text).toMatch(/"Hats" \(\w+\): top level → "Winter 2026"/);
   expect(text).toMatch(/"Winter" \(\w+\): exposeChildren false → true/);
   const applied = await session.client.callTool("apply_plan", { runId: plan.structuredContent?.runId });
-  expect(textOf(applied)).toContain('"Hats" from the top level to group "Winter 2026"');
+  expect(textOf(applied)).toMatch(/"Hats" \w{26} from the top level to group "Winter 2026"/);
   const renamed = await session.client.callTool("update_options", {
     items: [
       { _id: winter, name: "Winter 2027" },
       { _id: hats, parent: null },
     ],
   });
-  expect(textOf(renamed)).toContain('"Hats" from group "Winter 2026" to the top level');
+  expect(textOf(renamed)).toMatch(/"Hats" \w{26} from group "Winter 2026" to the top level/);
   const together = await session.client.callTool("update_options", {
     items: [
       { _id: winter, name: "Winter 2028" },
       { _id: hats, parent: winter },
     ],
   });
-  expect(textOf(together)).toContain('"Hats" from the top level to group "Winter 2028"');
+  expect(textOf(together)).toMatch(/"Hats" \w{26} from the top level to group "Winter 2028"/);
 });
 
 test("an event that is under way is not told as no request sent", async () => {
@@ -68,9 +68,9 @@ test("an event that is under way is not told as no request sent", async () => {
   const given = await session.client.callTool("track_event", { uid: "u", eventName: "app_open" });
   expect(given.structuredContent).toMatchObject({
     status: "running",
-    notes: expect.arrayContaining([expect.stringContaining("up to 1 more have no answer yet")]),
+    notes: expect.arrayContaining([expect.stringContaining("up to 1 more request has no answer yet")]),
   });
-  expect(textOf(given)).not.toContain("Requests sent: 0");
+  expect(textOf(given)).not.toMatch(/0 requests|Requests sent: 0/);
 });
 
 test("what was sent and refused each time is not applied, not notApplied", async () => {
@@ -79,9 +79,9 @@ test("what was sent and refused each time is not applied, not notApplied", async
   const other = await startSession({ env: { ...env, TARGETING_MCP_SANDBOX_URL: session.sandbox.url } });
   await session.control("/faults", { faults: [{ on: "write", kind: "busy", retryAfterMs: 100, times: 1000 }] });
   const given = await other.client.callTool("update_options", { items: [{ _id: hats, name: "Caps" }] });
-  expect(textOf(given)).toContain("1 item: 1 not applied.");
+  expect(textOf(given)).toContain("No option was changed: 1 not applied.");
   expect(textOf(given)).not.toMatch(/not attempted|\d ms waited/);
-  expect(textOf(given)).toMatch(/, [\d.]+ s waited\./);
+  expect(textOf(given)).toMatch(/locked by other writes for \d+ s \(\d+ tries/);
 });
 
 test("a plan without changes of its own says how many changes by others it keeps", async () => {

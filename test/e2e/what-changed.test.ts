@@ -41,7 +41,7 @@ test("a set says what it added, took away and found, and the targeting's totals,
     results: [{ _id: running, name: "Running Shoes", did: "changed", added: 2, removed: 1, alreadyThere: 2 }],
     totals: { targetingId, name: "Footwear", optionCount: 4 },
   });
-  expect(textOf(given)).toMatch(/item 1: changed .*"Running Shoes" \(2 added, 1 removed, 2 already there\)/);
+  expect(textOf(given)).toMatch(/Changed \(item 1\): "Running Shoes" \w{26} \(2 added, 1 removed, 2 already there\)/);
   expect(textOf(given)).not.toContain("asked");
   expect(textOf(given)).not.toContain("0 ms waited");
 });
@@ -104,7 +104,7 @@ test("options created beside options extended are told apart", async () => {
     ],
     totals: { optionCount: 5 },
   });
-  expect(textOf(given)).toContain("(1 created, 1 got Context IDs)");
+  expect(textOf(given)).toContain("Created 1 of 2 options, added Context IDs to 1 in");
 });
 
 test("where the read before fails, an add goes on without it", async () => {
@@ -121,7 +121,7 @@ test("failed rows come first, in numbers that people count by, as ranges", async
   const given = await session.client.callTool("bulk_add_options", { targetingId, items });
   const [first] = checkedReport(given).results;
   expect(first).toMatchObject({ index: 20, outcome: "failed", name: "bad_20" });
-  expect(textOf(given)).toContain("30 failed (items 21-50");
+  expect(textOf(given)).toContain("INVALID_NAME, 30 items (21-50)");
 });
 
 test("a decline tells the model the question, and where it was declined", async () => {
@@ -132,7 +132,7 @@ test("a decline tells the model the question, and where it was declined", async 
   expect(JSON.stringify(report.notes)).toMatch(/the question was: This deletes 1 targeting/);
 });
 
-test("names passed round in a ring say why there were more requests", async () => {
+test("swapped names say why there were more requests", async () => {
   const session = await startSession();
   const made = await session.write("create_targetings", { items: [{ name: "One" }, { name: "Two" }] });
   const report = await session.write("rename_targetings", {
@@ -148,7 +148,7 @@ test("names passed round in a ring say why there were more requests", async () =
       { from: "Two", to: "One" },
     ],
   });
-  expect(report.notes.join()).toContain("ring");
+  expect(report.notes.join()).toContain("swapped");
 });
 
 test("an option that another writer changed meanwhile is told with the number that was expected", async () => {
@@ -176,13 +176,13 @@ test("an option that another writer changed meanwhile is told with the number th
   const updated = await besideAnother("update_contexts", { items }, running, "another's");
   expect(updated).toMatchObject({ status: "succeeded" });
   expect(updated.notes.join("\n")).toContain(
-    `"Running Shoes" (${running}) holds 4 Context IDs, and 3 were expected: another writer may have changed it`,
+    `"Running Shoes" (${running}) holds 4 Context IDs; 3 were expected: another writer may have changed it`,
   );
   const more = { targetingId, onExisting: "addContexts", items: [{ name: "Sandals", contexts: ["u", "v"] }] };
   const extended = await besideAnother("bulk_add_options", more, sandals, "another's too");
-  expect(extended.notes.join("\n")).toContain(`"Sandals" (${sandals}) holds 5 Context IDs, and 4 were expected`);
+  expect(extended.notes.join("\n")).toContain(`"Sandals" (${sandals}) holds 5 Context IDs; 4 were expected`);
   const told = await client.callTool("get_run", { runId: extended.runId });
-  expect(textOf(told)).toContain("5 Context IDs, and 4 were expected");
+  expect(textOf(told)).toContain("5 Context IDs; 4 were expected");
   const alone = await session.write("update_contexts", { items: [{ _id: running, add: ["e"], remove: ["b"] }] });
   expect(alone.notes).toEqual([]);
 });

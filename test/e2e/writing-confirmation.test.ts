@@ -393,7 +393,7 @@ describe("a confirmation", () => {
     const session = await startSession();
     const { running } = await withOptions(session);
     const { runId } = await session.write("update_contexts", { items: [{ _id: running, set: [] }] });
-    expect(await refused(session, "resume_run", { runId })).toContain("waits for a person's yes");
+    expect(await refused(session, "resume_run", { runId })).toContain("waits for approval");
     const { structuredContent } = await session.client.callTool("get_run", { runId });
     expect(structuredContent).toMatchObject({ status: "needs_confirmation" });
     expect(await session.writesSent()).toEqual([]);

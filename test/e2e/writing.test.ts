@@ -203,7 +203,7 @@ describe("dryRun", () => {
         plan: [{ operation, items: 1 }],
         counts: { pending: 1 },
       });
-      expect(report.nextSteps.join(), tool).toContain(`apply_plan with runId ${report.runId}`);
+      expect(report.nextSteps.join(), tool).toContain(`apply_plan {"runId":"${report.runId}"}`);
     }
     const event = await session.write("track_event", { uid: "u", eventName: "app_open", dryRun: true });
     expect(event).toMatchObject({ status: "planned", verdicts: [{ predicted: "recorded" }] });

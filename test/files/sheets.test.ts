@@ -12,7 +12,7 @@ import { openFile } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { planOf } from "../../src/plans/diff/diff.ts";
 import { formatToRead, readDesired } from "../../src/plans/file/read-desired.ts";
-import { sheetNotes } from "../../src/render/sheet-words.ts";
+import { sheetNotes } from "../../src/render/sheets.ts";
 import { trackEvents } from "../../src/tools/events/track-events.ts";
 import { getRun } from "../../src/tools/runs/get-run.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
@@ -312,7 +312,7 @@ test.each(["events.xlsx", "events.tsv"])(
     );
     const { structured, text: said } = await answerOf(trackEvents, { file: name }, context);
     expect(structured).toMatchObject({ counts: { succeeded: 2, failed: 2 } });
-    expect(said).toContain(name === "events.tsv" ? "read as UTF-16, separated by tabs" : "with the header on line 3");
+    expect(said).toContain(name === "events.tsv" ? "Read as UTF-16, separated by tabs" : "with the header on line 3");
     expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
       { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1.5, quantity: 2 },
       { uid: "c", eventName: "purchase", tx_id: "00042" },
@@ -336,7 +336,7 @@ test("blank cells of events continue those above where fillDown names their colu
     "uid,eventName,item_id,price,quantity\nu1,add_to_cart,x,1,1\n,add_to_cart,y,2,1\nu2,add_to_cart,z,3,1\n",
   );
   const dry = await answerOf(trackEvents, { file: "events.csv", fillDown: ["uid"], dryRun: true }, context);
-  expect(dry.text).toContain("read as UTF-8, separated by commas");
+  expect(dry.text).toMatch(/read as UTF-8, separated by commas/i);
   expect(dry.text).toContain(
     'line 3: uid "u1", eventName "add_to_cart", item_id "y", price 2, quantity 1; line 4: uid "u2"',
   );

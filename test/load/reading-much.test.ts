@@ -57,22 +57,21 @@ test("two options of 8,000 Context IDs are compared in one call, by ID or by nam
   const [here] = await sandbox.options(targetingId, [{ name: "Viewers Web", contexts: contextIds(8000) }]);
   const [there] = await sandbox.options(targetingId, [{ name: "Viewers App", contexts: contextIds(8000, 7997) }]);
   const expected = {
-    shared: { total: 3, contexts: ["context-7997", "context-7998", "context-7999"] },
-    onlyHere: { total: 7997 },
-    onlyThere: { total: 7997 },
+    shared: { total: 3 },
+    onlyHere: { total: 7997, complete: false },
+    onlyThere: { total: 7997, complete: false },
   };
   const byId = await call("get_option", { optionId: here, compareWith: there });
   expect(byId).toMatchObject(expected);
-  expect(byId.text).toContain("3 Context IDs are in both options, 7997 only in the first, 7997 only in the second");
+  expect(byId.text).toContain("7,997 Context IDs only in the first option, 7,997 only in the second, 3 in both.");
   const byName = { targetingId, name: "viewers web", compareWith: "Viewers App " };
   const named = await call("get_option", byName);
   expect(named).toMatchObject(expected);
-  expect(named.text).toContain('"viewers web" was taken for "Viewers Web".');
+  expect(named.text).toContain('"viewers web" matched "Viewers Web", which differs in case or outer spaces.');
   const { cursor } = z.looseObject({ cursor: z.string() }).parse(named);
-  expect(await call("get_option", { ...byName, cursor })).toMatchObject({
-    ...expected,
-    shared: { total: 3, contexts: [] },
-  });
+  expect(await call("get_option", { ...byName, cursor })).toMatchObject(expected);
+  const detailed = { shared: { total: 3, contexts: ["context-7997", "context-7998", "context-7999"], complete: true } };
+  expect(await call("get_option", { ...byName, detail: "detailed" })).toMatchObject(detailed);
 });
 
 test("all empty options of 3,000, the five largest, and a summary, each in one call", async () => {
@@ -171,7 +170,7 @@ test("saving tells what is in the file", async () => {
     largest: [{ name: "Easter", contextCount: 9 }, { name: "Shoes" }],
   });
   expect(saved.text).toContain(
-    "Of these: groups 1, sub-options 2, without Context IDs (a group: and without sub-options) 1.",
+    "Of these: groups 1, sub-options 2, empty (no Context IDs; groups: no sub-options either) 1.",
   );
   expect((await readFile(join(folder, "all.csv"), "utf8")).trim().split("\r\n")).toHaveLength(1 + 4);
 });
@@ -184,5 +183,8 @@ test("a part of a targeting's name gives the candidates, and another case is und
   const part = await call("get_targeting", { targetingName: "sale" });
   expect(part).toMatchObject({ targetings: [{ name: "Summer Sale" }, { name: "Spring Sale" }] });
   const other = await call("get_targeting", { targetingName: "brands" });
-  expect(other).toMatchObject({ targeting: { name: "Brands" }, note: '"brands" was taken for "Brands".' });
+  expect(other).toMatchObject({
+    targeting: { name: "Brands" },
+    note: '"brands" matched "Brands", which differs in case or outer spaces.',
+  });
 });

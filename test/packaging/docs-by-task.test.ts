@@ -141,7 +141,7 @@ test("a price list goes into a targeting in three messages, as the guide to spre
   };
   const first = await answer(look);
   expect(first.counts).toMatchObject({ items: 6, failed: 3 });
-  for (const words of ["Windows-1252", "semicolons", '"Größe"', "first rows as understood"]) {
+  for (const words of ["Windows-1252", "semicolons", '"Größe"', "First rows as understood"]) {
     expect(first.text).toContain(words);
   }
   expect((await answer(apply, first.runId)).counts).toMatchObject({ succeeded: 3, failed: 3 });

@@ -154,7 +154,7 @@ describe("a run on the page", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
-    expect(back.waiting?.effect).toMatch(new RegExp(`Takes back run ${runId} \\(delete_options\\): 2 go back`));
+    expect(back.waiting?.effect).toMatch(new RegExp(`Undoes run ${runId} \\(delete_options\\): 2 are restored`));
     const { plan, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
     expect(plan?.changes).toMatchObject([

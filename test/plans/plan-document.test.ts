@@ -4,7 +4,7 @@ import { planOf } from "../../src/plans/diff/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 import { planDocument, readPlan } from "../../src/plans/plan-document.ts";
 import { whichTargeting } from "../../src/plans/read-targeting.ts";
-import { planMarkdown } from "../../src/render/plans/plan-markdown.ts";
+import { planMarkdown } from "../../src/render/plan-words.ts";
 
 const T = "01J0000000000000000000000T";
 const U = "01J0000000000000000000000V";

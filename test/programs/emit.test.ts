@@ -221,8 +221,8 @@ describe("the Playwright file", () => {
   it.each([
     ["", "the body is no JSON object"],
     ["[]", "the body is no JSON object"],
-    ['{"uid":"u","eventName":"Purchase","tx_id":"t"}', '"Purchase" is no supported event'],
-    ['{"uid":"u","eventName":"toString"}', "is no supported event"],
+    ['{"uid":"u","eventName":"Purchase","tx_id":"t"}', '"Purchase" is not a supported event'],
+    ['{"uid":"u","eventName":"toString"}', "is not a supported event"],
     ['{"eventName":"app_open"}', "app_open.uid is missing"],
     ['{"uid":"u","eventName":"view_item","__proto__":{"item_id":"i"}}', "view_item.item_id is missing"],
     ['{"uid":"u","eventName":"sign_up","method":null}', "sign_up.method is missing"],
@@ -259,7 +259,7 @@ it("reports every wrong and every missing event of a page at once", async () => 
     "event 1: view_item.uid is missing",
     "event 1: view_item.item_id is missing",
     "event 1: view_item.price is no number",
-    'event 2: "buy" is no supported event',
+    'event 2: "buy" is not a supported event',
   ]) {
     expect(problem).toContain(words);
   }

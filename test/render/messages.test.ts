@@ -3,8 +3,8 @@ import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
 import { StepMaker, sentFields } from "../../src/changes/rows/steps.ts";
 import { requestReason } from "../../src/changes/state/api-reasons.ts";
-import { messageFor } from "../../src/render/failures/messages.ts";
-import { requestFailure } from "../../src/render/failures/request-failures.ts";
+import { messageFor } from "../../src/render/failures.ts";
+import { requestFailure } from "../../src/render/request-messages.ts";
 import { OWN_CODES, type Reason } from "../../src/runs/outcome.ts";
 
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
@@ -195,7 +195,7 @@ const OWN_REASONS: readonly Reason[] = [
 
 /** Remedies name something that an agent or a person can do: a tool, an argument, a setting, a place in the console. */
 const ACTION =
-  /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|mend|spread|try|look|create|add|write|use|type|widen|open|list_options|names have|a context id has|groups there are)\b/i;
+  /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|fix|put|spread|try|look|create|add|write|use|type|widen|open|list_options|allowed|a context id has|its groups|similar names)\b/i;
 
 describe("each code has its own sentence and remedy", () => {
   test("the words", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/render/budget.ts";
 import { fenced, shown } from "../../src/render/fence.ts";
-import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/render/page.ts";
 import { redactorFor } from "../../src/render/redact.ts";
 
 describe("foreign text", () => {
@@ -24,7 +24,7 @@ describe("foreign text", () => {
 
   test("each fence has a tag of its own", () => {
     const one = fenced(["a", "b"]);
-    expect(one).toMatch(/^<(data-[0-9a-f]{8})>\na\nb\n<\/\1>$/);
+    expect(one).toMatch(/^<(untrusted-[0-9a-f]{4})>\na\nb\n<\/\1>$/);
     expect(fenced(["a", "b"])).not.toBe(one);
   });
 });

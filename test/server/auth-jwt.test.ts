@@ -259,5 +259,5 @@ test("whom a token stands for: a sub and a client_id are never the same, nor tho
   expect(await nameOf(one, { sub: "alice", client_id: "app" })).toBe(`oauth:${one.url} alice`);
   expect(await nameOf(one, { sub: undefined, client_id: "alice" })).toBe(`client:${one.url} alice`);
   expect(await nameOf(two, { sub: "alice" })).toBe(`oauth:${two.url} alice`);
-  await expect(nameOf(one, { sub: undefined })).rejects.toThrow("does not say whom it stands for");
+  await expect(nameOf(one, { sub: undefined })).rejects.toThrow("does not name its subject");
 });

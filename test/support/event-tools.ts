@@ -5,7 +5,7 @@ import { openHttp } from "../../src/api/http.ts";
 import { observerOf } from "../../src/events/observe.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { reasonWords } from "../../src/render/failures/messages.ts";
+import { reasonWords } from "../../src/render/failures.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";

@@ -7,7 +7,7 @@ import { observerOf } from "../../src/events/observe.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import { reasonWords } from "../../src/render/failures/messages.ts";
+import { reasonWords } from "../../src/render/failures.ts";
 import { processLock } from "../../src/runs/file/lease.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";

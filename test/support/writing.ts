@@ -141,20 +141,67 @@ function statusOf(items: number, good: number, unknown: number): string {
 
 /** Hosts show the model either the text or the data, so that both hold the same facts. */
 function checkText(report: Report, text: string): void {
-  const { tool, environment, runId = "", counts, failures, results, plan = [], confirmation, nextSteps } = report;
-  const said = [tool, environment, runId, `${counts.items} item`, ...nextSteps];
-  for (const { errorCode, message, remedy } of failures) said.push(errorCode, message, remedy);
-  for (const { _id = "", index } of results) said.push(/^[0-9A-Z]*$/.test(_id) ? _id : "", `item ${index + 1}`);
-  said.push(...report.notes, report.totals?.name ?? "");
-  for (const { items, bytes } of plan) said.push(items === 1 ? "1 item," : `${items} items`, `${bytes} bytes`);
+  const { environment, runId = "", counts, failures, plan = [], confirmation, nextSteps } = report;
+  const said = [
+    environment,
+    runId,
+    ...nextSteps,
+    ...report.notes.map((note) => note.slice(1)),
+    report.totals?.name ?? "",
+  ];
+  const { items: _all, pending: _open, ...outcomes } = counts;
+  for (const count of Object.values(outcomes)) if (count !== undefined && count > 0) said.push(counted(count));
+  // What a line before begins is not said again; a next step has the whole call of resume_run.
+  for (const { errorCode, message, remedy } of failures) {
+    said.push(
+      errorCode,
+      ...message.split(": "),
+      remedy.replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\./, ""),
+    );
+  }
+  for (const { items, bytes } of plan) said.push(`${counted(items)} `, `${counted(bytes)} byte`);
   if (confirmation !== undefined) {
     const [sentence = ""] = confirmation.effect.split("\n");
-    said.push(confirmation.token ?? "", sentence, confirmation.expiresAt);
+    said.push(confirmation.token ?? "", sentence, confirmation.expiresAt.slice(11, 16));
   }
-  for (const left of [report.failuresOmitted, report.resultsOmitted, report.planOmitted]) {
-    if (left !== undefined && left > 0) said.push(`(${left} more`);
+  for (const left of [report.failuresOmitted, report.planOmitted]) {
+    if (left !== undefined && left > 0) said.push(`${counted(left)} more`);
   }
-  for (const one of said) expect(text).toContain(one);
+  for (const one of said) expect(text).toContain(one.trim());
+  checkResults(report, text);
+}
+
+/** What was done is named with its IDs, up to 20 objects of a kind; what was not has its place among the failures. */
+function checkResults({ results, counts }: Report, text: string): void {
+  const places = placesIn(text);
+  for (const { index, line, outcome } of results) {
+    if (outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
+    if (!text.includes(", …)")) expect(places, `place of ${index}`).toContain(line ?? index + 1);
+  }
+  const done = results.filter(({ outcome }) => outcome === "succeeded" || outcome === "alreadyDone");
+  if (counts.succeeded + counts.alreadyDone > 20) return;
+  for (const { index, line, _id = "" } of done) {
+    expect(places, `place of ${index}`).toContain(line ?? index + 1);
+    if (/^[0-9A-Z]*$/.test(_id)) expect(text).toContain(_id);
+  }
+}
+
+/** The places that a text names, alone or in ranges: `item 3`, `items 1-20, 25, 25.1`, `30 lines (2-31)`. */
+function placesIn(text: string): readonly number[] {
+  const lists = [...text.matchAll(/(?:items?|lines?) \(?(\d[\d.]*(?:-\d+)?(?:, \d[\d.]*(?:-\d+)?)*)/g)].map(
+    ([, list = ""]) => list,
+  );
+  return lists.flatMap((list) =>
+    list.split(", ").flatMap((range) => {
+      const [from = 0, to = from] = range.split("-").map((place) => Number.parseInt(place, 10));
+      return Array.from({ length: to - from + 1 }, (_, at) => from + at);
+    }),
+  );
+}
+
+/** A number as texts have it. */
+function counted(count: number): string {
+  return count.toLocaleString("en-US");
 }
 
 const journal = z.object({

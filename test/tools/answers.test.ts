@@ -32,6 +32,6 @@ test("typical answers are what they were: else look at the difference, and run n
 function masked(text: string, url: string): string {
   return text
     .replaceAll(url, "http://127.0.0.1:4010")
-    .replaceAll(/(?<=confirmation set to |with confirmation |"token": ")[\w-]{40}/g, "SEALED")
-    .replaceAll(/\bdata-[0-9a-f]{8}\b/g, "data-FENCE");
+    .replaceAll(/(?<="confirmation\\?":\\?"|"token": ")[\w-]{40}/g, "SEALED")
+    .replaceAll(/\buntrusted-[0-9a-f]{4}\b/g, "untrusted-MARK");
 }

@@ -89,7 +89,7 @@ describe.each([
     const { rows, text } = await fullPage(options, {});
     expect(rows.length).toBeGreaterThanOrEqual(least);
     // The text has the whole of each ID: what all begin with, and the rest.
-    const left = / Each ID begins with (\w+), left out here\. /.exec(text)?.[1] ?? "";
+    const left = / Each ID begins with (\w+), left out here\.\n/.exec(text)?.[1] ?? "";
     expect(left.length).toBeGreaterThanOrEqual(3);
     for (const { _id, name } of rows) {
       expect(_id.startsWith(left)).toBe(true);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { tokensOf } from "../../src/render/page.ts";
+import { tokensOf } from "../../src/render/budget.ts";
 import { generateEventTestsTool } from "../../src/tools/events/generate-event-tests.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { eventsOf } from "../../src/events/suites/suite.ts";
-import { tokensOf } from "../../src/render/page.ts";
+import { tokensOf } from "../../src/render/budget.ts";
 import { inspectEvents } from "../../src/tools/events/inspect-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
@@ -133,7 +133,7 @@ describe("the events that arrived", () => {
       },
     ]);
     expect(answer.text).toContain('wrongType at "price" (not shown in the documents; send a number)');
-    const meaning = "assumed: the documents are silent";
+    const meaning = "assumed: likely, but not in the documents";
     expect(answer.text.split(meaning)).toHaveLength(2);
     expect(answer.structured).toMatchObject({ notes: [expect.stringContaining(meaning)] });
   });

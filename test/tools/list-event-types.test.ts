@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tokensOf } from "../../src/render/page.ts";
+import { tokensOf } from "../../src/render/budget.ts";
 import { listEventTypesTool } from "../../src/tools/events/list-event-types.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
@@ -30,20 +30,8 @@ test("one event in full", async () => {
     events: [{ eventName: "purchase", required: ["tx_id"], itemFields: expect.any(Array) }],
   });
   expect(text).toMatchInlineSnapshot(`
-    "purchase (Purchase completed). Without what is required the service silently ignores the event, or refuses it.
-    - uid: string, required, at most 1024 characters
-    - eventName: string, required, at most 64 characters
-    - platform: string, at most 1024 characters
-    - tx_id: string, required, at most 1024 characters
-    - currency: string, at most 1024 characters
-    - items: array of objects, at most 100 entries
-    Each entry of items:
-    - item_id: string, required, at most 1024 characters
-    - item_name: string, at most 1024 characters
-    - item_category: string, at most 1024 characters
-    - brand: string, at most 1024 characters
-    - price: number
-    - quantity: number"
+    "* is required: without it the service drops or refuses the event. Types are text of at most 1024 characters, or as in brackets.
+    purchase (Purchase completed): uid*, eventName* (at most 64 characters), platform, tx_id*, currency, items (array of at most 100 objects); each entry of items: item_id*, item_name, item_category, brand, price (number), quantity (number)"
   `);
 });
 

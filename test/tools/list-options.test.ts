@@ -209,14 +209,14 @@ describe("a scan for a Context ID", () => {
     expect(new Set(reads).size).toBeGreaterThan(40);
   });
 
-  test("begins anew where the process that began is gone, and says so", async () => {
+  test("starts again where the process that began is gone, and says so", async () => {
     const groups = Array.from({ length: 40 }, (_, index) => group(1000 + index, plain(3, 100 + 3 * index)));
     const { call } = caller(groups, (pass) => pass(60));
     const given = { targetingId, sortBy: "name", limit: 5 } as const;
     const { cursor = "" } = await call(given);
     for (let other = 0; other < 16; other += 1) await call({ ...given, parent: ulidOf(1000 + other) });
     for (let other = 0; other < 16; other += 1) await call(given);
-    expect((await call({ ...given, cursor })).note).toContain("it began anew");
+    expect((await call({ ...given, cursor })).note).toContain("the search started again");
   });
 });
 

@@ -55,11 +55,11 @@ test("mend puts right what is plainly misspelt, tells each, and guesses nothing 
   expect(structured).toMatchObject({
     counts: { succeeded: 2, failed: 2 },
     notes: expect.arrayContaining([
-      expect.stringContaining("eventName addToCart → add_to_cart, in 1 event (item 1)"),
+      expect.stringContaining("eventName addToCart → add_to_cart (item 1)"),
       expect.stringContaining("itemId → item_id"),
     ]),
   });
-  expect(text).toContain("put right before sending");
+  expect(text).toContain("Corrected: ");
   expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
     { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
     { uid: "b", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
@@ -80,12 +80,12 @@ test("mend puts misspelt columns of a CSV file right, too, also where rows of it
   expect(structured).toMatchObject({
     counts: { succeeded: 2, failed: 1 },
     notes: expect.arrayContaining([
-      expect.stringContaining("evntName → eventName, in 2 events"),
-      expect.stringContaining("itm_id → item_id, in 1 event"),
-      expect.stringContaining("tx_idd → tx_id, in 1 event"),
+      expect.stringContaining("evntName → eventName (2 events"),
+      expect.stringContaining("itm_id → item_id (line 2)"),
+      expect.stringContaining("tx_idd → tx_id (line 4)"),
     ]),
   });
-  expect(text).toContain("put right before sending");
+  expect(text).toContain("Corrected: ");
   expect(sandbox.events().map(({ text: body }) => JSON.parse(body))).toEqual([
     { uid: "a", eventName: "add_to_cart", item_id: "x", price: 1, quantity: 1 },
     { uid: "c", eventName: "purchase", tx_id: "t" },

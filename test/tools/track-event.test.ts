@@ -16,7 +16,7 @@ test("in sandbox mode the verdict says what the sandbox made of the event", asyn
   ] as const) {
     const { structured, text } = await answerOf(trackEvent, { uid: "u", ...given }, context);
     expect(structured).toMatchObject({ status: "succeeded", verdicts: [{ predicted, observed: "recorded" }] });
-    expect(text).toContain("observed recorded");
+    expect(text).toContain("actual recorded");
   }
 });
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { tokensOf } from "../../src/render/page.ts";
+import { tokensOf } from "../../src/render/budget.ts";
 import { trackEvents } from "../../src/tools/events/track-events.ts";
 import { getRun } from "../../src/tools/runs/get-run.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
@@ -23,7 +23,7 @@ test("sends what counts, in the order of each uid, and groups what does not", as
     counts: { items: 1301, succeeded: 1000, failed: 301, notApplied: 0, unknown: 0, pending: 0 },
     requests: { sent: 1000, resent: 0 },
     failures: [
-      { count: 300, errorCode: "EVENT_IGNORED", remedy: expect.stringContaining('rename "order_id" to "tx_id"') },
+      { count: 300, errorCode: "EVENT_IGNORED", remedy: expect.stringContaining('Rename "order_id" to "tx_id"') },
       { count: 1, errorCode: "EVENT_IGNORED", ref: "Click", indexes: [1300] },
     ],
   });
@@ -119,7 +119,7 @@ test("which events are uncertain can be found out: by kind with their places, an
   expect(results[0]).toMatchObject({ outcome: "succeeded", predicted: "uncertain", rule: "wrongType price" });
   expect(results[7]).toMatchObject({ outcome: "succeeded", predicted: "uncertain", rule: "requiredEmpty method" });
   for (const plain of [results[1], results[3]]) expect(plain).not.toHaveProperty("predicted");
-  expect(page.text).toContain("predicted uncertain (wrongType price)");
+  expect(page.text).toContain("expected uncertain (wrongType price)");
 });
 
 test("of more kinds of verdicts than an answer shows it says how many are left out", async () => {
@@ -136,7 +136,7 @@ test("of more kinds of verdicts than an answer shows it says how many are left o
   expect(verdicts.length + verdictsOmitted).toBe(201);
   // What is too manifold to be kept by its place is one kind by its rule.
   expect(verdicts[0]).toMatchObject({ predicted: "uncertain", count: 200, index: 200 });
-  expect(text).toContain(`(${verdictsOmitted} more kinds)`);
+  expect(text).toContain(`${verdictsOmitted} more kinds`);
   expect(tokensOf(JSON.stringify(structured)) + tokensOf(text)).toBeLessThan(2500);
 });
 

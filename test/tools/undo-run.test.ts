@@ -221,7 +221,7 @@ describe("undo_run", () => {
       ],
     });
     expect(planned.text).toContain('notOurs: "Theirs"');
-    expect(planned.text).toContain('the run left "Plain 2", there is "Theirs" now');
+    expect(planned.text).toContain('the run set "Plain 2", now it is "Theirs"');
     await apply(String(planned.structured.runId));
     const names = (await holds(targetingId)).options.map(
       (row) => z.tuple([z.string()]).rest(z.unknown()).parse(JSON.parse(row))[0],
@@ -278,7 +278,7 @@ describe("undo_run", () => {
     const kept = await changes.keep(call, "tester");
     await changes.propose(kept, await changes.plan(call, signal));
     await expect(undo(kept.runId)).rejects.toThrow("never started");
-    await expect(undo("01J0000000000000000000000X")).rejects.toThrow("no way back from this run any more");
+    await expect(undo("01J0000000000000000000000X")).rejects.toThrow("this run can no longer be undone");
   });
 
   test("says of a run that is too old to be kept that its way back is gone with it", async () => {

@@ -81,7 +81,7 @@ export class RunState {
         this.#work.addSteps(entry.steps);
         return;
       case "replan":
-        throw new RangeError("a plan that is made anew needs a state of its own");
+        throw new RangeError("a new plan needs a state of its own");
       case "facts":
         this.facts = { ...this.facts, ...entry.facts };
         return;

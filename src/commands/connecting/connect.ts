@@ -8,7 +8,7 @@ import { observerOf } from "../../events/observe.ts";
 import { EventRuns } from "../../events/run/event-runs.ts";
 import { suiteStore } from "../../events/suites/suite-store.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { reasonWords } from "../../render/failures/messages.ts";
+import { reasonWords } from "../../render/failures.ts";
 import type { Redactor } from "../../render/redact.ts";
 import type { Backend } from "../../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../../runs/kind.ts";

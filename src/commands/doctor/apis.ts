@@ -9,7 +9,7 @@ import {
 } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { knownOf, rateLimitWords, refusalWords, remedyOf } from "../../render/failures/request-failures.ts";
+import { knownOf, rateLimitWords, refusalWords, remedyOf } from "../../render/request-messages.ts";
 import { noneUsable, publishedKeys } from "../../server/http/issuer-keys.ts";
 import { readLoginMetadata } from "../../server/http/issuer-metadata.ts";
 import { reasonOf } from "../../server/http/issuer-reads.ts";

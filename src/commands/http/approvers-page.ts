@@ -35,7 +35,7 @@ interface PageParts {
 /** Where a browser may be led to; the page has a session there, or shows how to get one. */
 const SHOWS_PAGE: ReadonlySet<string> = new Set([PATHS.page, PATHS.login, PATHS.issuer, PATHS.callback]);
 
-const MESSAGE = "Here a person decides on the changes that wait for an approval.";
+const MESSAGE = "Here a person decides on the runs that wait for approval.";
 
 /** How long a session lasts whose person's rights the issuer cannot be asked about again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;

@@ -103,7 +103,7 @@ export async function driveLeftRuns(started: Started): Promise<void> {
     stopping: stopping.signal,
     onRefused: ({ refusal: { message } }, runId) =>
       log.warn("a run that was left may not be executed here", { runId, reason: message }),
-    onProblem: (error, runId) => log.warn("a run that was left could not be taken up", { error, runId }),
+    onProblem: (error, runId) => log.warn("an orphaned run could not be resumed", { error, runId }),
   });
 }
 

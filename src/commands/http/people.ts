@@ -1,6 +1,6 @@
 import { openHttp } from "../../api/http.ts";
 import { shownEnvironment } from "../../page/runs/seen.ts";
-import { NOBODY_APPROVES } from "../../render/page-words.ts";
+import { NOBODY_APPROVES } from "../../render/approvals.ts";
 import type { EndedSessions } from "../../runs/backend.ts";
 import type { Caller } from "../../server/http/auth.ts";
 import type { Log } from "../../server/log.ts";
@@ -136,6 +136,6 @@ function toldRuns({ http: { approvalWebhook: address }, proxies }: Settings, log
         if (statusCode >= 300) log.warn("the webhook for approvals refused", { status: statusCode });
       })
       .finally(() => http.close())
-      .catch((error: unknown) => log.warn("the webhook for approvals could not be told", { error }));
+      .catch((error: unknown) => log.warn("the webhook for approvals could not be called", { error }));
   };
 }

@@ -12,7 +12,7 @@ import { groupNamesOf, type PlanDocument, readPlan } from "../../plans/plan-docu
 import { type AppliedObjects, idsOfRows } from "../../plans/renew-base.ts";
 import { FileError } from "../../platform/files.ts";
 import { amount } from "../../platform/text.ts";
-import { planLines } from "../../render/plans/plan-text.ts";
+import { planLines } from "../../render/plan-words.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { SettingsError } from "../../settings/value-types.ts";
 import { isUlid } from "../../spec/ulid.ts";

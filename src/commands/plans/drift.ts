@@ -1,8 +1,7 @@
 import { planOf } from "../../plans/diff/diff.ts";
 import { driftFromFile, driftSince } from "../../plans/diff/match.ts";
 import { whichTargeting } from "../../plans/read-targeting.ts";
-import { driftLines } from "../../render/plans/drift-text.ts";
-import { problemLine } from "../../render/plans/words.ts";
+import { driftLines, problemLine } from "../../render/plan-words.ts";
 import type { CommandLine } from "../../settings/command-line.ts";
 import { type AskedFile, askedFile, baseFor, printFileProblems, printReading, readDesiredFile } from "./files.ts";
 import { type PlanContext, printLines, readShowing, tell, withProject } from "./project.ts";

@@ -9,8 +9,8 @@ import { formatToRead, type ReadDesired, readDesired } from "../../plans/file/re
 import { type MadePlan, makePlan } from "../../plans/plan-document.ts";
 import { FileError, hasCode } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
-import { problemLine } from "../../render/plans/words.ts";
-import { sheetNotes } from "../../render/sheet-words.ts";
+import { problemLine } from "../../render/plan-words.ts";
+import { sheetNotes } from "../../render/sheets.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { oneOf, path, SettingsError, text } from "../../settings/value-types.ts";
 import { isOn } from "../settings-input.ts";

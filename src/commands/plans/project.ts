@@ -7,7 +7,7 @@ import type { ServiceTargeting } from "../../plans/base.ts";
 import { readTargeting } from "../../plans/read-targeting.ts";
 import { syncFolder } from "../../platform/durable-files.ts";
 import { FileError, moveOver } from "../../platform/files.ts";
-import type { Tone, TonedLine } from "../../render/plans/plan-text.ts";
+import type { Tone, TonedLine } from "../../render/plan-words.ts";
 import type { Redactor } from "../../render/redact.ts";
 import { failureOf } from "../../server/calls/failures.ts";
 import type { Log } from "../../server/log.ts";

@@ -1,4 +1,4 @@
-import { runsText } from "../../render/changes/runs.ts";
+import { runsText } from "../../render/run-headline.ts";
 import { type CommandLine, optionOf } from "../../settings/command-line.ts";
 import { SettingsError, text } from "../../settings/value-types.ts";
 import { savedResultsAt } from "../../tools/runs/result-sheet.ts";

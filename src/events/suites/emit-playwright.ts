@@ -102,7 +102,7 @@ function checkEvent(found, event) {
   if (!isObject(event)) return found.problems.push("the body is no JSON object");
   const eventName = own(event, "eventName");
   if (typeof eventName !== "string" || !Object.hasOwn(catalogue, eventName)) {
-    return found.problems.push(JSON.stringify(eventName) + " is no supported event");
+    return found.problems.push(JSON.stringify(eventName) + " is not a supported event");
   }
   if (!checked.includes(eventName)) return found.notes.push(eventName + " is not looked at by this test");
   checkFields(found, eventName, event, { ...fields, ...catalogue[eventName] });

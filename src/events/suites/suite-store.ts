@@ -80,7 +80,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
         if (given !== undefined) return given;
         throw new RunStoreError(
           "these tests were begun with this confirmation before, and there is no report of them yet; nothing was sent",
-          "Call again in a while; where there still is none, plan them anew without confirmation.",
+          "Call again later. If there is still none, plan the tests again without confirmation.",
         );
       }
       const given = await run();

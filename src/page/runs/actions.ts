@@ -1,10 +1,9 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
 import { FileError } from "../../platform/files.ts";
-import { requestFailure } from "../../render/failures/request-failures.ts";
-import { undoCounts } from "../../render/plans/undo-text.ts";
-import type { Run } from "../../runs/kind.ts";
-import { ExecutionRefusedError } from "../../runs/kind.ts";
+import { undoCounts } from "../../render/plan-answers.ts";
+import { requestFailure } from "../../render/request-messages.ts";
+import { ExecutionRefusedError, type Run } from "../../runs/kind.ts";
 import { summaryOf } from "../../runs/report.ts";
 import { changesOf } from "../../tools/apis.ts";
 import type { ToolServices } from "../../tools/context.ts";

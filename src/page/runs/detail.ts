@@ -1,10 +1,9 @@
 import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
 import { thousands } from "../../platform/text.ts";
-import { approvalWords } from "../../render/approval.ts";
-import { messageFor } from "../../render/failures/messages.ts";
-import { many } from "../../render/failures/words.ts";
-import { placeWords } from "../../render/places.ts";
+import { approvalWords } from "../../render/effects.ts";
+import { messageFor } from "../../render/failures.ts";
+import { placeWords } from "../../render/fence.ts";
 import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
 import { approvalOfRun } from "../../tools/runs/run-reports.ts";
@@ -96,12 +95,4 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
 
 function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
-}
-
-/** How many kinds of problems and how many rows, as the lists say it: `58 of 390 rows failed`. */
-export function problemWords({ counts, fileName }: RunRow): string | undefined {
-  const { failed, unknown, items } = counts;
-  const noun = fileName === undefined ? "item" : "row";
-  if (failed > 0) return `${thousands(failed)} of ${many(items, noun)} failed`;
-  return unknown > 0 ? `The result of ${many(unknown, noun)} is unknown` : undefined;
 }

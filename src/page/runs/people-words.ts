@@ -1,4 +1,4 @@
-import { RESUME } from "../../render/failures/words.ts";
+import { RESUME } from "../../render/message-words.ts";
 
 const TOOL =
   /\b(?:apply|bulk|cancel|create|delete|generate|get|inspect|list|move|plan|resume|run|track|undo|update)_[a-z_]+\b/;

@@ -8,8 +8,8 @@ import {
   type StatePlan,
 } from "../../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../../plans/plan-document.ts";
-import { undoLine } from "../../render/plans/undo-text.ts";
-import { FIELD_WORDS } from "../../render/plans/words.ts";
+import { undoLine } from "../../render/plan-answers.ts";
+import { FIELD_WORDS } from "../../render/plan-words.ts";
 import type { ToolServices } from "../../tools/context.ts";
 import { whyNotApplied } from "../../tools/plans/applicable.ts";
 import type { PlanChange, PlanDifference, PlanView } from "../wire.ts";

@@ -2,7 +2,7 @@ import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
 import type { EffectPart } from "../../changes/rows/entries.ts";
 import { thousands } from "../../platform/text.ts";
-import { many } from "../../render/failures/words.ts";
+import { many } from "../../render/message-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { DidCounts } from "../wire.ts";
 
@@ -28,7 +28,7 @@ export interface TitleParts {
 const MOST_LETTERS = 80;
 
 /** A name as it stands in a sentence. */
-export function shortTitle(name: string): string {
+function shortTitle(name: string): string {
   return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
 }
 
@@ -126,7 +126,7 @@ function planTitle({
 }
 
 /** Counts of changes: `1 new, 3 changed, 1 deleted`. */
-export function changeCounts(counts: DidCounts | undefined): string {
+function changeCounts(counts: DidCounts | undefined): string {
   if (counts === undefined) return "";
   const words = { created: "new", changed: "changed", deleted: "deleted" } as const;
   const parts = (["created", "changed", "deleted"] as const).flatMap((kind) =>

@@ -2,8 +2,8 @@ import type { ApprovalRun } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
 import type { EffectPart } from "../../changes/rows/entries.ts";
 import { thousands } from "../../platform/text.ts";
-import { lostAndUndoable } from "../../render/changes/effect.ts";
-import { many } from "../../render/failures/words.ts";
+import { lostAndUndoable } from "../../render/effects.ts";
+import { many } from "../../render/message-words.ts";
 import type { EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "../wire.ts";
 import { countsOfEffect, kindOfPart } from "./title.ts";
 

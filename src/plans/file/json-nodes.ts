@@ -83,7 +83,7 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
         throw new UnreadableFile(
           place(line, character),
           `the JSON cannot be read: ${WORDS[code] ?? "its syntax is wrong"}`,
-          "Mend the syntax; editors that know JSON mark the place.",
+          "Fix the syntax; editors that know JSON mark the place.",
         );
       },
     },

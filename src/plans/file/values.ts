@@ -79,7 +79,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
     tooLong: `the Context ID ${quoted(id)} has ${problem.bytes} bytes, and may have ${LIMITS.contextIdBytes.value}`,
     halfCharacter: `the Context ID ${quoted(id)} holds half of a character, which UTF-8 cannot carry`,
   };
-  problems.add(spot, words[problem.rule] + where, "Mend it or take it out.");
+  problems.add(spot, words[problem.rule] + where, "Fix it or remove it.");
 }
 
 /** The Context IDs of a list. Undefined where it is no list, which is a problem. */

@@ -128,7 +128,7 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
 }
 
 /** Makes an empty file, where it does not exist. */
-export function mark(folder: string, name: string): Promise<void> {
+function mark(folder: string, name: string): Promise<void> {
   return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
 }
 

@@ -228,7 +228,7 @@ interface RunsFolder {
 const CLOCK = "clock.json";
 
 /** The clock by which the runs below a folder are removed. */
-export function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
+function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
   const file = join(folder, INDEX_FOLDER, CLOCK);
   const startedAt = clock.now();
   return retentionWatch({
@@ -258,7 +258,7 @@ export function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Ret
  * unfinished run is never removed. Nothing is removed while there is a doubt about the clock. In the background, since no
  * call waits for it.
  */
-export function sweeper(of: RunsFolder, keep: Retention) {
+function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
   /** By caller: whether a large run has come to rest. */
   const waiting = new Map<string, boolean>();
@@ -418,7 +418,7 @@ async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
 }
 
 /** Tells the index how a run came to rest, as its record says. */
-export async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
+async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
   const record = await readRecord(folder, runId);
   if (record?.rest === undefined) return;
   const holdsRemoved = await unlessMissing(stat(join(folder, runId, FILES.removed)));

@@ -1,5 +1,5 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import { UNDECIDED_WORDS } from "../../render/changes/undecided.ts";
+import { UNDECIDED_WORDS } from "../../render/approvals.ts";
 import type { Reply, ToolContext } from "../../tools/context.ts";
 import type { ToolOutcome, ToolQuestion, Undecided, UndecidedAnswer } from "../../tools/definition.ts";
 import { atMostOneWait } from "../../tools/writing/follow-run.ts";
@@ -62,7 +62,7 @@ export async function undecided(
   return {
     answer: {
       structured: { environment, status: "needs_confirmation", notes: [note], nextSteps: [step] },
-      text: `Not done yet: a person has to agree first.\nNote: ${note}.\nNext: ${step}`,
+      text: `Approval required; nothing was sent. ${note.charAt(0).toUpperCase()}${note.slice(1)}.\nNext: ${step}`,
       isError: false,
     },
   };

@@ -7,7 +7,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { opensPageText } from "../../render/page-words.ts";
+import { opensPageText } from "../../render/approvals.ts";
 import type { Redactor } from "../../render/redact.ts";
 import type { ToolContext } from "../../tools/context.ts";
 import type { ToolAnswer } from "../../tools/definition.ts";

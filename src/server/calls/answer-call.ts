@@ -5,8 +5,8 @@ import type { CallToolResult, InputRequiredResult, McpServer, ServerContext } fr
 import { isObject } from "../../api/answers.ts";
 import { duringCall } from "../../platform/clock.ts";
 import { FolderRefused } from "../../platform/files.ts";
-import { allowingWords } from "../../render/folder-words.ts";
 import type { Redactor } from "../../render/redact.ts";
+import { allowingWords } from "../../render/request-messages.ts";
 import type { Requested } from "../../runs/kind-runs.ts";
 import { checkNotHalf } from "../../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../../tools/context.ts";
@@ -25,7 +25,7 @@ import type { Log } from "../log.ts";
 import type { ServerParts } from "../server-parts.ts";
 import { arrivalOf } from "./arrivals.ts";
 import { auditCall, isAudited } from "./audit.ts";
-import { failureAnswer, type ToldFailure } from "./failure-answer.ts";
+import { failureAnswer, type SummarizedFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 
 /** The parts of a server that calls are answered with. */
@@ -93,7 +93,7 @@ export async function answerCall(
   const services = await servicesOfCall(load);
   const views = allViews?.metaOf(tool.name) && allViews;
   const resultOf = (answer: ToolAnswer) => resultFor(answer, { redactor, call, server });
-  const failed = (failure: ToldFailure) => resultOf(failureAnswer(failure, services.environment));
+  const failed = (failure: SummarizedFailure) => resultOf(failureAnswer(failure, services.environment));
   const written = (answer: ToolAnswer | undefined): void => {
     if (isAudited(tool)) auditCall(audit, { tool, caller, requestId, services }, answer?.structured);
   };
@@ -236,7 +236,7 @@ function toldToClient(log: Log, call: ServerContext): Log {
       const { tool, fault } = fields;
       call.mcpReq
         .log("error", { message, tool, fault }, "targeting-mcp")
-        .catch((error: unknown) => log.debug("an error could not be told to the client", { error }));
+        .catch((error: unknown) => log.debug("an error could not be reported to the client", { error }));
     },
     with: (fields) => toldToClient(log.with(fields), call),
   };

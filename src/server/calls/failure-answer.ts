@@ -1,15 +1,18 @@
-import type { Failure } from "../../render/failures/request-failures.ts";
+import type { Failure } from "../../render/request-messages.ts";
 import type { ToolAnswer } from "../../tools/definition.ts";
 
 /** A failure, and a code where programs have to know it. */
-export interface ToldFailure extends Failure {
+export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
   /** The run whose outcome is unknown, since what is kept of it is damaged. */
   readonly runId?: string;
 }
 
 /** A failure as the answer of a tool. */
-export function failureAnswer({ message, remedy, errorCode, runId }: ToldFailure, environment: string): ToolAnswer {
+export function failureAnswer(
+  { message, remedy, errorCode, runId }: SummarizedFailure,
+  environment: string,
+): ToolAnswer {
   const error = { ...(errorCode !== undefined && { errorCode }), message, ...(remedy !== undefined && { remedy }) };
   return {
     structured: { environment, ...(runId !== undefined && { runId, status: "unknown" }), error },

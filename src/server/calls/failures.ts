@@ -2,19 +2,19 @@ import { randomBytes } from "node:crypto";
 import { isApiError } from "../../api/errors.ts";
 import { UnsupportedEventError } from "../../events/event-types.ts";
 import { FileError } from "../../platform/files.ts";
-import { requestFailure } from "../../render/failures/request-failures.ts";
+import { requestFailure } from "../../render/request-messages.ts";
 import { ExecutionRefusedError } from "../../runs/kind.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../../runs/store.ts";
 import { ToolError } from "../../tools/definition.ts";
 import { PlanningError } from "../../tools/writing/planned.ts";
 import type { Log } from "../log.ts";
-import type { ToldFailure } from "./failure-answer.ts";
+import type { SummarizedFailure } from "./failure-answer.ts";
 
 /**
  * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown
  * class is a fault of this server: its details go only to the log, under an ID that the answer names.
  */
-export function failureOf(thrown: unknown, tool: string, log: Log): ToldFailure {
+export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (
     thrown instanceof ToolError ||
     thrown instanceof FileError ||

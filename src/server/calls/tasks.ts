@@ -13,7 +13,7 @@ import {
 } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { isChangeRun } from "../../changes/change-run.ts";
-import { taskWaitsText } from "../../render/page-words.ts";
+import { taskWaitsText } from "../../render/approvals.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Status } from "../../runs/lifecycle.ts";
 import { changedAt } from "../../runs/outcome.ts";

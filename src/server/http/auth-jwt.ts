@@ -157,7 +157,7 @@ function reasonOf(thrown: unknown): string {
 function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): AccessClaims {
   const { data } = claims.safeParse(payload);
   const name = data && nameIn(data, issuer);
-  if (data === undefined || name === undefined) throw invalid("the token does not say whom it stands for");
+  if (data === undefined || name === undefined) throw invalid("the token does not name its subject");
   const scp = typeof data.scp === "string" ? data.scp.split(" ") : (data.scp ?? []);
   const scopes = [...(data.scope?.split(" ") ?? []), ...scp];
   const { client_id, azp, exp } = data;

@@ -44,7 +44,7 @@ const IN_PARTS = [
     mimeType: "text/plain",
     title: "Rows of a run's file that failed",
     description:
-      "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are mended. " +
+      "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are fixed. " +
       "A last line with `next` names the next part.",
     further: {
       title: "Further rows that failed",
@@ -68,7 +68,7 @@ export const RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "run-plan",
     title: "Plan of a run",
-    description: "All of a planned desired state or way back, as targeting-mcp plan --json prints it.",
+    description: "All of a planned desired state or undo, as targeting-mcp plan --json prints it.",
     uriTemplate: "targeting://runs/{runId}/plan",
     complete: { runId: runsLike },
     read: async ({ runId = "" }, context) =>

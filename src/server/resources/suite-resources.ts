@@ -1,4 +1,4 @@
-import { suiteReportUri, suiteUri } from "../../render/events/suite-reading.ts";
+import { suiteReportUri, suiteUri } from "../../render/event-suites.ts";
 import { suitesLike } from "../prompts/completion.ts";
 import type { ResourceDefinition } from "./definition.ts";
 

@@ -7,10 +7,10 @@ import { verdictOf } from "../../events/run/verdicts.ts";
 import { rememberingNearestName } from "../../events/spelling.ts";
 import { validateEvent } from "../../events/validate.ts";
 import type { InputFile } from "../../files/input-file.ts";
-import { type RenderedReport, renderReport } from "../../render/changes/report.ts";
-import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../render/events/event-report.ts";
-import { type ToldFailure, toldFailures } from "../../render/failures/failures.ts";
-import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
+import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../../render/event-messages.ts";
+import { type SummarizedFailure, toldFailures } from "../../render/failures.ts";
+import { type RenderedReport, renderReport } from "../../render/run-report.ts";
+import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/sheets.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../../runs/report.ts";
 import { LEAST_READ_MS, type ToolContext } from "../context.ts";
 import { unlessLate } from "../within-wait.ts";
@@ -46,7 +46,7 @@ function eventReport(about: {
 }): RenderedReport {
   const { state, uidOf, notes = [], ...rest } = about;
   const { runId, status } = rest;
-  // Of what was not sent nothing was put right before sending.
+  // Of what was not sent nothing was corrected before sending.
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   const mended = mendedNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
@@ -137,7 +137,7 @@ export async function eventRunReport(
   const wanted = [...new Set([...first, ...rows])];
   const { eventsAt, givenOf } = await import("../given.ts");
   const events = source === undefined ? givenOf(run, wanted, context) : eventsAt(source, wanted);
-  // Who is meant is told where that is read soon: a large file is not read to its end after the call has waited.
+  // Who is meant is shown where that is read soon: a large file is not read to its end after the call has waited.
   const given =
     (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
   const { tool, input } = header.call;
@@ -174,7 +174,7 @@ function uidIn(event: unknown): string | undefined {
   return isJsonObject(event) && typeof event.uid === "string" ? event.uid : undefined;
 }
 
-function withUids(failure: ToldFailure, uidOf: UidOf): ToldFailure {
+function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
   const uids = failure.indexes.slice(0, UIDS_NAMED).flatMap((index) => uidOf(index) ?? []);
   return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
 }
@@ -186,7 +186,8 @@ function withUids(failure: ToldFailure, uidOf: UidOf): ToldFailure {
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = tellingResults(state, RESULTS_READ).map((result): ObjectResult => {
     const uid = uidOf(result.index);
-    return uid === undefined ? result : { ...result, uid };
+    const { uid: hash, ...rest } = result;
+    return uid === undefined ? rest : { ...rest, uid };
   });
   if (tool !== "track_event") return results;
   return results.map(({ uid, predicted, rule, observed, ...result }) => result);

@@ -3,8 +3,7 @@ import { contentsOf, emitSuite, type SuiteFormat } from "../../events/suites/emi
 import { CASE_KINDS, MOST_SEED } from "../../events/suites/suite.ts";
 import { findFreePlace } from "../../files/folders.ts";
 import { inOnePiece, saveFile } from "../../files/save-file.ts";
-import { basisNote } from "../../render/events/basis.ts";
-import { pageTestNote, previewOf, suiteText, suiteUri } from "../../render/events/suite-reading.ts";
+import { basisNote, suiteUri } from "../../render/event-suites.ts";
 import { EVENT_LIMITS } from "../../spec/limits.ts";
 import { emittedUrl } from "../apis.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
@@ -13,8 +12,8 @@ const FORMATS: readonly SuiteFormat[] = ["json", "vitest", "playwright", "curl"]
 
 const input = () =>
   z.strictObject({
-    eventNames: z.array(z.string()).min(1).optional().describe("All 13 where absent"),
-    kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("All where absent"),
+    eventNames: z.array(z.string()).min(1).optional().describe("Default: all"),
+    kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("Default: all"),
     uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
     seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
     format: z
@@ -29,8 +28,7 @@ export const generateEventTestsTool = {
   name: "generate_event_tests",
   title: "Generate event tests",
   description:
-    "Generates test cases for events from the API's rules: right ones, missing and wrong parameters, limits, misspelt " +
-    "names, sequences; each with the verdict to expect. Nothing is sent.",
+    "Generates test cases from the API's rules: valid events, missing and wrong parameters, limits, misspelt names, sequences, with expected results; or playwright, vitest, curl tests. Sends nothing.",
   toolset: "events",
   effect: "local",
   idempotent: true,
@@ -54,6 +52,7 @@ export const generateEventTestsTool = {
     const { environment, suites, caller, allowedDirs } = context;
     // Only this tool needs it, so that no start pays for it.
     const { generateEventTests } = await import("../../events/suites/generate.ts");
+    const { pageTestNote, previewOf, suiteText } = await import("../../render/suite-reports.ts");
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
       throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");

@@ -1,7 +1,7 @@
 import type { SandboxEvent } from "../../api/events.ts";
 import { type ArrivedEvent, checkExpectations, checkOrder, checkTook } from "../../events/expectations.ts";
 import { thousands } from "../../platform/text.ts";
-import type { CheckRow, ExpectationRow } from "../../render/events/checks.ts";
+import type { CheckRow, ExpectationRow } from "../../render/arrived-events.ts";
 import type { InspectInput } from "./inspect-input.ts";
 
 /** What came of each check that was asked for; order and time are absent where they were not. */

@@ -7,8 +7,7 @@ export const inspectEvents = {
   name: "inspect_events",
   title: "Look at the events that arrived",
   description:
-    "Shows the events that the sandbox received, with their verdicts; checks expectations: that they arrive, in order, " +
-    "in time (whatever eventName and verdict are). With uids each check is made for each user.",
+    "Shows the received events of the sandbox with their verdicts (recorded, dropped, rejected). Checks whether an event did arrive, order and time, for each user; counts coverage of an app's events.",
   toolset: "events",
   effect: "reads",
   idempotent: true,

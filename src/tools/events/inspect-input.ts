@@ -6,9 +6,9 @@ const MOST_EXPECTATIONS = 30;
 const expectation = () =>
   z.strictObject({
     eventName: z.string().max(64),
-    where: z.record(z.string(), z.unknown()).optional().describe("Parameters that it has"),
-    count: z.int().min(0).optional().describe("Exactly so many; at least one where absent"),
-    verdict: z.enum(VERDICTS).optional().describe("Absent: recorded, and none of them ignored or rejected"),
+    where: z.record(z.string(), z.unknown()).optional().describe("Its parameters"),
+    count: z.int().min(0).optional().describe("Exactly so many; default: at least one"),
+    verdict: z.enum(VERDICTS).optional().describe("Default: recorded, and none ignored or rejected"),
   });
 
 /** What `inspect_events` takes. */

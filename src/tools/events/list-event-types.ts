@@ -1,6 +1,4 @@
 import * as z from "zod";
-import { describeEventType, listEventTypes } from "../../events/event-types.ts";
-import { eventTypesText, eventTypeText } from "../../render/events/event-types.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 
 const MOST_IN_FULL = 6;
@@ -33,11 +31,16 @@ export const listEventTypesTool = {
         `Give at most ${MOST_IN_FULL} at a time; without eventNames all are listed in short.`,
       );
     }
+    // Loaded late: a server that is only asked for its tools does not need it.
+    const [{ describeEventType, listEventTypes }, { eventTypesInFull, eventTypesText }] = await Promise.all([
+      import("../../events/event-types.ts"),
+      import("../../render/arrived-events.ts"),
+    ]);
     if (wanted.length === 0) {
       const { events } = listEventTypes();
       return { structured: { environment, events }, text: eventTypesText(events), isError: false };
     }
     const events = wanted.map(describeEventType);
-    return { structured: { environment, events }, text: events.map(eventTypeText).join("\n\n"), isError: false };
+    return { structured: { environment, events }, text: eventTypesInFull(events), isError: false };
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -7,8 +7,7 @@ export const runEventTestsTool = {
   name: "run_event_tests",
   title: "Run event tests",
   description:
-    "Runs a suite of event tests and compares what becomes of each event with what is expected. A live endpoint " +
-    "answers ok to recorded and ignored events alike: such cases are unobservable, and the person is asked first.",
+    "Runs a suite of event tests and compares expected with actual results. A live service answers ok to dropped events too, so these are unobservable; the person is asked first.",
   toolset: "events",
   effect: "tests",
   idempotent: false,

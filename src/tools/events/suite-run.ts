@@ -10,11 +10,9 @@ import { inOnePiece, saveFile } from "../../files/save-file.ts";
 import { textOf } from "../../files/text.ts";
 import { FileError } from "../../platform/files.ts";
 import { bytesAt } from "../../platform/held-folder.ts";
-import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
-import { effectText, questionText } from "../../render/changes/effect.ts";
-import { confirmationStep, confirmationText } from "../../render/changes/report.ts";
-import { liveTestsEffect, suiteReportAnswer } from "../../render/events/suite-report.ts";
-import { MARKS_MEAN } from "../../render/fence.ts";
+import { type Approval, approvalOf, declinedIn, effectText, questionText } from "../../render/effects.ts";
+import { confirmationStep, confirmationText } from "../../render/run-report.ts";
+import { liveTestsEffect, suiteReportAnswer } from "../../render/suite-reports.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { ulidOfBytes } from "../../spec/ulid.ts";
@@ -101,17 +99,20 @@ async function runLive(
   const text = effectText(effect);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // What the token stands for is kept, so that it is enough by itself.
+    // What the token means is kept, so that it is enough by itself.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
-    const nextSteps = [confirmationStep("run_event_tests", confirmation.token)];
+    const nextSteps = [confirmationStep("run_event_tests", confirmation)];
     const notes = hints.length > 0 ? { notes: hints } : {};
     return {
       structured: { ...about(kept, context), status: "needs_confirmation", confirmation, ...notes, nextSteps },
-      text: [`Not done yet: a person has to agree first.${MARKS_MEAN}`, ...hints, confirmationText(confirmation)].join(
-        "\n",
-      ),
+      text: [
+        "Approval required; nothing was sent.",
+        ...hints,
+        confirmationText(confirmation),
+        ...nextSteps.map((step) => `Next: ${step}`),
+      ].join("\n"),
       isError: false,
     };
   };
@@ -135,7 +136,7 @@ async function runLive(
           : runOnce(yes, { kept, place, asked }, context),
       declined: () => notRun(kept, context),
       token: () => token(),
-      told: () => text,
+      described: () => text,
     },
     context,
   );
@@ -144,15 +145,15 @@ async function runLive(
 /** Answers once a person decided on the page: the report of the tests, whichever process sent them. */
 async function reportAgreed(
   approval: Run,
-  { kept, place }: Pick<Told, "kept" | "place">,
+  { kept, place }: Pick<Reported, "kept" | "place">,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   await atMostOneWait(approval.rest, context);
   if (approval.status() !== "succeeded") return reportRun(approval, context);
   const found = await context.suites.runOnce(approval.header.runId, () => reportOf(kept, "configured", context));
   const facts = isApproval(approval) ? approvalOf(approval.state.facts) : undefined;
-  const told = { ...about(kept, context), report: found, approval: facts };
-  return suiteReportAnswer({ ...told, ...(place !== undefined && { savedTo: place.path }) });
+  const picked = { ...about(kept, context), report: found, approval: facts };
+  return suiteReportAnswer({ ...picked, ...(place !== undefined && { savedTo: place.path }) });
 }
 
 /** Sends the tests that a person agreed to on the page; `yes` is the run that waited for it. */
@@ -171,7 +172,7 @@ export async function runAgreed(
 /** What a person agrees to, beside the suite that the planned run names. */
 const LIVE_TESTS = "live tests";
 
-/** Runs the tests that a token stands for; used again it gives the report of that run. */
+/** Runs the tests that a token means; used again it gives the report of that run. */
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
   refuseReadOnly(context);
   const { suites, caller } = context;
@@ -202,18 +203,18 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
   );
 }
 
-/** A yes is for one run: given a second time, it gives the report of the first. */
+/** An approval is for one run: given a second time, it gives the report of the first. */
 async function runOnce(
   yes: string,
-  told: Pick<Told, "kept" | "place" | "asked">,
+  picked: Pick<Reported, "kept" | "place" | "asked">,
   context: ToolContext,
 ): Promise<ToolAnswer> {
-  const report = await context.suites.runOnce(yes, () => reportOf(told.kept, "configured", context));
-  return answerOf({ ...told, target: "configured" }, report, context);
+  const report = await context.suites.runOnce(yes, () => reportOf(picked.kept, "configured", context));
+  return answerOf({ ...picked, target: "configured" }, report, context);
 }
 
 /** What an answer tells beside the report. */
-interface Told {
+interface Reported {
   readonly kept: KeptSuite;
   readonly target: RunTestsInput["target"];
   readonly place: Place | undefined;
@@ -223,7 +224,7 @@ interface Told {
 
 /** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
 async function answerOf(
-  { kept, target, place, asked }: Told,
+  { kept, target, place, asked }: Reported,
   report: SuiteReport,
   context: ToolContext,
 ): Promise<ToolAnswer> {

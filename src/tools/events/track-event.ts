@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { eventsIn, sourceOfEvents } from "../../events/run/source.ts";
 import { asMeant } from "../../events/spelling.ts";
-import { repeatedEventWords } from "../../render/events/event-report.ts";
+import { repeatedEventWords } from "../../render/event-messages.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../../spec/events.ts";
 import { sendingOf } from "../apis.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
@@ -49,10 +49,7 @@ export const trackEvent = {
   name: "track_event",
   title: "Send an event",
   description:
-    "Sends one user event, with the event's own parameters at the top level. An event that the service would silently " +
-    "ignore or refuse is not sent: the answer says which rule it breaks and how to fix it. While it is not known what " +
-    "became of an equal event, for 10 minutes, nothing is sent unless onUnknown is resend. An event counts when it " +
-    "arrives: the service takes no time of its own.",
+    "Sends and records one user event, with its parameters at the top level. If the service would drop or refuse it, it is not sent; the answer says how to fix it. While the result of an identical event is unknown, it is not sent again for 10 minutes. It counts when it arrives.",
   toolset: "events",
   effect: "adds",
   idempotent: false,

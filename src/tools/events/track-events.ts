@@ -39,8 +39,7 @@ export const trackEvents = {
   name: "track_events",
   title: "Send events",
   description:
-    "Sends any number of events, those of one uid in their order. An event that the service would silently ignore or " +
-    "refuse is not sent: failures say, grouped, which rule is broken and how to fix it.",
+    "Sends any number of conversion events, a batch or a log file; those of one uid keep their order. Events that the service would drop or refuse are not sent; failures say how to fix them.",
   toolset: "events",
   effect: "adds",
   idempotent: false,
@@ -80,15 +79,13 @@ export const trackEvents = {
 /** Says what a call that was made before led to this time. */
 function beforeWords({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {
-    return [
-      "this call was made before and had not finished: this is that run, taken up again; only what was left is sent",
-    ];
+    return ["this call was made before and had not finished: its run was resumed, and only what was left is sent"];
   }
   if (ended === undefined) return [];
   const { runId, status, open } = ended;
-  const left = open ? `; resume_run with runId ${runId} would have sent only what was left` : "";
+  const left = open ? `; resume_run {"runId":"${runId}"} would have sent only what was left` : "";
   return [
-    `the same call was made before and ended ${status} (run ${runId}): this is a new run of all its events${left}`,
+    `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its events${left}`,
   ];
 }
 

@@ -3,7 +3,7 @@ import { needsConfirmation } from "../../changes/run-rules.ts";
 import { exceededThresholds, type StatePlan } from "../../plans/diff/plan.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
 import { amount } from "../../platform/text.ts";
-import { limitLine } from "../../render/plans/words.ts";
+import { limitLine } from "../../render/plan-words.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { ToolError } from "../definition.ts";
 import { documentOf } from "./kept-plan.ts";
@@ -16,7 +16,7 @@ export function whyNotApplied(
   { maxChangePercent, maxDeletes }: Thresholds,
 ): readonly string[] {
   const thresholds = { maxChangePercent, maxDeletes };
-  // What the undone run changed and created does not count, and a way back changes and deletes nothing else.
+  // What the undone run changed and created does not count, and an undo plan changes and deletes nothing else.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),
@@ -41,7 +41,7 @@ export function notApplicable(
   if (why.length === 0) return undefined;
   return {
     message: `this plan cannot be applied: ${why.join("; ")}`,
-    remedy: "Mend the state and plan it again; get_run shows the plan.",
+    remedy: "Fix the state and plan it again; get_run shows the plan.",
   };
 }
 

@@ -5,9 +5,9 @@ import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
 import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { PlanDocument } from "../../plans/plan-document.ts";
-import { changedEffect, effectText, questionText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { planAnswer } from "../../render/plans/plan-answer.ts";
+import { changedEffect, effectText, questionText } from "../../render/effects.ts";
+import { planAnswer } from "../../render/plan-answers.ts";
+import { renderReport } from "../../render/run-report.ts";
 import type { Asked } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -94,7 +94,7 @@ async function carryOut(
       start,
       declined: () => notDone(header.call, plan, context, effect),
       token: () => answerWithToken(header, plan, context),
-      told: () => effectText(effect),
+      described: () => effectText(effect),
     },
     context,
   );
@@ -142,15 +142,15 @@ function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context
   const state = new RunState(plan);
   const { environment } = context;
   if (state.counts().failed > 0) {
-    const told = toldUnstarted(run.header.call, state, context);
+    const picked = toldUnstarted(run.header.call, state, context);
     return renderReport({
-      ...told,
+      ...picked,
       runId,
       status: "failed",
-      nextSteps: ["call plan_targeting or undo_run again: the plan then shows what is there now"],
+      nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
     });
   }
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
-  const nextSteps = [`apply_plan with runId ${runId} carries it out: the plan still fits`];
+  const nextSteps = [`apply_plan {"runId":"${runId}"} applies it: the plan is still valid`];
   return planAnswer({ environment, runId, tool: "apply_plan", status: "planned", document, requests, nextSteps });
 }

@@ -15,9 +15,7 @@ export const applyPlan = {
   name: "apply_plan",
   title: "Apply a plan",
   description:
-    "Applies what plan_targeting, undo_run or a call with dryRun has shown: if something that matters " +
-    "has changed, nothing is sent and the answer says what. dryRun: true only looks. A person is asked before it " +
-    "deletes, or takes away more than 100 Context IDs.",
+    "Applies a plan of plan_targeting or undo_run, or carries out a dry run. If something relevant has changed, nothing is sent and the answer says what. dryRun only checks. A person is asked before deletions, or if over 100 Context IDs are removed.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

@@ -9,12 +9,9 @@ import { isApplicable, itemCount, type StatePlan } from "../../plans/diff/plan.t
 import { readKeptPlan } from "../../plans/look-again.ts";
 import { type PlanDocument, plansOf } from "../../plans/plan-document.ts";
 import { asPlanned } from "../../plans/planned-undo.ts";
-import { blockedText } from "../../render/changes/report.ts";
-
-import { readCursor } from "../../render/page.ts";
-import { planAnswer } from "../../render/plans/plan-answer.ts";
-import { pagesOf, planPage, rowsOfPlan } from "../../render/plans/plan-page.ts";
-import { undoAnswer } from "../../render/plans/undo-answer.ts";
+import { readCursor } from "../../render/budget.ts";
+import { pagesOf, planAnswer, planPage, rowsOfPlan, undoAnswer } from "../../render/plan-answers.ts";
+import { blockedText } from "../../render/run-report.ts";
 import type { Refusal } from "../../runs/kind.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -35,7 +32,7 @@ export async function planPageOf(
 ): Promise<ToolAnswer> {
   const { runId, call } = header;
   const from = readCursor(cursor, pagesOf(runId), z.int().min(0));
-  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
+  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to start again.");
   const tool = state.facts.tool ?? call.tool;
   const rows = rowsOfPlan(await documentOf(runId, context));
   return planPage(rows, { environment: context.environment, runId, tool, from, limit });
@@ -109,7 +106,7 @@ export async function stepsOfPlan(
 /** What can be done with a plan next. A limit that a plan exceeds is a person's to raise. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
-  if (isInFile) return ["mend the conflicts and problems listed above, and call plan_targeting again"];
+  if (isInFile) return ["fix the conflicts and problems listed above, and call plan_targeting again"];
   if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
-  return [`show the plan to the person; apply_plan with runId ${runId} carries it out`];
+  return [`show the plan to the person; apply_plan ${JSON.stringify({ runId })} applies it`];
 }

@@ -16,9 +16,9 @@ const input = () =>
       .describe("Or the state itself: {version: 1, targeting: {_id or name}, options: [{_id?, name, contexts?, …}]}"),
     targetingId: z.string().optional().describe("ULID or name, where the state names none"),
     base: z.string().optional().describe("Base file; default: the one beside file"),
-    prune: z.boolean().optional().describe("Delete what stood in the base and is gone from the state"),
-    byName: z.boolean().optional().describe("Go by names alone: one targeting's file onto another"),
-    fresh: z.boolean().optional().describe("Read everything anew"),
+    prune: z.boolean().optional().describe("Delete what is in the base but not in the state"),
+    byName: z.boolean().optional().describe("Names alone are identity: one targeting's file onto another"),
+    fresh: z.boolean().optional().describe("Read again"),
   });
 
 /** Plans a desired state. */
@@ -26,9 +26,7 @@ export const planTargeting = {
   name: "plan_targeting",
   title: "Plan a desired state",
   description:
-    "Compares a desired state of a targeting with its present one, and keeps the plan: what would be created, renamed, " +
-    "moved, changed or deleted, conflicts and drift. Sends nothing; apply_plan applies it. Without contexts an option " +
-    "keeps its own; children make a group; options that are not named stay.",
+    "Compares a desired state (file) with a targeting and stores the plan: what would be created, renamed, moved, changed or deleted, conflicts and drift. Sends nothing; apply_plan applies it. Options without contexts keep theirs; options not named stay.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,

@@ -17,9 +17,10 @@ import { asPlanned } from "../../plans/planned-undo.ts";
 import { readTargeting, whichTargeting } from "../../plans/read-targeting.ts";
 import { FileError } from "../../platform/files.ts";
 import { bytesAt, wholeOf } from "../../platform/held-folder.ts";
-import { nearNote } from "../../render/changes/headline.ts";
-import { many } from "../../render/failures/words.ts";
-import { problemsAnswer } from "../../render/plans/problems-answer.ts";
+import { withForeignLast } from "../../render/fence.ts";
+import { many } from "../../render/message-words.ts";
+import { problemsAnswer } from "../../render/plan-answers.ts";
+import { nearNote } from "../../render/run-headline.ts";
 import { RunStoreError } from "../../runs/store.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import { changesOf } from "../apis.ts";
@@ -280,7 +281,11 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   if (notes.length === 0) return answer;
   const { structured, text } = answer;
   const [first = "", ...rest] = text.split("\n");
-  const lines = [first, ...notes.map((note) => `Note: ${note}.`), ...rest];
+  const lines = [
+    first,
+    ...withForeignLast(notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`)),
+    ...rest,
+  ];
   return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
 }
 

@@ -9,7 +9,7 @@ import { type PlannedUndo, planUndo } from "../../plans/planned-undo.ts";
 import { unlessMissing } from "../../plans/read-targeting.ts";
 import { targetingsIn } from "../../plans/undo/undo.ts";
 import type { WayBack } from "../../plans/undo/way-back.ts";
-import { undoAnswer } from "../../render/plans/undo-answer.ts";
+import { undoAnswer } from "../../render/plan-answers.ts";
 import type { Done } from "../../runs/kind.ts";
 import { DamagedRunError, type RunHeader } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
@@ -19,13 +19,13 @@ import { notKept } from "../runs/way-back-note.ts";
 import { toldPlan } from "./kept-plan.ts";
 import { madeInTime } from "./made-in-time.ts";
 
-/** A way back as it was kept: what becomes of each object, and its run where anything goes back. */
+/** An undo plan as it was kept: what becomes of each object, and its run where anything goes back. */
 interface KeptWayBack extends Pick<WayBack, "rows"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
 /**
- * Plans the way back from a run of the caller's own, keeps the plan as a run, `earlier` where that was not made before,
+ * Plans the undo from a run of the caller's own, keeps the plan as a run, `earlier` where that was not made before,
  * and answers it, or the run where planning takes longer than the call may. Throws a ToolError where the run cannot be
  * undone.
  */
@@ -47,13 +47,13 @@ export async function planWayBack(runId: string, context: ToolContext, earlier?:
   );
 }
 
-/** Plans the way back from a run of the caller's own, and keeps the plan as a run. Throws as `planWayBack`. */
+/** Plans the undo from a run of the caller's own, and keeps the plan as a run. Throws as `planWayBack`. */
 export async function keepWayBack(runId: string, context: ToolContext): Promise<KeptWayBack> {
   const { make } = await wayBackOf(runId, context);
   return keptWayBack(runId, await make(context.signal), context);
 }
 
-/** The targetings that a way back is about, and how it is planned. */
+/** The targetings that an undo plan is about, and how it is planned. */
 async function wayBackOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const doneByRun = await doneOf(runId, api, context);
@@ -102,7 +102,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Keeps a way back; one that is not waited for is no run where nothing goes back. */
+/** Keeps an undo plan; one that is not waited for is no run where nothing goes back. */
 async function keptWayBack(
   runId: string,
   { rows, isEmpty, document, changes, text }: PlannedUndo,

@@ -1,7 +1,6 @@
 import type { Desired } from "../../plans/file/desired.ts";
 import type { ReadDesired } from "../../plans/file/read-desired.ts";
-import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
-import { sheetNotes } from "../../render/sheet-words.ts";
+import { PREVIEW_ROWS, type PreviewRow, previewNotes, sheetNotes } from "../../render/sheets.ts";
 
 /** How the sheet of a desired state was read, with its first rows as they were understood; none for other forms. */
 export function readNotes({

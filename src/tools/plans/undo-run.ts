@@ -8,9 +8,7 @@ export const undoRun = {
   name: "undo_run",
   title: "Plan how to undo a run",
   description:
-    "Plans how to take back what a run did, and keeps the plan: each object is exact, caveat, notOurs (others changed " +
-    "it since; left alone), impossible, or unresolved (not answered; apply_plan finds out first). Sends nothing; " +
-    "apply_plan applies it.",
+    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Objects are exact, caveat (with differences), notOurs (changed by others since), impossible or unresolved (checked first). Sends nothing; apply_plan applies it.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,

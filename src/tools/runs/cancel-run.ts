@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { stopAskedHint } from "../../render/changes/earlier-runs.ts";
+import { stopAskedHint } from "../../render/run-headline.ts";
 import type { ToolDefinition } from "../definition.ts";
 import { restOrTime } from "../writing/follow-run.ts";
 import { runOutput } from "../writing/write.ts";
@@ -7,7 +7,7 @@ import { ownRun, reportedRun } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** The answer comes at once; a run that comes to rest in so many milliseconds is told as it rests. */
+/** The answer comes at once; a run that comes to rest in so many milliseconds is shown as it rests. */
 const REST_MS = 300;
 
 /** Stops a run between two requests. */
@@ -15,8 +15,7 @@ export const cancelRun = {
   name: "cancel_run",
   title: "Cancel a run",
   description:
-    "Stops a running run: the request in flight is finished, nothing new is sent. What was applied stays applied. " +
-    "One that waits for a person's yes ends, and its confirmation counts no more.",
+    "Stops or aborts a run: the request in flight is finished, nothing more is sent, and what was applied stays. A run that waits for approval ends.",
   toolset: "either",
   effect: "local",
   idempotent: true,

@@ -14,7 +14,7 @@ interface InViewDecision {
 
 /**
  * Carries out a person's decision in a view, and answers how the run stands then. Throws a ToolError where there is
- * nothing to decide with this secret, so that nothing is told about runs of others.
+ * nothing to decide with this secret, so that nothing is shown about runs of others.
  */
 export async function decidedInView(
   { runId, decision, secret }: InViewDecision,

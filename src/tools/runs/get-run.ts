@@ -21,15 +21,15 @@ const STATUSES = [
 const input = () =>
   z.strictObject({
     runId: z.string().optional().describe("Without it: the recent runs"),
-    status: z.enum(STATUSES).optional().describe("Filters the list, as do tool and targetingId"),
+    status: z.enum(STATUSES).optional().describe("Filters the list"),
     tool: z.string().optional(),
     targetingId: z.string().optional(),
     outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"]).optional(),
-    includeInput: z.boolean().optional().describe("Also what the call gave for each item that is not done"),
+    includeInput: z.boolean().optional().describe("Also the input of items that are not done"),
     limit: z.int().min(1).max(1000).optional().describe("Default 20"),
     cursor: z.string().optional(),
     ...saveArguments("New file: its sheet with results"),
-    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Milliseconds to wait for its end"),
+    waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Wait for its end"),
   });
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });
@@ -39,8 +39,7 @@ export const getRun = {
   name: "get_run",
   title: "Look at runs",
   description:
-    "Shows one run with its items (by outcome, page by page), also while it is running; or lists the recent runs, " +
-    "those of earlier sessions included.",
+    "Shows what happened in a run, such as an import: its rows by outcome, such as the failed ones and why, page by page. Or lists recent runs.",
   toolset: "either",
   effect: "reads",
   idempotent: true,

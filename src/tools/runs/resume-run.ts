@@ -13,8 +13,7 @@ export const resumeRun = {
   name: "resume_run",
   title: "Resume a run",
   description:
-    "Finishes a run after a crash, a restart, a cancel or a spent retry budget: sends what was not applied, and " +
-    "finds out about what is unknown. Nothing is made twice. What failed stays failed.",
+    "Finishes or continues a run after a crash, a cancel or too many retries: sends what was not applied, and checks what is unknown. Nothing is made twice. What failed stays failed.",
   toolset: "either",
   effect: "changes",
   idempotent: true,

@@ -4,10 +4,17 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import type { EffectObject } from "../../changes/rows/entries.ts";
 import { CONFIRMATION_MS, isUndone, isWithdrawn, leftToTakeAway } from "../../changes/run-rules.ts";
 import { amount } from "../../platform/text.ts";
-import { approvalOf, declinedIn } from "../../render/approval.ts";
-import { type Effect, effectPart, effectText, questionText, shortName } from "../../render/changes/effect.ts";
-import { confirmationStep, renderReport } from "../../render/changes/report.ts";
-import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
+import { undecidedNote, undecidedSteps } from "../../render/approvals.ts";
+import {
+  approvalOf,
+  declinedIn,
+  type Effect,
+  effectPart,
+  effectText,
+  questionText,
+  shortName,
+} from "../../render/effects.ts";
+import { confirmationStep, renderReport } from "../../render/run-report.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Standing } from "../../runs/outcome.ts";
 import { changesOf } from "../apis.ts";
@@ -91,7 +98,7 @@ async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext)
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
-      "this run was never started: it waits for a person's yes",
+      "this run was never started: it waits for approval",
       `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
     );
   }
@@ -134,7 +141,7 @@ export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<E
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // What was not planned yet would be planned anew: that may be something else than what they agreed to.
+  // What was not planned yet would be planned again: that may be something else than what they agreed to.
   if (!state.planned) {
     const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
     return mayTakeAway ? { sentence, parts: leftParts(state) } : undefined;
@@ -169,7 +176,7 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
 
 const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
-/** Goes on with a run. What a person agreed to more than ten minutes ago is asked for anew, where it takes something away. */
+/** Goes on with a run. What a person agreed to more than ten minutes ago is asked for again, where it takes something away. */
 async function askedAgain(
   run: ChangeRun,
   { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
@@ -193,7 +200,7 @@ async function askedAgain(
       status: "needs_confirmation",
       confirmation,
       notes: hints,
-      nextSteps: [confirmationStep("resume_run", confirmation.token, runId)],
+      nextSteps: [confirmationStep("resume_run", confirmation, runId)],
     });
   };
   const onPage = () =>
@@ -224,7 +231,7 @@ async function askedAgain(
           ],
         }),
       token: () => token(),
-      told: () => text,
+      described: () => text,
     },
     context,
   );

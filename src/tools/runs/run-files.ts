@@ -5,7 +5,7 @@ import type { Step } from "../../changes/rows/entries.ts";
 import type { RunState } from "../../changes/state/change-state.ts";
 import { planJson } from "../../plans/plan-document.ts";
 import { parseJson } from "../../platform/json.ts";
-import { messageFor } from "../../render/failures/messages.ts";
+import { messageFor } from "../../render/failures.ts";
 import type { Run } from "../../runs/kind.ts";
 import { objectResult } from "../../runs/report.ts";
 import type { ToolServices } from "../context.ts";
@@ -31,7 +31,7 @@ export async function* removedLines(
   if (!isChangeRun(run)) return;
   const { runId } = run.header;
   const taken = await takenBy(run.state, runs.part(runId, "former")());
-  const told = (line: string): string => {
+  const picked = (line: string): string => {
     const is = taken(line);
     if (which === "removed") return is === "removed" ? `${line}\n` : "";
     return is === "removed" ? "" : `{"removed":"${is === "unknown" ? is : "no"}",${line.slice(1)}\n`;
@@ -41,7 +41,7 @@ export async function* removedLines(
   for await (const piece of runs.part(runId, "removed")()) {
     const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    const some = lines.map(told).join("");
+    const some = lines.map(picked).join("");
     if (some !== "") yield Buffer.from(some);
   }
 }

@@ -6,14 +6,13 @@ import { strandedNames } from "../../changes/settle/take-back.ts";
 import { isEventRun } from "../../events/run/event-runs.ts";
 import type { InputFile } from "../../files/input-file.ts";
 import { isUnread } from "../../files/looked-at.ts";
-import { type Approval, approvalOf, declinedIn } from "../../render/approval.ts";
-import { effectText } from "../../render/changes/effect.ts";
-import { confirmationStep, renderReport } from "../../render/changes/report.ts";
-import type { ReportedRun } from "../../render/changes/reported-run.ts";
-import { suiteReportUri } from "../../render/events/suite-reading.ts";
-import { toldFailures } from "../../render/failures/failures.ts";
-import { declinedNote, staleNote } from "../../render/page-words.ts";
+import { declinedNote, staleNote } from "../../render/approvals.ts";
+import { type Approval, approvalOf, declinedIn, effectText } from "../../render/effects.ts";
+import { suiteReportUri } from "../../render/event-suites.ts";
+import { toldFailures } from "../../render/failures.ts";
 import { savedText } from "../../render/reading.ts";
+import type { ReportedRun } from "../../render/reported-run.ts";
+import { confirmationStep, renderReport } from "../../render/run-report.ts";
 import type { Run } from "../../runs/kind.ts";
 import { changedAt, type Reason } from "../../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../../runs/report.ts";
@@ -41,7 +40,7 @@ export async function ownRun(
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 
-/** What else is told: who agreed to it anew, where a run was taken up again, and what happened before. */
+/** What else is shown: who agreed to it again, where a run was resumed, and what happened before. */
 type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & { readonly notes?: readonly string[] | undefined };
 
 /**
@@ -112,7 +111,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
   if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
   const { limitsMet } = await import("../writing/limits-met.ts");
-  const { limitNotes } = await import("../../render/changes/limit-notes.ts");
+  const { limitNotes } = await import("../../render/run-headline.ts");
   return limitNotes(await limitsMet(run, context));
 }
 
@@ -152,7 +151,7 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const confirmation = await askFor(planned, effectText(effect), context);
   // A plan that was to be applied waits as a plan.
   const { tool } = header.call;
-  const nextSteps = [confirmationStep(tool, confirmation.token)];
+  const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
@@ -170,7 +169,7 @@ async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly
   return stepsOfPlan(header.runId, context);
 }
 
-/** What is told of something else than a change that a person was asked for on the page. */
+/** What is said about something else than a change that a person was asked for on the page. */
 function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   const { facts } = approval.state;
   const { tool, input } = approval.header.call;
@@ -178,7 +177,7 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
 }
 
-/** What is told of a run that waits for a decision on the page, or ended with a no there or in a view. */
+/** What is said about a run that waits for a decision on the page, or ended with a decline there or in a view. */
 function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
   if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { isApproval } from "../../approvals/approvals.ts";
 import { isChangeRun } from "../../changes/change-run.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { resultLine, shortened } from "../../render/changes/result-rows.ts";
-import { type RunRow, runLine, runsText } from "../../render/changes/runs.ts";
-import { withFewPlaces } from "../../render/failures/failures.ts";
-import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/page.ts";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../render/budget.ts";
+import { withFewPlaces } from "../../render/failures.ts";
+import { type RunRow, runLine, runsText } from "../../render/run-headline.ts";
+import { renderReport } from "../../render/run-report.ts";
+import { resultLine, shortened } from "../../render/run-results.ts";
 import type { ListedRun, Run } from "../../runs/kind.ts";
 import { changedAt, type Standing } from "../../runs/outcome.ts";
 import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../../runs/report.ts";
@@ -72,7 +72,7 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
   }
   const asked = includeInput ? { runId, outcome, includeInput } : { runId, outcome };
   const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
-  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to begin anew.");
+  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to start again.");
   const saved = savedAnswer(run, context);
   if (saved !== undefined) return saved;
   const { state } = run;
@@ -87,9 +87,9 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
   const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MOST_SHOWN));
   const bodies = includeInput ? await givenOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
-  const told = await reportOf(run, context);
+  const picked = await reportOf(run, context);
   const wayBack = includeInput ? undefined : wayBackOf(run, context);
-  const whole = wayBack === undefined ? told : { ...told, notes: [...(told.notes ?? []), wayBack] };
+  const whole = wayBack === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), wayBack] };
   // The rows themselves say where they are.
   const report = includeInput
     ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }

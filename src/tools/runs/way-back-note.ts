@@ -1,6 +1,6 @@
 import { isChangeRun } from "../../changes/change-run.ts";
 import { isUndone } from "../../changes/run-rules.ts";
-import { wayBackWords } from "../../render/plans/way-back-words.ts";
+import { wayBackWords } from "../../render/next-steps.ts";
 import type { Run } from "../../runs/kind.ts";
 import { didCounts } from "../../runs/report.ts";
 import { isUlid, ulidTime } from "../../spec/ulid.ts";
@@ -10,7 +10,7 @@ import { ToolError } from "../definition.ts";
 const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Whether there is a way back from a run that is over, and how long; undefined where that is not to be told. */
+/** Whether there is an undo plan from a run that is over, and how long; undefined where that is not to be known. */
 export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
   const status = run.status();
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
@@ -28,7 +28,7 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
   });
 }
 
-/** Why there is no way back from a run that is not there: of one that is too old to be kept, that. */
+/** Why there is no undo from a run that is not there: of one that is too old to be kept, that. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +
@@ -38,13 +38,13 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
     return new ToolError("there is no run with this ID", `get_run without arguments lists the recent runs; ${kept}.`);
   }
   return new ToolError(
-    `there is no way back from this run any more: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
+    `this run can no longer be undone: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
     "plan_targeting makes a plan of the state that is wanted, from a file or from desired.",
   );
 }
 
 /** The same as a next step of the deletion's own answer. */
 export function wayBackSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
-  const told = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
-  return told === undefined || run.state.counts().succeeded === 0 ? [] : [told];
+  const picked = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
+  return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];
 }

@@ -28,8 +28,7 @@ export const bulkAddOptions = {
   name: "bulk_add_options",
   title: "Add options",
   description:
-    "Adds any number of options, option groups and sub-options with their Context IDs to one targeting. " +
-    "Splitting into requests, limits and retries are done here.",
+    "Adds or imports any number of options, and creates option groups with sub-options, with their Context IDs, in one targeting. Splits and retries requests.",
   toolset: "targeting",
   effect: "adds",
   idempotent: false,

@@ -12,7 +12,7 @@ const input = () => {
 export const createTargetings = {
   name: "create_targetings",
   title: "Create targetings",
-  description: "Creates any number of context targetings, with their options and option groups where given.",
+  description: "Creates (makes, sets up) context targetings, with options and groups where given.",
   toolset: "targeting",
   effect: "adds",
   idempotent: false,

@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../../changes/call.ts";
+import type { ToolContext } from "../context.ts";
 import { type ToolDefinition, ToolError } from "../definition.ts";
 import { confirmationArgument, confirmed } from "../writing/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "../writing/write.ts";
@@ -13,13 +14,20 @@ const input = () =>
     ...dryRunArgument(),
   });
 
+/** The IDs of all empty options of a targeting. */
+async function emptyOptions(targetingId: string, context: ToolContext): Promise<string[]> {
+  const { everyOption } = await import("./every-option.ts");
+  const hits = await everyOption(targetingId, { empty: true }, context);
+  if (hits.length > 0) return hits.map(({ step }) => step.option._id);
+  throw new ToolError("no option of the targeting is empty; nothing was deleted", "Nothing needs to be done.");
+}
+
 /** Deletes options, option groups and sub-options. */
 export const deleteOptions = {
   name: "delete_options",
   title: "Delete options",
   description:
-    "Deletes options, option groups and sub-options by ID or name. Sub-options of a deleted group that are not named " +
-    "become top-level options. The person is asked first.",
+    "Deletes or removes options, groups and sub-options of a targeting, by ID or name, or those that are empty. Sub-options of a deleted group become top-level options unless they are listed too. The person is asked first.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
@@ -34,7 +42,9 @@ export const deleteOptions = {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }
     const isGiven = ids !== undefined || names !== undefined;
-    const call = isGiven ? ({ tool, input: { ...others, targetingId } } as const) : undefined;
+    const areAllEmpty = !isGiven && token === undefined && others.onlyEmpty === true && targetingId !== undefined;
+    const wanted = areAllEmpty ? { ...others, ids: await emptyOptions(targetingId, context) } : others;
+    const call = isGiven || areAllEmpty ? ({ tool, input: { ...wanted, targetingId } } as const) : undefined;
     if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
     return noting(note, await write(call, { dryRun }, context));
   },

@@ -10,6 +10,7 @@ const input = () =>
     name: z.string().optional().describe("Or its name, with targetingId"),
     ...targetingArguments(),
     compareWith: z.string().optional().describe("ID or name of another"),
+    detail: z.enum(["concise", "detailed"]).optional().describe("detailed: also list what both hold"),
     limit: z.int().min(1).max(LIMITS.getLimit.value).default(100).describe("Context IDs"),
     cursor: z.string().optional().describe("From the last answer"),
     ...saveArguments("New file of all: .xlsx, .csv, .tsv, .ndjson"),
@@ -20,8 +21,7 @@ export const getOption = {
   name: "get_option",
   title: "Get or compare options",
   description:
-    "Reads one option, group or sub-option with its Context IDs, page by page, or compares it with another: what both hold, and only one. " +
-    "Names match exactly, else whatever the case.",
+    "Shows one option, group or sub-option with its Context IDs, page by page. Or compares two: which Context IDs only one holds. Exact name first, then case-insensitive.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

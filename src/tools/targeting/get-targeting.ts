@@ -19,8 +19,7 @@ export const getTargeting = {
   name: "get_targeting",
   title: "Get a targeting",
   description:
-    "Shows one targeting; a part of a name lists those that have it. Without arguments: all seen before (the service " +
-    "cannot list targetings).",
+    "Reads and shows a targeting by ID or name, and how many options and Context IDs are in it; part of a name finds targetings that contain it. Without arguments: targetings seen before (the service cannot list them).",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

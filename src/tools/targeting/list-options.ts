@@ -16,19 +16,14 @@ const input = () =>
     parent: z.string().optional().describe("ULID of a group"),
     all: z.boolean().optional().describe("Sub-options too"),
     search: z.string().optional().describe("Part of a name, any case"),
-    contextIds: z
-      .array(z.string())
-      .min(1)
-      .max(MOST_CONTEXT_IDS)
-      .optional()
-      .describe("Options that hold any, and which"),
+    contextIds: z.array(z.string()).min(1).max(MOST_CONTEXT_IDS).optional().describe("Options that hold any of them"),
     contextId: z.string().optional(),
-    empty: z.boolean().optional().describe("A group: without sub-options, too"),
+    empty: z.boolean().optional().describe("Of groups: no sub-options either"),
     sortBy: z.enum(["contextCount", "name"]).optional(),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
     cursor: z.string().optional().describe("With the same arguments"),
     detail: z.enum(["concise", "detailed"]).default("concise"),
-    fresh: z.boolean().optional().describe("Read all anew"),
+    fresh: z.boolean().optional().describe("Read again"),
     ...saveArguments("New .xlsx, .csv, .tsv, .ndjson, .yaml or .json file of all"),
   });
 
@@ -51,9 +46,7 @@ export const listOptions = {
   name: "list_options",
   title: "List or find options",
   description:
-    "Lists the top-level options of a targeting or the sub-options of a group. all, search, contextIds, empty (options " +
-    "without Context IDs) and sortBy (contextCount: the largest first) combine, and include sub-options. An answer holds " +
-    "some 50, and goes on by cursor.",
+    "Shows and lists every top-level option of a targeting, or the sub-options of a group. Find options with search (part of a name), contextIds, empty (options without Context IDs) and sortBy (largest first); these include sub-options. An answer holds about 50; saveTo exports all.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

@@ -1,8 +1,7 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { readOptions } from "../../reading/option-lists.ts";
 import { fenced, shown } from "../../render/fence.ts";
-import { listLine } from "../../render/option-lines.ts";
-import { optionRow } from "../../render/reading.ts";
+import { listLine, optionRow } from "../../render/reading.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import { ToolError } from "../definition.ts";
@@ -16,7 +15,9 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
     const found = (await index).find(name);
     if (found.kind === "one") {
       const { _id, name: own } = found.thing;
-      return found.isExact ? { _id } : { _id, note: `${shown(name)} was taken for ${shown(own)}.` };
+      return found.isExact
+        ? { _id }
+        : { _id, note: `${shown(name)} matched ${shown(own)}, which differs in case or outer spaces.` };
     }
     const candidates = found.candidates.map((option) => listLine(optionRow(option, "concise")));
     const near = candidates.length === 0 ? "" : ` Nearest (ID, name, Context IDs):\n${fenced(candidates)}`;

@@ -13,9 +13,7 @@ const input = () => {
 export const renameTargetings = {
   name: "rename_targetings",
   title: "Rename targetings",
-  description:
-    "Renames any number of targetings; names may be swapped or passed on within one call. Names match " +
-    "exactly, else whatever the case; several or none fail their item with candidates.",
+  description: "Renames targetings; names may be swapped in one call. Exact name first, then case-insensitive.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

@@ -50,7 +50,9 @@ export async function findTargeting(
   const found = await memory.resolve(targetingName);
   if (found.kind === "one") {
     const { _id, name } = found.thing;
-    return found.isExact ? { _id } : { _id, note: `${shown(targetingName)} was taken for ${shown(name)}.` };
+    return found.isExact
+      ? { _id }
+      : { _id, note: `${shown(targetingName)} matched ${shown(name)}, which differs in case or outer spaces.` };
   }
   const problem =
     found.kind === "unknown"

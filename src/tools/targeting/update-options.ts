@@ -14,9 +14,7 @@ export const updateOptions = {
   name: "update_options",
   title: "Rename and move options",
   description:
-    "Renames options, moves them into an option group or out of one, and sets exposeChildren of groups; any number " +
-    "at once. Names match exactly, else whatever the case; several or none fail their item with candidates. Context IDs " +
-    "are changed with update_contexts.",
+    "Renames options, moves them into or out of a group, sets exposeChildren of groups. Exact name first, then case-insensitive. For Context IDs: update_contexts.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

@@ -15,7 +15,7 @@ export async function askFor(
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/** What a token stands for, expired or not. Throws a ToolError when this server did not give it to this caller. */
+/** What a token means, expired or not. Throws a ToolError when this server did not give it to this caller. */
 export async function confirmationIn(
   token: string,
   { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
@@ -42,7 +42,7 @@ export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: Too
 
 /** The refusal of a confirmation that is too old. */
 export function expired(): ToolError {
-  return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan anew.");
+  return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan again.");
 }
 
 /** What a confirmation is made for: a planned run, what exactly a person agrees to, who asked, and until when. */

@@ -5,7 +5,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, type Plan } from "../../changes/plan/plan.ts";
 import { isWithdrawn, needsConfirmation } from "../../changes/run-rules.ts";
-import { changedEffect } from "../../render/changes/effect.ts";
+import { changedEffect } from "../../render/effects.ts";
 import { isUnstarted } from "../../runs/lifecycle.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
@@ -32,7 +32,7 @@ export interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the planned run that a confirmation stands for; when it was started before, reports it. */
+/** Starts the planned run that a confirmation means; when it was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
@@ -105,7 +105,7 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
   if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
   throw new ToolError(
     "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",
-    "Make the call again without confirmation to plan it anew, if it is wanted after all.",
+    "To do it after all, make the call again without confirmation.",
   );
 }
 

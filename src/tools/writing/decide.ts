@@ -6,9 +6,9 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import type { Decided } from "../../changes/rows/entries.ts";
 import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import { parseJson } from "../../platform/json.ts";
-import { askedTwiceHint, changedEffect, changedQuestion } from "../../render/changes/effect.ts";
-import { staleText } from "../../render/failures/words.ts";
-import { STRICT_REMEDY } from "../../render/page-words.ts";
+import { STRICT_REMEDY } from "../../render/approvals.ts";
+import { askedTwiceHint, changedEffect, changedQuestion } from "../../render/effects.ts";
+import { staleText } from "../../render/message-words.ts";
 import type { Run } from "../../runs/kind.ts";
 import { type Asked, ownReason } from "../../runs/outcome.ts";
 import type { RunHeader } from "../../runs/store.ts";
@@ -280,7 +280,7 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
 /** Something that may need a person's yes, and what follows from each way in which it can be decided. */
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
-  /** What exactly a person agrees to: a yes to anything else counts for nothing. */
+  /** What exactly a person agrees to: an approval of anything else counts for nothing. */
   readonly digest: string;
   /** The question to them. */
   readonly message: string;
@@ -293,14 +293,14 @@ interface ApprovalRequest<R> {
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   /** Goes ahead; `hints` are for the answer. */
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
-  /** Answers a no. */
+  /** Answers a decline. */
   readonly declined: () => Promise<R> | R;
   /** Lets a person decide in a view or on the page; absent where this cannot be decided there. */
   readonly onPage?: () => Promise<R>;
-  /** Answers with a token that stands for a later yes. */
+  /** Answers with a token that means a later approval. */
   readonly token: () => Promise<R>;
   /** What would happen, for an agent whose client cannot ask, where a token is not enough. */
-  readonly told: () => string;
+  readonly described: () => string;
 }
 
 /** How a wish is decided. */
@@ -325,7 +325,7 @@ export function chooseChannel(
 
 /**
  * Goes ahead with a wish, or asks a person first: in the client, and when the server calls again with the reply acts on
- * it. Where something changed since they were asked they are asked anew. Throws a ToolError where nobody can be asked.
+ * it. Where something changed since they were asked they are asked again. Throws a ToolError where nobody can be asked.
  */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
@@ -355,9 +355,12 @@ export async function decided<R>(
   }
 }
 
-function cannotAsk({ told }: Pick<ApprovalRequest<unknown>, "told">, { page }: Pick<ToolContext, "page">): ToolError {
+function cannotAsk(
+  { described }: Pick<ApprovalRequest<unknown>, "described">,
+  { page }: Pick<ToolContext, "page">,
+): ToolError {
   return new ToolError(
-    `this needs a person's yes, and this client cannot ask one. ${told()}`,
+    `this needs approval, and this client cannot ask a person. ${described()}`,
     page?.remedy ?? STRICT_REMEDY,
   );
 }
@@ -379,7 +382,7 @@ function question<R>(
 
 const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.string().exactOptional() });
 
-/** What a person was asked: what would go, as a digest and as a sentence, and what had changed where it was asked anew. */
+/** What a person was asked: what would go, as a digest and as a sentence, and what had changed where it was asked again. */
 type Question = Readonly<z.output<typeof askedForm>>;
 
 /** The token of a question, which comes back with the reply; sealed on its way. */

@@ -15,11 +15,11 @@ import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { changedEffect, effectOfCall, effectText } from "../../render/changes/effect.ts";
-import { renderReport } from "../../render/changes/report.ts";
-import { requestFailure } from "../../render/failures/request-failures.ts";
-import { many } from "../../render/failures/words.ts";
-import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../render/preview-words.ts";
+import { changedEffect, effectOfCall, effectText } from "../../render/effects.ts";
+import { many } from "../../render/message-words.ts";
+import { requestFailure } from "../../render/request-messages.ts";
+import { renderReport } from "../../render/run-report.ts";
+import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../render/sheets.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../definition.ts";
@@ -238,7 +238,7 @@ function planDigest(plan: Plan): string {
 }
 
 /** How the file of a call was read and its first rows were understood, as notes; none for a call without a file. */
-export async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
+async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
   const file = fileOf(call);
   if (file === undefined || bytes === undefined) return [];
   if (call.tool === "bulk_add_options") return previewNotes(file, await firstRows(bytes, file, optionRows, addedWords));

@@ -2,7 +2,7 @@ import type { ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import { type OptionContents, readOptionContents } from "../../reading/option-contents.ts";
 import { readOptions } from "../../reading/option-lists.ts";
-import type { FullOption, FullTargeting, LimitsMet } from "../../render/changes/limit-notes.ts";
+import type { FullOption, FullTargeting, LimitsMet } from "../../render/run-headline.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ToolContext } from "../context.ts";
 import { gentleReads, unlessItFails } from "./follow-run.ts";
@@ -16,7 +16,7 @@ const OPTIONS_READ = 3;
 const MOST_LISTED = 5000;
 
 /**
- * What is to be told of a run at rest that met a limit of management-api 8.1: where it stopped, which limit it was, how
+ * What is to be reported of a run at rest that met a limit of management-api 8.1: where it stopped, which limit it was, how
  * much is there now. What cannot be read is left out.
  */
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {

@@ -3,8 +3,8 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../changes/changes.ts";
 import type { Plan } from "../../changes/plan/plan.ts";
 import { lossDigest } from "../../changes/run-rules.ts";
-import { type Effect, effectText } from "../../render/changes/effect.ts";
-import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../render/page-words.ts";
+import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../render/approvals.ts";
+import { type Effect, effectText } from "../../render/effects.ts";
 import type { Run, ToolCall } from "../../runs/kind.ts";
 import type { RunHeader } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
@@ -22,7 +22,7 @@ export function tokenInstead(
   token: (hint: string) => Promise<ToolAnswer>,
 ): Promise<ToolAnswer> {
   if (confirm !== "strict") return token(NOBODY_CAME_HINT);
-  throw new ToolError(`this needs a person's yes, and nobody came to the page. ${effect}`, NOBODY_CAME);
+  throw new ToolError(`this needs approval, and nobody came to the page. ${effect}`, NOBODY_CAME);
 }
 
 /** How long a run waits for a decision on the page, in milliseconds. */
@@ -97,7 +97,7 @@ export async function decidePlanOnPage(
 /** What a person is asked for on the page beside changes, and how the call is answered. */
 interface AskedApproval {
   readonly call: ApprovalCall;
-  /** What it is about, in a few words, and what exactly a yes leads to. */
+  /** What it is about, in a few words, and what exactly an approval leads to. */
   readonly name: string;
   readonly effect: Effect;
   /** Answers once it was decided on. */

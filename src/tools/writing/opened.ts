@@ -1,4 +1,4 @@
-import { questionText } from "../../render/changes/effect.ts";
+import { questionText } from "../../render/effects.ts";
 import type { ToolContext } from "../context.ts";
 import { grant } from "../runs/granted-approval.ts";
 import { decide, type Outcome, personOf } from "./decide.ts";

@@ -7,11 +7,10 @@ import type { Plan, Planning } from "../../changes/plan/plan.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
 import { RunState } from "../../changes/state/change-state.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { declinedIn } from "../../render/approval.ts";
-import { type Effect, effectText } from "../../render/changes/effect.ts";
-import { confirmationStep, renderReport } from "../../render/changes/report.ts";
-import { undecidedNote, undecidedSteps } from "../../render/changes/undecided.ts";
-import { toldFailures } from "../../render/failures/failures.ts";
+import { undecidedNote, undecidedSteps } from "../../render/approvals.ts";
+import { declinedIn, type Effect, effectText } from "../../render/effects.ts";
+import { toldFailures } from "../../render/failures.ts";
+import { confirmationStep, renderReport } from "../../render/run-report.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { countsOf } from "../../runs/report.ts";
 import type { ToolContext } from "../context.ts";
@@ -27,10 +26,10 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** What is told of a call that is planned and not started: in its state only what failed in planning has an outcome. */
+/** What is said about a call that is planned and not started: in its state only what failed in planning has an outcome. */
 export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
-  const told = {
+  const picked = {
     environment,
     tool: call.tool,
     file: fileOf(call),
@@ -39,7 +38,7 @@ export function toldUnstarted(call: WriteCall, state: RunState, { environment }:
     results: [],
   };
   return {
-    ...told,
+    ...picked,
     ...(takenFor && { takenFor }),
     ...(nearIds && { nearIds }),
     ...(stale && { stale }),
@@ -72,7 +71,7 @@ export async function answerWithToken(
     status: "needs_confirmation",
     confirmation,
     notes: hints,
-    nextSteps: [confirmationStep(call.tool, confirmation.token), ...(await interruptedHints(context, runId))],
+    nextSteps: [confirmationStep(call.tool, confirmation), ...(await interruptedHints(context, runId))],
   });
 }
 
@@ -146,7 +145,7 @@ export function checkNoDryRun({ header, status }: ChangeRun): void {
 
 /** The call that applies a dry run. */
 export function applyStep(runId: string): string {
-  return `apply_plan with runId ${runId} applies exactly this, within a day`;
+  return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
 }
 
 /**
@@ -192,8 +191,8 @@ export async function undecided(
       // It may have been cancelled meanwhile.
       if ((await context.runs.isUnstarted(header.runId)) !== true) return;
       const stopping = new AbortController();
-      const anew = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
-      const planning = { plan: anew, stop: () => stopping.abort() };
+      const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
+      const planning = { plan: again, stop: () => stopping.abort() };
       const decision = { ...decided, answer: "approved" } as const;
       const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
       await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });

@@ -5,7 +5,7 @@ import type { ChangeHeader } from "../../changes/changes.ts";
 import type { Loss, Plan } from "../../changes/plan/plan.ts";
 import type { RunFacts } from "../../changes/rows/entries.ts";
 import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
-import { type Effect, effectOfCall, effectText } from "../../render/changes/effect.ts";
+import { type Effect, effectOfCall, effectText } from "../../render/effects.ts";
 import type { Run } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { orUnreadable } from "../../runs/store.ts";
@@ -91,7 +91,7 @@ export async function effectOf(
   // Loaded late: only plans need it.
   const [{ documentOf }, { effectOfDocument }] = await Promise.all([
     import("../plans/kept-plan.ts"),
-    import("../../render/plans/plan-effect.ts"),
+    import("../../render/plan-effects.ts"),
   ]);
   const document = await documentOf(runId, context);
   return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));

@@ -6,8 +6,8 @@ import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.
 import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
 import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import { endedHint, goesOnHint } from "../../render/changes/earlier-runs.ts";
-import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../render/changes/effect.ts";
+import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../render/effects.ts";
+import { endedHint, goesOnHint } from "../../render/run-headline.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "../definition.ts";
@@ -111,7 +111,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       },
       declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect) }),
       token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
-      told: () => effectText(effect),
+      described: () => effectText(effect),
     },
     context,
   );

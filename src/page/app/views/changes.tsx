@@ -127,7 +127,7 @@ function useList(
 }
 
 /** Changes as a table of both sides; groups stand above what is in them, and what stays is folded. */
-export function ChangeTable({ rows, title, unchanged }: TableProps) {
+function ChangeTable({ rows, title, unchanged }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
   const hasGroups = rows.some((row) => typeof row.group === "string");

@@ -22,15 +22,6 @@ export function Text({ of, most = LONGEST }: { readonly of: string | null | unde
   return <bdi>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
 }
 
-/** The Swedish form is that of ISO 8601. */
-const TIMES = new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium" });
-
-/** A point in time, as the person's own clock has it. */
-export function Time({ at }: { readonly at: number }) {
-  const date = new Date(at);
-  return <time dateTime={date.toISOString()}>{TIMES.format(date)}</time>;
-}
-
 /** What scrolls has to be reached by keyboard. */
 export const SCROLLS = { tabIndex: 0 } as const;
 

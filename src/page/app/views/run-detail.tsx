@@ -272,7 +272,7 @@ function FailedNote({
 }
 
 /** What an agent needs to fix what was not done: the run, each reason with its places, and the call that shows the rows. */
-export function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
+function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
   const reasons = failures.map(
     ({ count, places, message, remedy, outcome }) =>
       `- ${count} ${OUTCOMES[outcome].toLowerCase()} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,

@@ -73,7 +73,7 @@ export function Requester({ run }: { readonly run: RunRow }) {
 }
 
 /** A caller as people know it. */
-export function callerWords(caller: string): string {
+function callerWords(caller: string): string {
   if (caller === "" || caller === "local") return "this computer";
   return caller.replace(/^(?:local|token|client|oauth):/, "");
 }

@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import type { Wanted } from "../../../reading/option-scan.ts";
-import { readCursor } from "../../../render/page.ts";
+import { readCursor } from "../../../render/budget.ts";
 import { ToolError } from "../../definition.ts";
 import type { FoundByName } from "../targeting-name.ts";
 
@@ -31,8 +31,8 @@ export interface AskedOption extends FoundByName {
 
 /** What can be done about a cursor that something else gave, by what it is given to. */
 const REMEDIES = {
-  list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to begin anew.",
-  option: "Leave it out to begin anew.",
+  list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
+  option: "Leave it out to start again.",
 } as const;
 
 /** Where a cursor goes on; at the beginning without one. Throws a ToolError for a cursor of another question. */

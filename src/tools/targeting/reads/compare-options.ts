@@ -1,10 +1,9 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
 import { readOptionContents } from "../../../reading/option-contents.ts";
+import { known, rowsThatFit, writeCursor } from "../../../render/budget.ts";
 import { shown } from "../../../render/fence.ts";
-import { rowsThatFit, writeCursor } from "../../../render/page.ts";
 import { comparedText, optionRow } from "../../../render/reading.ts";
-import { known } from "../../../render/row.ts";
 import { isUlid } from "../../../spec/ulid.ts";
 import type { ToolContext } from "../../context.ts";
 import { type ToolAnswer, ToolError } from "../../definition.ts";
@@ -38,11 +37,11 @@ const place = z.record(z.enum(KINDS), z.int().min(0));
 export async function compareOptions(
   optionId: string,
   otherId: string,
-  { limit, cursor: given }: PageAsked,
+  { limit, cursor: given, withShared = false }: PageAsked & { readonly withShared?: boolean | undefined },
   api: ManagementApi,
   { environment, signal }: ToolContext,
 ): Promise<ToolAnswer> {
-  const query = { optionId, otherId };
+  const query = { optionId, otherId, withShared };
   const from = placeOf("option", given, query, { schema: place, beginning: ofEach(() => 0) });
   const [here, there] = await Promise.all([
     readOptionContents(api, optionId, signal),
@@ -54,18 +53,20 @@ export async function compareOptions(
     onlyThere: there.contexts.filter((id) => !inHere.has(id)),
     shared: here.contexts.filter((id) => inThere.has(id)),
   };
+  // The differences come first; what both hold is listed only where that is wanted.
+  const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
   // In turn, so that a page shows some of each kind.
-  const rest = inTurn(KINDS.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
+  const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const ids = rest.map(({ id }) => id);
   const page = rest.slice(0, rowsThatFit(ids, shown, [row, other, row, other]));
-  const { shared, onlyHere, onlyThere } = ofEach((kind) => ({
-    total: all[kind].length,
-    contexts: page.flatMap((each) => (each.kind === kind ? [each.id] : [])),
-  }));
-  const lists = { shared, onlyHere, onlyThere };
-  const behind = ofEach((kind) => from[kind] + lists[kind].contexts.length);
-  const hasMore = KINDS.some((kind) => behind[kind] < all[kind].length);
+  const { shared, onlyHere, onlyThere } = ofEach((kind) => {
+    const contexts = page.flatMap((each) => (each.kind === kind ? [each.id] : []));
+    return { total: all[kind].length, contexts, complete: from[kind] + contexts.length === all[kind].length };
+  });
+  const lists = { onlyHere, onlyThere, shared: withShared ? shared : { total: shared.total } };
+  const behind = { ...from, ...ofEach((kind) => from[kind] + { onlyHere, onlyThere, shared }[kind].contexts.length) };
+  const hasMore = listed.some((kind) => behind[kind] < all[kind].length);
   const cursor = hasMore ? writeCursor(query, behind) : undefined;
   const note =
     hasMore && page.length < rest.length

@@ -1,8 +1,14 @@
 import type { Hit } from "../../../reading/option-scan.ts";
-import { type BriefList, briefList, listLines, type OptionRow } from "../../../render/option-lines.ts";
-import { rowsThatFit, tokensOf, writeCursor } from "../../../render/page.ts";
-import { type OptionsTotals, optionRow, optionsText } from "../../../render/reading.ts";
-import { known } from "../../../render/row.ts";
+import { known, rowsThatFit, tokensOf, writeCursor } from "../../../render/budget.ts";
+import {
+  type BriefList,
+  briefList,
+  listLines,
+  type OptionRow,
+  type OptionsTotals,
+  optionRow,
+  optionsText,
+} from "../../../render/reading.ts";
 import type { ToolContext } from "../../context.ts";
 import type { ToolAnswer } from "../../definition.ts";
 
@@ -64,7 +70,7 @@ export function optionsAnswer<Position>(
     const frame = tokensOf(JSON.stringify(structured)) + tokensOf(text);
     return rowsThatFit(all, listLines(brief), null, frame);
   };
-  // Whole IDs are handier; what does not fit that way is told in brief.
+  // Whole IDs are handier; what does not fit that way is shown in brief.
   const whole = fitting(undefined);
   const brief = whole < all.length ? briefList(all.slice(0, MOST_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MOST_IN_BRIEF));

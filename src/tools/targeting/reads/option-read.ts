@@ -1,9 +1,8 @@
 import * as z from "zod";
 import type { ManagementApi } from "../../../api/management.ts";
+import { known, rowsThatFit, writeCursor } from "../../../render/budget.ts";
 import { shown } from "../../../render/fence.ts";
-import { rowsThatFit, writeCursor } from "../../../render/page.ts";
 import { optionRow, optionText } from "../../../render/reading.ts";
-import { known } from "../../../render/row.ts";
 import { LIMITS } from "../../../spec/limits.ts";
 import { managementOf } from "../../apis.ts";
 import type { ToolContext } from "../../context.ts";
@@ -29,6 +28,8 @@ interface ReadAsked extends OptionReference {
   readonly saveTo?: string | undefined;
   readonly delimiter?: string | undefined;
   readonly compareWith?: string | undefined;
+  /** Whether a comparison also lists what both hold. */
+  readonly detail?: "concise" | "detailed" | undefined;
 }
 
 /**
@@ -36,7 +37,7 @@ interface ReadAsked extends OptionReference {
  * with another. Throws ApiErrors, a FileError where the file may not be written, and a ToolError for bad arguments.
  */
 export async function readOption(
-  { limit, cursor, saveTo, delimiter, compareWith, ...given }: ReadAsked,
+  { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: ReadAsked,
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const api = managementOf(context);
@@ -45,7 +46,13 @@ export async function readOption(
     return noting(found.note, await savedContexts(found, { saveTo, delimiter: delimiter || undefined }, context));
   if (!compareWith) return noting(found.note, await pageOf(found._id, { limit, cursor }, api, context));
   const other = await otherOption(compareWith, found, api, context);
-  const compared = await compareOptions(found._id, other._id, { limit, cursor }, api, context);
+  const compared = await compareOptions(
+    found._id,
+    other._id,
+    { limit, cursor, withShared: detail === "detailed" },
+    api,
+    context,
+  );
   return noting(found.note, noting(other.note, compared));
 }
 

@@ -38,7 +38,7 @@ interface SearchJob {
 }
 
 /**
- * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed; anew where a
+ * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed; again where a
  * list shifted meanwhile. Throws ApiErrors.
  */
 export function searchOptions(
@@ -69,7 +69,7 @@ export function searchOptions(
         if (clock.now() >= end) return { hits, counted, next, stopped: true };
       }
     } catch (thrown) {
-      // What was found before a read that took too long is told, and the cursor goes on behind it.
+      // What was found before a read that took too long is shown, and the cursor goes on behind it.
       if (thrown instanceof TookTooLong && next !== undefined) return { hits, counted, next, stopped: true };
       throw thrown;
     }

@@ -32,7 +32,7 @@ const MOST_SCANS = 16;
 
 /**
  * The first options in order of lists that one wait was too short for, by caller and name: too many for a cursor. They
- * live as long as the process; where they are gone, looking begins anew.
+ * live as long as the process; where they are gone, looking begins again.
  */
 const begun = new Map<string, readonly FoundOption[]>();
 
@@ -100,8 +100,11 @@ export async function sortedPart(
 }
 
 function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | undefined): string {
-  const anew = start.scan !== undefined && kept === undefined ? " What was found before was gone: it began anew." : "";
-  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor goes on.${anew}`;
+  const again =
+    start.scan !== undefined && kept === undefined
+      ? " What was found before no longer exists, so the search started again."
+      : "";
+  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor goes on.${again}`;
 }
 
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {

@@ -1,6 +1,13 @@
 import { RejectedError } from "../../../api/errors.ts";
-import { rowsThatFit } from "../../../render/page.ts";
-import { candidatesText, seenLine, seenText, targetingRow, targetingText } from "../../../render/reading.ts";
+import { rowsThatFit } from "../../../render/budget.ts";
+import {
+  candidatesText,
+  othersText,
+  seenLine,
+  seenText,
+  targetingRow,
+  targetingText,
+} from "../../../render/reading.ts";
 import type { SeenTargeting } from "../../../runs/backend.ts";
 import { folded } from "../../../spec/names.ts";
 import { managementOf } from "../../apis.ts";
@@ -22,7 +29,28 @@ export async function readTargeting(
   if (candidates !== undefined) return candidates;
   const found = await findTargeting(reference, context);
   if (found === undefined) return listed(await context.memory.recent(), seenText, context);
-  return noting(found.note, await readOne(found._id, counting, context));
+  const answer = noting(found.note, await readOne(found._id, counting, context));
+  return withOthers(answer, await othersWith(reference, found._id, context));
+}
+
+/** Further targetings whose names contain the one that was given. */
+async function othersWith(
+  { targetingName }: TargetingReference,
+  foundId: string,
+  { memory }: ToolContext,
+): Promise<readonly SeenTargeting[]> {
+  if (!targetingName) return [];
+  const part = folded(targetingName);
+  const others = (await memory.recent()).filter(({ _id, name }) => _id !== foundId && folded(name).includes(part));
+  return others.slice(0, OTHERS_NAMED);
+}
+
+const OTHERS_NAMED = 5;
+
+function withOthers(answer: ToolAnswer, others: readonly SeenTargeting[]): ToolAnswer {
+  if (others.length === 0) return answer;
+  const { structured, text } = answer;
+  return { ...answer, structured: { ...structured, others }, text: `${text}\n${othersText(others)}` };
 }
 
 /** `counting`: its options are counted, too, from the cursor on. */

@@ -3,7 +3,7 @@ import type { ManagementApi } from "../../../api/management.ts";
 import { isEmpty } from "../../../reading/option-scan.ts";
 import { type WalkPosition, walkOptions } from "../../../reading/option-walk.ts";
 import { steadily } from "../../../reading/pages.ts";
-import { writeCursor } from "../../../render/page.ts";
+import { writeCursor } from "../../../render/budget.ts";
 import type { TargetingSummary } from "../../../render/reading.ts";
 import { type ToolContext, timeLeft } from "../../context.ts";
 import { TookTooLong } from "../../within-wait.ts";

@@ -1,0 +1,411 @@
+import type { SandboxEvent } from "../api/events.ts";
+import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+import type { Coverage, EventCoverage, WrongEvents } from "../events/coverage.ts";
+import type { EventType, EventTypeDetail, ParameterType } from "../events/event-types.ts";
+import type { ExpectationResult } from "../events/expectations.ts";
+import { arrivedFindings, verdictBasis, type WrongKind } from "../events/findings.ts";
+import { nearestName } from "../events/spelling.ts";
+import { thousands } from "../platform/text.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import { ROUTES } from "../spec/routes.ts";
+import { tokensOf, withinTokens } from "./budget.ts";
+import { fenced, plain, seen, shown } from "./fence.ts";
+
+const FINDINGS_SHOWN = 5;
+/** Of one event, in tokens: a single one must fit an answer, as data and as text. */
+const BODY_TOKENS = 600;
+const TEXT_TOKENS = 60;
+
+/** An event that arrived, as answers show it: long bodies are left out. */
+export type ArrivedRow = ReturnType<typeof arrivedRow>;
+
+/** An event that arrived as data: its body where that is short, else its length in bytes. */
+export function arrivedRow(event: SandboxEvent) {
+  const { at, verdict, uid, eventName, bytes, body, text } = event;
+  const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
+  const isShort = body !== undefined && tokensOf(JSON.stringify(body)) <= BODY_TOKENS;
+  return {
+    at,
+    verdict,
+    basis: verdictBasis(event),
+    uid: uid === null ? null : cut(uid),
+    eventName: eventName === null ? null : cut(eventName),
+    ...(findings.length > 0 && {
+      findings: findings.map(({ path, code, basis, fix }) => ({ path: cut(path), code, basis, fix: cut(plain(fix)) })),
+    }),
+    ...(isShort ? { body } : { bytes }),
+    ...(text !== undefined && { text: cut(text) }),
+  };
+}
+
+/** An event that arrived as a line. */
+export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
+  const found = findings.map(
+    ({ path, code, basis, fix }) =>
+      `${code} at ${path === "" ? "the body" : shown(path)} (${BASIS_WORDS[basis]}; ${fix})`,
+  );
+  const body = "body" in sent ? seen(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
+  const text = sent.text === undefined ? [] : [`no JSON: ${shown(sent.text)}`];
+  const known = `${verdict} (${BASIS_WORDS[how]})`;
+  return [at, known, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
+}
+
+function name(text: string | null): string {
+  return text === null ? "none" : shown(text);
+}
+
+function cut(text: string): string {
+  return withinTokens(text, TEXT_TOKENS);
+}
+
+const COLUMNS = 80;
+
+/** Coverage in words, each part on lines of its own that fit a terminal of 80 columns. */
+export function coverageText(coverage: Coverage): string {
+  const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
+  const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
+  const strange = Object.entries(unsupported).map(unsupportedWords);
+  return [
+    `Coverage: ${summary}`,
+    ...part("never seen", neverSeen),
+    ...part("always right", counted(alwaysRight)),
+    ...part("sometimes wrong", wrong(sometimesWrong)),
+    ...part("always wrong", wrong(alwaysWrong)),
+    ...part("parameters never seen", missing),
+    ...part("unsupported", strange),
+    ...part("rules", counted(coverage.rules)),
+  ]
+    .flatMap(inColumns)
+    .join("\n");
+}
+
+/** A text in lines of at most 80 characters, broken between words where it can be. */
+function inColumns(text: string): readonly string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > COLUMNS) {
+    const space = rest.lastIndexOf(" ", COLUMNS);
+    const end = space > CONTINUED.length ? space : COLUMNS;
+    lines.push(rest.slice(0, end));
+    rest = `${CONTINUED}${rest.slice(end).trimStart()}`;
+  }
+  return [...lines, rest];
+}
+
+/** Begins the lines that continue one. */
+const CONTINUED = "    ";
+
+function unsupportedWords([event, { count, nearest }]: readonly [string, Coverage["unsupported"][string]]): string {
+  return `${shown(event)} ${count}${nearest === undefined ? "" : ` (meant ${nearest}?)`}`;
+}
+
+function part(title: string, words: readonly string[]): readonly string[] {
+  return words.length === 0 ? [] : [`${title}: ${words.join(", ")}`];
+}
+
+function counted(counts: Readonly<Record<string, number>>): readonly string[] {
+  return Object.entries(counts).map(([of, count]) => `${of} ${count}`);
+}
+
+function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[] {
+  return Object.entries(events).map(([event, { wrong: count, of, rules }]) => {
+    const why = Object.entries(rules).map(([rule, times]) => `${seen(rule)} ${times}`);
+    return `${event} ${count} of ${of}${why.length === 0 ? "" : ` (${why.join(", ")})`}`;
+  });
+}
+
+const UNSUPPORTED_TOLD = 5;
+
+/** One line for each event that came: how often, how many were lost to what, on which platforms, with which parameters. */
+export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
+  const came = events.filter(({ count }) => count > 0);
+  const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
+  const lines = came.map(({ eventName, count, wrong: lost = 0, parameters, byPlatform }) => {
+    const rules = (coverage.sometimesWrong[eventName] ?? coverage.alwaysWrong[eventName])?.rules ?? {};
+    const [why] = Object.entries(rules).map(([rule, times]) => `mostly ${seen(rule)} ${times}`);
+    const had = Object.entries(parameters).filter(([, times]) => times > 0);
+    const missing = Object.keys(parameters).filter((parameter) => parameters[parameter] === 0);
+    return [
+      `${eventName} ${count}`,
+      ...(lost === 0 ? [] : [`${lost} not recorded${why === undefined ? "" : ` (${why})`}`]),
+      ...part("platform", byPlatform === undefined ? [] : entriesIn(byPlatform)),
+      ...part(
+        "all with",
+        had.filter(([, times]) => times === count).map(([parameter]) => parameter),
+      ),
+      ...part("with", counted(Object.fromEntries(had.filter(([, times]) => times < count)))),
+      ...part("never", missing),
+    ].join("; ");
+  });
+  const strange = Object.entries(coverage.unsupported).slice(0, UNSUPPORTED_TOLD).map(unsupportedWords);
+  return [
+    `Coverage: ${coverage.summary}`,
+    ...(lines.length === 0 ? [] : [fenced(lines)]),
+    ...(never.length === 0 ? [] : [`never seen: ${never.join(", ")}`]),
+    ...(strange.length === 0 ? [] : [`unsupported: ${strange.join(", ")}`]),
+  ];
+}
+
+function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] {
+  return Object.entries(counts).map(([of, count]) => `${shown(of)} ${count}`);
+}
+
+/** What one expectation came to; `uid` and its position in `expect` where each of several users was checked. */
+export interface ExpectationRow extends ExpectationResult {
+  readonly uid?: string;
+  readonly index?: number;
+}
+
+/** Whether the order or the time held: for one user, or for all events together. */
+export interface CheckRow {
+  readonly uid?: string;
+  readonly met: boolean;
+  readonly reason?: string;
+  readonly tookMs?: number;
+}
+
+/** What a part of an answer may take, as data and as text, in tokens. */
+const EXPECTATION_TOKENS = 1600;
+const CHECK_TOKENS = 300;
+const FINDING_TOKENS = 500;
+const UID_TOKENS = 60;
+
+/** Data and text that say the same. */
+interface Said {
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly text: readonly string[];
+}
+
+/** Expectations, one row each; where not all of them fit, first those that are not met. */
+export function toldExpectations(results: readonly ExpectationRow[]): Said {
+  if (results.length === 0) return { facts: { expectations: [] }, text: [] };
+  const rows = results.map((result, position) => ({
+    data: { ...result, ...(result.uid !== undefined && { uid: cutUid(result.uid) }) },
+    line: expectationLine(result, position),
+    met: result.met,
+  }));
+  const { picked, omitted } = fitting(rows, EXPECTATION_TOKENS);
+  const users = new Set(results.flatMap(({ uid }) => uid ?? [])).size;
+  const each = users === 0 ? "" : `, each of ${users === 1 ? "1 user" : `${users} users`} by itself`;
+  return {
+    facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },
+    text: [
+      `${results.filter(({ met }) => met).length} of ${results.length} expectations met${each}:`,
+      fenced(picked.map(({ line }) => line)),
+      ...moreText(rows, picked, "not met"),
+    ],
+  };
+}
+
+function expectationLine({ uid, index, met, found, reason }: ExpectationRow, position: number): string {
+  const of = uid === undefined ? "" : `, uid ${shown(cutUid(uid))}`;
+  const why = reason === undefined ? "" : `, ${seen(reason)}`;
+  return `expectation ${(index ?? position) + 1}${of}: ${met ? "met" : "NOT met"}, found ${found}${why}`;
+}
+
+/** Whether the order or the time held, for each user where there are several; nothing where it was not asked for. */
+export function toldCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
+  if (results === undefined) return { facts: {}, text: [] };
+  const what = name === "order" ? "order" : "time";
+  const rows = results.map(({ uid, ...result }) => ({
+    data: [cutUid(uid ?? ""), result] as const,
+    line: `${shown(cutUid(uid ?? ""))}: ${result.met ? "held" : "did NOT hold"}${whyWords(result)}`,
+    met: result.met,
+  }));
+  const met = results.filter((result) => result.met).length;
+  const isMet = met === results.length;
+  const times = results.flatMap(({ tookMs }) => tookMs ?? []);
+  const tookMs = times.length === 0 ? undefined : Math.max(...times);
+  const broken = results.find((result) => !result.met);
+  const [only] = results;
+  const whole = { met: isMet, ...(tookMs !== undefined && { tookMs }) };
+  if (only !== undefined && only.uid === undefined) {
+    const sentence = `The ${what} ${isMet ? "held" : "did NOT hold"}${whyWords(only)}.`;
+    return { facts: { [name]: { ...whole, ...reasonOf(only.reason) } }, text: [sentence] };
+  }
+  const { picked, omitted } = fitting(rows, CHECK_TOKENS);
+  const reason = broken && `for uid ${shown(cutUid(broken.uid ?? ""))}: ${broken.reason ?? ""}`;
+  const byUid = Object.fromEntries(picked.map(({ data }) => data));
+  return {
+    facts: { [name]: { ...whole, ...reasonOf(reason), byUid, ...(omitted > 0 && { byUidOmitted: omitted }) } },
+    text: [
+      `The ${what} held for ${met} of ${results.length === 1 ? "1 user" : `${results.length} users`}:`,
+      fenced(picked.map(({ line }) => line)),
+      ...moreText(rows, picked, "not so"),
+    ],
+  };
+}
+
+function whyWords({ met, reason, tookMs }: CheckRow): string {
+  if (!met) return `: ${seen(reason ?? "")}`;
+  return tookMs === undefined ? "" : `: ${thousands(tookMs)} ms`;
+}
+
+function reasonOf(reason: string | undefined) {
+  return reason === undefined ? {} : { reason };
+}
+
+/** Why events were not recorded, or may not be, each reason once. */
+export function toldFindings(kinds: readonly WrongKind[]): Said & { readonly bases: readonly RuleBasis[] } {
+  if (kinds.length === 0) return { facts: {}, text: [], bases: [] };
+  const rows = kinds.slice(0, FINDINGS_LOOKED_AT).map((kind) => {
+    const { eventName, path, code, basis, message, fix, count, of, verdict } = kind;
+    const [name, place] = [eventName === null ? null : cutUid(eventName), cutUid(path)];
+    const [said, how] = [cutUid(plain(message)), cutUid(plain(fix))];
+    return {
+      data: { eventName: name, code, path: place, basis, verdict, count, of, message: said, fix: how },
+      line:
+        `${name === null ? "no name" : shown(name)}: ${count} of ${of} ${verdict}: ${code}` +
+        `${place === "" ? "" : ` at ${shown(place)}`} (${BASIS_WORDS[basis]}): ${said}; ${how}`,
+      met: false,
+    };
+  });
+  const { picked } = fitting(rows, FINDING_TOKENS);
+  const omitted = kinds.length - picked.length;
+  return {
+    facts: { findings: picked.map(({ data }) => data), ...(omitted > 0 && { findingsOmitted: omitted }) },
+    text: [
+      "Findings:",
+      fenced(picked.map(({ line }) => line)),
+      ...(omitted > 0 ? [`(${omitted} more kinds of findings)`] : []),
+    ],
+    bases: picked.map(({ data }) => data.basis),
+  };
+}
+
+const FINDINGS_LOOKED_AT = 20;
+
+interface Fittable {
+  readonly data: unknown;
+  readonly line: string;
+  readonly met: boolean;
+}
+
+/** The rows that fit so many tokens, at least one: in their order, or those that are not met first where some are left out. */
+function fitting<Row extends Fittable>(rows: readonly Row[], tokens: number) {
+  const cost = ({ data, line }: Row): number => tokensOf(JSON.stringify(data)) + tokensOf(line);
+  if (rows.reduce((sum, row) => sum + cost(row), 0) <= tokens) return { picked: rows, omitted: 0 };
+  const picked: Row[] = [];
+  let left = tokens;
+  for (const row of rows.toSorted((one, other) => Number(one.met) - Number(other.met))) {
+    left -= cost(row);
+    if (left < 0 && picked.length > 0) break;
+    picked.push(row);
+  }
+  return { picked, omitted: rows.length - picked.length };
+}
+
+function moreText(rows: readonly Fittable[], picked: readonly Fittable[], unmet: string): readonly string[] {
+  const omitted = rows.length - picked.length;
+  const broken = (some: readonly Fittable[]): number => some.filter(({ met }) => !met).length;
+  return omitted === 0 ? [] : [`(${omitted} more, ${broken(rows) - broken(picked)} of them ${unmet})`];
+}
+
+function cutUid(text: string): string {
+  return withinTokens(text, UID_TOKENS);
+}
+
+const MOST_REASONS = 20;
+/** As wide as the time that begins a line. */
+const INDENT = " ".repeat(9);
+
+/** What a sandbox knows of an event: its findings, and its body, which is undefined where what was sent is no JSON. */
+type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
+
+/** An event that arrived, as one line; where it is not recorded, with each reason, the further ones on further lines. */
+export function arrivalText(
+  event: {
+    readonly at: string;
+    readonly verdict: string;
+    readonly uid: string | null;
+    readonly eventName: string | null;
+    readonly findings: Findings;
+  },
+  body: unknown,
+): string {
+  const { at, verdict, uid, eventName, findings } = event;
+  const [why, ...further] = verdict === "recorded" ? [] : reasons(findings, body);
+  const named = [eventName ?? "(no name)", `uid ${uid ?? "(none)"}`].map(plain);
+  const line = [`${at.slice(11, 19)} ${verdict}`, ...named, ...(why === undefined ? [] : [why])].join("  ");
+  return [line, ...further.map((reason) => `${INDENT}${reason}`)].join("\n");
+}
+
+/** What keeps an event from being recorded, and how to fix it, one sentence each. */
+function reasons(findings: Findings, body: unknown): readonly string[] {
+  const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
+  const sentences = found
+    .filter(({ isDecisive }) => isDecisive)
+    // A sentence about an entry of a list does not say which entry it is about.
+    .map(({ path, message, fix }) => plain(`${path.includes("[") ? `${path}: ` : ""}${message}; ${fix}`));
+  if (sentences.length <= MOST_REASONS) return sentences;
+  return [...sentences.slice(0, MOST_REASONS), `and ${sentences.length - MOST_REASONS} more`];
+}
+
+/** A request that failed and left no event, as one line: `12:00:00 404 POST /events: did you mean /event?` */
+export function failedRequestLine(request: {
+  readonly at: string;
+  readonly method: string;
+  readonly path: string;
+  readonly status: number | undefined;
+  readonly message: string;
+}): string {
+  const { at, method, path, status, message } = request;
+  const meant = status === 404 ? pathMeant(path) : undefined;
+  const why = meant === undefined ? message : `did you mean ${meant}?`;
+  return plain(`${[at.slice(11, 19), status ?? "---", method, path].join(" ")}: ${why}`);
+}
+
+/** The first folders of the APIs' paths: `event` and `context-targeting`. */
+const FIRST_FOLDERS = [...new Set(Object.values(ROUTES).map(({ path }) => path.split("/")[1] ?? ""))];
+
+/** The path that a request with an unknown path was probably meant for. */
+function pathMeant(path: string): string | undefined {
+  const folders = path.split("/").filter((folder) => folder !== "");
+  const [found] = folders.flatMap((folder, at) => {
+    const name = nearestName(folder, FIRST_FOLDERS);
+    return name === undefined ? [] : [{ name, rest: folders.slice(at + 1) }];
+  });
+  if (found === undefined) return undefined;
+  const isEvent = `/${found.name}` === ROUTES.trackEvent.path;
+  const meant = `/${[found.name, ...(isEvent ? [] : found.rest)].join("/")}`;
+  return meant === path ? undefined : meant;
+}
+
+/** The catalogue in words, one line for each event. */
+export function eventTypesText(events: readonly EventType[]): string {
+  const lines = events.map(({ eventName, meaning, required, optional }) => {
+    const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");
+    return `${eventName} (${meaning})${parameters === "" ? "" : `: ${parameters}`}`;
+  });
+  return [
+    "The supported events. * is required: without it the service drops the event and answers ok. Every event needs uid.",
+    ...lines,
+  ].join("\n");
+}
+
+/** Some events in words, with types and limits. */
+export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
+  return [
+    `* is required: without it the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,
+    ...events.map(({ eventName, meaning, fields, parameters, itemFields }) => {
+      const entry =
+        itemFields === undefined ? "" : `; each entry of items: ${itemFields.map(parameterWords).join(", ")}`;
+      return `${eventName} (${meaning}): ${[...fields, ...parameters].map(parameterWords).join(", ")}${entry}`;
+    }),
+  ].join("\n");
+}
+
+/** The limit of most texts, in characters. */
+const TEXT_LIMIT = EVENT_LIMITS.stringLength.value;
+
+function parameterWords({ name, type, required, maximum }: ParameterType): string {
+  const kind =
+    type === "items"
+      ? ` (array of${maximum === undefined ? "" : ` at most ${maximum}`} objects)`
+      : type === "string"
+        ? maximum === TEXT_LIMIT
+          ? ""
+          : ` (at most ${maximum} characters)`
+        : ` (${type})`;
+  return `${name}${required ? "*" : ""}${kind}`;
+}

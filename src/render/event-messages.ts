@@ -1,0 +1,196 @@
+import { RATE_LIMITED } from "../api/errors.ts";
+import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
+import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
+import { thousands } from "../platform/text.ts";
+import type { Reason, ReportedObject } from "../runs/outcome.ts";
+import { basisNote } from "./event-suites.ts";
+import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
+import type { Message } from "./message-words.ts";
+import { knownOf, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
+
+type Detail = Readonly<Record<string, unknown>>;
+
+/** What the validator found, in its own words; names that it quotes are shortened there. */
+function found({ finding, section }: Detail): string {
+  return typeof finding === "string" ? `: ${plain(finding)} (event-tracking-api ${String(section)})` : "";
+}
+
+const DROPPED = 'not sent, since the service would answer "ok" and drop it';
+const REFUSED = "not sent, since the service would refuse it";
+
+/** How to fix it, as the validator says. */
+function fixWords({ fix }: Detail, otherwise: string): string {
+  if (typeof fix !== "string") return otherwise;
+  const words = plain(fix);
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
+}
+
+/** What a failed request means, as far as a run kept it: the same words as for any other request. */
+function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
+  const known = knownOf(detail, statusCode);
+  if (kind === "rateLimited")
+    return { message: rateLimitWords(known), remedy: "Send it again when that time is over." };
+  const refused = typeof kind === "string" ? refusalWords(kind, { operation: "trackEvent", ...known }) : undefined;
+  if (refused !== undefined) return refused;
+  const why = known.reason === undefined ? "" : `: ${plain(known.reason)}`;
+  return { message: `the service could not be reached${why}`, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
+}
+
+/** Why an event was not recorded, or is not known to be. */
+export const EVENT_SENTENCES: Readonly<Record<EventCode, (detail: Detail, reason: Reason) => Message>> = {
+  EVENT_IGNORED: (detail) => ({
+    message: `${DROPPED}${found(detail)}`,
+    shared: DROPPED,
+    remedy: fixWords(detail, "Change the event."),
+  }),
+  EVENT_REJECTED: (detail) => ({
+    message: `${REFUSED}${found(detail)}`,
+    shared: REFUSED,
+    remedy: fixWords(detail, "Change the event."),
+  }),
+  EVENT_INVALID: (detail) => ({
+    message: "the service answered !invalid; the event was not recorded",
+    remedy: fixWords(detail, "Check the types and lengths of its parameters."),
+  }),
+  EVENT_REQUEST_REJECTED: (detail, { statusCode }) => {
+    const refused = refusalWords(String(detail.kind), { operation: "trackEvent", ...knownOf(detail, statusCode) });
+    return {
+      message: `${refused?.message ?? `the service refused the request (status ${statusCode ?? "unknown"})`}: the event was not recorded`,
+      remedy: refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY.",
+    };
+  },
+  EVENT_ANSWER_LOST: () => ({
+    message: "it was sent, and the answer was lost: it may or may not have been recorded",
+    remedy: 'It is not sent again, since that may record it twice; onUnknown "resend" does so.',
+  }),
+  EVENT_ANSWER_NOT_UNDERSTOOD: (_detail, { statusCode }) => ({
+    message: `the service answered neither ok nor !invalid (status ${statusCode ?? "unknown"})`,
+    remedy: "Look at the event in the console's reports.",
+  }),
+  EVENT_NOT_SENT: (detail) => {
+    const { message, remedy } = requestWords(detail, undefined);
+    return { message: `${message}; it was not sent`, remedy: `${remedy} Then send it again.` };
+  },
+  EVENT_BUSY: (detail, { statusCode }) => ({
+    message:
+      statusCode === RATE_LIMITED
+        ? `${rateLimitWords(knownOf(detail))}; it was not recorded`
+        : "the service was busy until the retries ended: it was not recorded",
+    remedy: statusCode === RATE_LIMITED ? "Send it again when that time is over." : "Try again later.",
+  }),
+  EVENT_STOPPED: () => ({
+    message: "the call was stopped before it was sent",
+    remedy: "Send it again if it is still wanted.",
+  }),
+  EVENTS_ENDED: (detail, { statusCode }) => {
+    const { message, remedy } = requestWords(detail, statusCode);
+    return {
+      message: `not sent, since an earlier event showed that none can be sent: ${message}`,
+      remedy: `${remedy} Then send it again.`,
+    };
+  },
+};
+
+/** The verdict of events that share it, as answers show it. */
+export interface VerdictRow {
+  /** Of the first event. */
+  readonly index: number;
+  readonly count: number;
+  /** Of the first events. */
+  readonly indexes: readonly number[];
+  /** The lines of these, where they came from a file. */
+  readonly lines?: readonly number[];
+  readonly predicted: string;
+  readonly basis: RuleBasis;
+  readonly observed?: string;
+  readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
+  /** Whether what the findings say holds for the first event only. */
+  readonly ofFirst?: true;
+}
+
+/** A kind of verdict with its events, whose places are their indexes in `events`. */
+export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
+  const { predicted, basis, observed, count, objects, isOfFirst } = group;
+  // Why an event is not sent stands among the failures.
+  const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
+  const lines = objects.flatMap((object) => events[object]?.line ?? []);
+  return {
+    index: objects[0] ?? 0,
+    count,
+    indexes: objects,
+    ...(lines.length > 0 && { lines }),
+    predicted,
+    basis,
+    ...(observed !== undefined && { observed }),
+    findings: findings.map(({ path, rule, section, basis: known, message, fix }) => ({
+      path: plain(path),
+      rule,
+      section,
+      basis: known,
+      message: plain(message),
+      fix: plain(fix),
+    })),
+    ...(isOfFirst && findings.length > 0 && { ofFirst: true }),
+  };
+}
+
+/** A verdict as a line of text. */
+export function verdictLine(row: VerdictRow): string {
+  const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
+  const places = rangesOf(lines ?? indexes.map((index) => index + 1));
+  const words = placesWords(places, { byLine: lines !== undefined, omitted: count > indexes.length });
+  const place = count === 1 ? words : `${count} events (${words})`;
+  const seen = observed === undefined ? "" : `, actual ${observed}`;
+  const found = findings.map(
+    ({ path, basis: known, message, fix }) =>
+      `${path === "" ? "event" : path} (${BASIS_WORDS[known]}): ${message}; ${fix}`,
+  );
+  const first = ofFirst ? " (the first; the others break the same rule in other ways)" : "";
+  return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${found.join(" | ")}${first}` : ""}`;
+}
+
+const MENDED_NAMED = 10;
+
+/** Which names were corrected, each with how many events that was and the first of them. */
+export function mendedNotes(objects: readonly ReportedObject[]): readonly string[] {
+  const kinds = new Map<string, { count: number; readonly first: ReportedObject }>();
+  for (const object of objects) {
+    for (const one of new Set((object.mended ?? []).map((name) => name.replaceAll(/\[\d+\]/g, "[]")))) {
+      const kind = kinds.get(one) ?? { count: 0, first: object };
+      kind.count += 1;
+      kinds.set(one, kind);
+    }
+  }
+  const most = [...kinds].sort(([, one], [, other]) => other.count - one.count);
+  const named = most.slice(0, MENDED_NAMED).map(([one, { count, first }]) => {
+    return `corrected: ${plain(one)} (${count === 1 ? placeWords(first) : `${thousands(count)} events, first ${placeWords(first)}`})`;
+  });
+  const more = most.length - named.length;
+  return more > 0 ? [...named, `${more} more kinds of corrections: get_run shows each`] : named;
+}
+
+/** What `expected` means, where something was sent that no sandbox shows. */
+export function predictedNotes(verdicts: readonly VerdictGroup[], status: string): readonly string[] {
+  const isSeen = verdicts.some(({ observed }) => observed !== undefined);
+  if (isSeen || status === "planned" || verdicts.every(({ predicted }) => predicted !== "recorded")) return [];
+  return [
+    "expected is what the API's documents state; the service answers ok to dropped events too, so the actual result cannot be seen",
+  ];
+}
+
+/** What the words mean that say how verdicts are known. */
+export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
+  return basisNote(verdicts.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
+}
+
+/** What an earlier identical call with an unknown result means to a call of `track_event`. */
+export function repeatedEventWords(repeat: "attached" | "takenUp" | "resent"): string {
+  switch (repeat) {
+    case "attached":
+      return 'an identical call was made before and this is its run; nothing was sent now. If its result stays unknown, onUnknown "resend" sends it again';
+    case "takenUp":
+      return "an identical call was interrupted before its event was sent; its run was resumed";
+    case "resent":
+      return "an identical call lost its answer; its run was resumed and the event was sent again";
+  }
+}

@@ -1,0 +1,36 @@
+import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+
+/** Where a suite is read as a resource. */
+export function suiteUri(suiteId: string): string {
+  return `targeting://suites/${suiteId}`;
+}
+
+/** Where the report of a suite's last run is read as a resource. */
+export function suiteReportUri(suiteId: string): string {
+  return `${suiteUri(suiteId)}/junit`;
+}
+
+const MEANINGS = {
+  documented: "documented: stated in the API's documents",
+  assumed: "assumed: likely, but not in the documents",
+  notShown: "not shown in the documents: either may happen",
+} as const satisfies Record<RuleBasis, string>;
+
+const RULE_BASES = ["documented", "assumed", "notShown"] as const satisfies readonly RuleBasis[];
+
+/** Explains those of the words that an answer has; nothing where it has none of them but "documented". */
+export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
+  const found = new Set(used);
+  const meanings = RULE_BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
+  return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
+}
+
+/** Figures by how something is known, with the words as their names. */
+export function inBasisWords<Value>(
+  byBasis: Readonly<Partial<Record<string, Value>>>,
+): Readonly<Record<string, Value>> {
+  const words: Readonly<Record<string, string>> = BASIS_WORDS;
+  return Object.fromEntries(
+    Object.entries(byBasis).flatMap(([basis, value]) => (value === undefined ? [] : [[words[basis] ?? basis, value]])),
+  );
+}

@@ -1,0 +1,313 @@
+import { thousands } from "../platform/text.ts";
+import type { Outcome, Reason } from "../runs/outcome.ts";
+import { type FailureDetail, type FailureGroup, failureGroups, type ReportedState } from "../runs/report.ts";
+import type { BulkOperation } from "../spec/routes.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { withinTokens } from "./budget.ts";
+import { EVENT_SENTENCES } from "./event-messages.ts";
+import { countedPlaces, isOurs, placeWords, shown, shownBriefly } from "./fence.ts";
+import { type Detail, type Message, type Sentence, saying, withoutResume } from "./message-words.ts";
+import { OWN_SENTENCES } from "./own-messages.ts";
+import { SERVICE_SENTENCES } from "./service-messages.ts";
+
+const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
+
+/**
+ * What an agent reads about one reason: a sentence of ours with the values of `detail`, and a remedy that names the
+ * tool, the setting or the place in the console (management-api 7). Foreign text in it is quoted and escaped.
+ */
+export function messageFor(reason: Reason): Message {
+  const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
+  if (sentence !== undefined) return sentence(reason.detail ?? {}, reason);
+  const status = reason.statusCode === undefined ? "" : ` (status ${reason.statusCode})`;
+  return {
+    message: `the service refused it with ${shown(reason.code)}${status}${saying(reason.detail ?? {})}`,
+    remedy: "The API's documents do not list this code: look at the item in the web console.",
+  };
+}
+
+/** A code for a line of text: one that we know as it is, any other like all foreign text. */
+function codeWords(code: string): string {
+  return Object.hasOwn(SENTENCES, code) ? code : shownBriefly(code);
+}
+
+/** A reason in one line, as reject files have it. */
+export function reasonWords(reason: Reason): string {
+  const { message, remedy } = messageFor(reason);
+  return `${codeWords(reason.code)}: ${message}. ${remedy}`;
+}
+
+/** Words for what a bulk request does, for plans. */
+export const OPERATION_WORDS: Readonly<Record<BulkOperation, string>> = {
+  createTargetings: "create targetings",
+  renameTargetings: "rename targetings",
+  deleteTargetings: "delete targetings",
+  addOptions: "add options",
+  updateOptions: "update options",
+  deleteOptions: "delete options",
+};
+
+/** Words for outcomes, for counts. */
+export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
+  succeeded: "succeeded",
+  alreadyDone: "already done",
+  skipped: "skipped",
+  failed: "failed",
+  notApplied: "not applied",
+  unknown: "unknown",
+  pending: "pending",
+};
+
+/** What callers gave as name or ID may be of any length; no valid one is longer than this. */
+const LONGEST_TEXT = 120;
+
+/** Objects that did not succeed for the same reason, in words. */
+export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
+  readonly errorCode: string;
+  readonly statusCode?: number | undefined;
+  /** What is the same for all of them. */
+  readonly detail?: Detail | undefined;
+  readonly message: string;
+  /** What the messages of this code begin with. */
+  readonly shared?: string | undefined;
+  readonly remedy: string;
+  /** Of events: the users of the first ones, as they were given. */
+  readonly uids?: readonly string[];
+  /** Whether the message holds for the first one only: then each one's own is among its details. */
+  readonly isOfFirst: boolean;
+  /** Whether the file of the call is the reason: another try of the run reads the same. */
+  readonly isOfFile?: boolean;
+}
+
+/** What did not succeed of a run, in words: one group where code and remedy are the same. */
+export function toldFailures(state: ReportedState): readonly SummarizedFailure[] {
+  return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
+    const { code, statusCode, detail } = reason;
+    const { message, shared, remedy } = messageFor(reason);
+    const isShared = group.details === undefined;
+    const isOfFirst = group.details?.some((other) => messageFor(other.reason).message !== message) ?? false;
+    return {
+      ...group,
+      errorCode: code,
+      statusCode,
+      detail: isShared && detail !== undefined ? factsOf(detail) : undefined,
+      message: isOfFirst ? `${message} (the first)` : message,
+      shared,
+      remedy,
+      isOfFirst,
+      isOfFile: detail?.effect === "file",
+    };
+  });
+}
+
+/** What the sentences say already is left out. */
+function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
+  return facts;
+}
+
+/** How fully a group of failures is shown. */
+export interface FailureForm {
+  /** How many of its details are shown. */
+  readonly details: number;
+  /** How many of its places are shown; all that are known where absent. */
+  readonly places?: number;
+  /** Whether its detail and its users are left out. */
+  readonly isBare?: boolean;
+  /** What its message and its remedy may take, each, in tokens; all of both where absent. */
+  readonly tokens?: number;
+}
+
+/** A group of failures as data, and in words that stand alone: foreign text apart from our own where that is possible. */
+export interface FailureRow {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly lines: readonly string[];
+}
+
+/** A name of a group, with its ID where that is not known to the caller. */
+export interface FailureExample {
+  readonly name: string;
+  readonly _id?: string | undefined;
+}
+
+/** What the words of a row depend on beside its failures. */
+interface Beside {
+  /** Names of the first objects. */
+  readonly examples?: readonly FailureExample[];
+  /** Whether the next steps have the call that resumes. */
+  readonly resumes?: boolean;
+  /** Whether a line before says the code and what all its messages begin with. */
+  readonly isBelowShared?: boolean;
+}
+
+/** The line above several groups of the same code, with what their messages begin with. */
+export function sharedLine(failures: readonly SummarizedFailure[]): string {
+  const [first] = failures;
+  if (first === undefined) return "";
+  const count = failures.reduce((sum, failure) => sum + failure.count, 0);
+  return `${codeWords(first.errorCode)}, ${thousands(count)} ${first.byLine ? "lines" : "items"}: ${first.shared}:`;
+}
+
+/** A group of failures as a row. */
+export function failureRow(
+  failure: SummarizedFailure,
+  { details: mostDetails, places, isBare = false, tokens }: FailureForm,
+  { examples = [], resumes = false, isBelowShared = false }: Beside = {},
+): FailureRow {
+  const { outcome, count, indexes, errorCode, statusCode, contextIds, byLine } = failure;
+  const short = withFewPlaces(failure, places);
+  const [message, remedy] = [inTokens(failure.message, tokens), inTokens(failure.remedy, tokens)];
+  const ref = isBare ? undefined : cut(failure.ref);
+  const details = (failure.details ?? []).slice(0, mostDetails);
+  const uids = isBare ? undefined : failure.uids;
+  const sum = contextIds === undefined || count === 1 || isBare ? undefined : contextIds;
+  const detail = {
+    ...(!isBare && failure.detail),
+    ...(sum !== undefined && { contextIdsTogether: sum }),
+    ...(uids !== undefined && { uids }),
+  };
+  const data = {
+    count,
+    outcome,
+    indexes: isBare ? indexes.slice(0, places) : indexes,
+    ...(byLine && { lines: linesOf(failure.places).slice(0, isBare ? places : undefined) }),
+    ...(ref !== undefined && { ref }),
+    errorCode,
+    ...(statusCode !== undefined && { statusCode }),
+    ...(Object.keys(detail).length > 0 && { detail: shortened(detail) }),
+    ...(details.length > 0 && { details: details.map((one) => detailData(one, failure)) }),
+    message,
+    remedy,
+  };
+  const how = resumes ? withoutResume(remedy) : remedy;
+  const names = ref === undefined ? [] : examples.length > 0 ? examples : [{ name: ref }];
+  const place = countedPlaces(count, short.places, { byLine, omitted: short.placesOmitted });
+  const notFailed = outcome === "failed" ? "" : `, ${OUTCOME_WORDS[outcome]}`;
+  const together = sum === undefined ? "" : ` Together they give ${thousands(sum)} Context IDs.`;
+  const own = isBelowShared ? message.slice((failure.shared ?? "").length).replace(/^: /, "") : message;
+  const about = `${own}.${how === "" ? "" : ` ${how}`}${together}`;
+  const of = [exampleWords(names, count, message), uidWords(uids, count)].filter((part) => part !== "").join(", ");
+  const head = isBelowShared ? place : `${codeWords(errorCode)}, ${place}`;
+  const whole = `${head}${of === "" ? "" : ` ${of}`}${notFailed}: ${about}`;
+  const isApart = of !== "" && !isOurs(whole) && isOurs(about);
+  const others = details.slice(0, DETAILS_IN_TEXT);
+  return {
+    data,
+    lines: [
+      ...(isApart ? [`${head}${notFailed}: ${about}`, `${place}: ${of}`] : [whole]),
+      ...(others.length === 0 ? [] : [`Each: ${othersWords(others, failure)}${count > others.length ? "; …" : ""}`]),
+    ],
+  };
+}
+
+/** How many objects' own details are shown in words: all of those in the data are there. */
+const DETAILS_IN_TEXT = 5;
+
+function exampleWords(names: readonly FailureExample[], count: number, message: string): string {
+  // A message about one name quotes it.
+  const picked = count === 1 ? names.filter(({ name }) => !message.includes(shown(cut(name)))) : names;
+  return picked.length === 0
+    ? ""
+    : `${picked.map(({ name, _id }) => `${shown(cut(name))}${_id === undefined ? "" : ` ${_id}`}`).join(", ")}${count > picked.length ? ", …" : ""}`;
+}
+
+function uidWords(uids: readonly string[] | undefined, count: number): string {
+  if (uids === undefined || uids.length === 0) return "";
+  return `uid ${uids.map((uid) => shown(cut(uid))).join(", ")}${count > uids.length ? ", …" : ""}`;
+}
+
+/** A group of failures with its first places only. */
+export function withFewPlaces(failure: SummarizedFailure, most = Number.POSITIVE_INFINITY): SummarizedFailure {
+  const { indexes, places } = failure;
+  if (places.length <= most) return failure;
+  return { ...failure, indexes: indexes.slice(0, most), places: places.slice(0, most), placesOmitted: true };
+}
+
+function inTokens(sentence: string, most: number | undefined): string {
+  return most === undefined ? sentence : withinTokens(sentence, most);
+}
+
+/** What is said about one object's reason: what was found about it only where the message does not say it of all. */
+function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
+  const { finding } = detail;
+  return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
+}
+
+/** The first lines, one by one, as `indexes` has the items. */
+function linesOf(places: SummarizedFailure["places"]): readonly number[] {
+  const lines: number[] = [];
+  for (const [from, to] of places)
+    for (let line = from; line <= to && lines.length < LINES_SHOWN; line += 1) lines.push(line);
+  return lines;
+}
+
+const LINES_SHOWN = 20;
+
+function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFailure): Detail {
+  return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
+}
+
+/** Reasons whose message says what their detail says, and how to read it. */
+const SAID_IN_MESSAGE: ReadonlySet<string> = new Set(["INVALID_NAME"]);
+
+/** Objects' own details on a line, each with its place: what is not the same for all of them. */
+function othersWords(details: readonly FailureDetail[], failure: SummarizedFailure): string {
+  const fieldsOf = ({ reason }: FailureDetail): Detail => detailOf(reason.detail ?? {}, failure);
+  const isDifferent = (field: string): boolean =>
+    new Set(details.map((detail) => JSON.stringify(fieldsOf(detail)[field]))).size > 1;
+  return details
+    .map((detail) => {
+      const { reason, ...place } = detail;
+      if (SAID_IN_MESSAGE.has(reason.code)) return `${placeWords(place)}: ${messageFor(reason).message}`;
+      const fields = Object.entries(fieldsOf(detail)).filter(([field]) => details.length === 1 || isDifferent(field));
+      const values = fields.map(([field, value]) =>
+        fields.length === 1 ? said(value) : `${word(field)} ${said(value)}`,
+      );
+      return `${placeWords(place)} ${values.join(", ")}`;
+    })
+    .join("; ");
+}
+
+/** The names of documented fields are plain words; any other is foreign text. */
+function word(field: string): string {
+  return /^[a-zA-Z]{1,30}$/.test(field) ? field : shownBriefly(field);
+}
+
+function said(value: unknown): string {
+  if (Array.isArray(value)) return value.slice(0, LIST_SHOWN).map(said).join(" ");
+  if (typeof value === "string") return isUlid(value) ? value : shownBriefly(value);
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : shownBriefly(JSON.stringify(value));
+}
+
+const LIST_SHOWN = 3;
+/** Of single characters and short words, such as those that a name may not have. */
+const SHORT_LIST_SHOWN = 40;
+const SHORT_WORD = 12;
+const FIELDS_SHOWN = 20;
+const DEEPEST = 4;
+
+/** Long lists and texts of a detail are cut: all of it is in the run's results. */
+function shortened(value: unknown, depth = 0): unknown {
+  if (typeof value === "string") return cut(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === DEEPEST) return "…";
+  return Array.isArray(value)
+    ? value.slice(0, mostShown(value)).map((entry) => shortened(entry, depth + 1))
+    : shortFields(value, depth + 1);
+}
+
+function mostShown(list: readonly unknown[]): number {
+  const isShort = list.every((entry) => typeof entry === "string" && entry.length <= SHORT_WORD);
+  return isShort ? SHORT_LIST_SHOWN : LIST_SHOWN;
+}
+
+function shortFields(fields: object, depth = 0): Detail {
+  const some = Object.entries(fields).slice(0, FIELDS_SHOWN);
+  return Object.fromEntries(some.map(([field, value]) => [cut(field), shortened(value, depth)]));
+}
+
+/** A name or ID that is not longer than any valid one. */
+export function cut(text: string): string;
+export function cut(text: string | undefined): string | undefined;
+export function cut(text: string | undefined): string | undefined {
+  return text !== undefined && text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text;
+}

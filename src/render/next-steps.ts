@@ -1,0 +1,238 @@
+import { RATE_LIMITED } from "../api/errors.ts";
+import type { StrandedName } from "../changes/settle/take-back.ts";
+import { thousands } from "../platform/text.ts";
+import type { PlaceRange } from "../runs/report.ts";
+import type { SummarizedFailure } from "./failures.ts";
+import { placesWords, plain, shown } from "./fence.ts";
+import type { ReportedRun } from "./reported-run.ts";
+
+/** What kind of cause a failure has, where no item can be fixed for it. */
+type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
+
+const CAUSES: Readonly<Record<string, Cause>> = {
+  UNAUTHORIZED: "setting",
+  FORBIDDEN: "setting",
+  PROJECT_NOT_FOUND: "setting",
+  WRONG_ROUTE: "setting",
+  REDIRECTED: "setting",
+  FOREIGN_ANSWER: "setting",
+  NOT_SENT: "network",
+  EVENT_NOT_SENT: "network",
+  RATE_LIMITED: "rateLimit",
+  EVENT_REQUEST_REJECTED: "setting",
+  EVENTS_ENDED: "setting",
+  TARGETING_CONTEXT_LIMIT_EXCEEDED: "limit",
+  TARGETING_CATEGORY_LIMIT_EXCEEDED: "limit",
+  AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: "limit",
+  TARGETING_LOCKED: "campaign",
+  TARGETING_CATEGORY_LOCKED: "campaign",
+  BUSY: "busy",
+  EVENT_BUSY: "busy",
+  CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
+};
+
+/** The calls that help with a run now, by what it came to and why. What a person has to set first is in the remedies. */
+export function nextStepsOf(run: ReportedRun): readonly string[] {
+  const steps = [...(run.nextSteps ?? [])];
+  const { runId, status, blocked } = run;
+  const isDeclined = run.approval?.decision === "declined";
+  if (runId === undefined || isDeclined || status === "planned") return steps;
+  if (status === "running") steps.push(callOf("get_run", { runId, waitMs: LONGEST_WAIT_MS }));
+  if (blocked === undefined) steps.push(...leftoverSteps(runId, run.strandedNames ?? []));
+  const causes = new Set(run.failures.map(causeOf));
+  const isOver = status !== "running" && status !== "needs_confirmation";
+  if (blocked === undefined && isOver && !causes.has("setting") && resumable(run) > 0) {
+    steps.push(resumeStep(run, runId, causes));
+  }
+  if (run.neverPlanned) steps.push("make the call again: the server ended before planning it, and nothing was sent");
+  if (isOver && isEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId));
+  const failed = run.failures.filter(({ outcome }) => outcome === "failed");
+  if (failed.some((failure) => causeOf(failure) === undefined)) steps.push(fixStep(run, runId, failed));
+  else if (isOver && failed.some((failure) => causeOf(failure) === "limit")) {
+    steps.push(`what did not fit: ${inputCall(runId)}`);
+  }
+  return steps;
+}
+
+const LONGEST_WAIT_MS = 25_000;
+
+/** A call, written to be copied. */
+function callOf(tool: string, input: Readonly<Record<string, unknown>>): string {
+  return `${tool} ${JSON.stringify(input)}`;
+}
+
+/** The call that shows what failed items held. */
+function inputCall(runId: string): string {
+  return callOf("get_run", { runId, outcome: "failed", includeInput: true });
+}
+
+/** What else is to be known of how a run ended, beside its failures. */
+export function endNotes(run: ReportedRun): readonly string[] {
+  const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
+  const isOver = run.status !== "running" && run.status !== "needs_confirmation";
+  return [...(isBusy && isOver && run.runId !== undefined ? [busyNote(run)] : []), ...limitNote(run)];
+}
+
+function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
+  if (isOfFile) return "file";
+  // Events that are limited have the code of a busy service.
+  if (statusCode === RATE_LIMITED) return "rateLimit";
+  return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
+}
+
+function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
+  return tool === "track_events" || tool === "track_event";
+}
+
+/** How much of a run another try would settle. Events that may have been recorded are not sent again. */
+function resumable(run: ReportedRun): number {
+  if (run.neverPlanned) return 0;
+  const unknown = isEvents(run) || run.unknownIsFinal ? 0 : run.counts.unknown;
+  return unknown + run.counts.pending + waiting(run);
+}
+
+function resumeStep({ counts, tool }: ReportedRun, runId: string, causes: ReadonlySet<Cause | undefined>): string {
+  const isWaited = causes.has("busy") || causes.has("network");
+  const when = causes.has("rateLimit")
+    ? "when the wait that the service asks for is over, "
+    : isWaited
+      ? "in a minute or later, "
+      : "";
+  const call = callOf("resume_run", { runId });
+  if (causes.has("busy")) return `${when}from any session of the same caller: ${call}`;
+  if (counts.unknown > 0 && !isEvents({ tool })) {
+    return `${when}${call} sends again what is unknown or left and reports what happened; nothing is made twice`;
+  }
+  return `${when}${call} finishes what was not applied`;
+}
+
+function lookUpStep(runId: string): string {
+  return (
+    `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: ` +
+    "look for them in the console's reports before you send any of them again"
+  );
+}
+
+const MOST_STRANDED = 3;
+
+/** The next step of a run that left temporary names behind, and the first of them. Nothing where there are none. */
+function leftoverSteps(runId: string, stranded: readonly StrandedName[]): readonly string[] {
+  if (stranded.length === 0) return [];
+  const named = stranded.slice(0, MOST_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
+    const has = isSure ? "has" : "may have";
+    return `${plain(_id)} ${has} the temporary name ${shown(temporaryName)} (before: ${shown(formerName)})`;
+  });
+  const more = stranded.length > MOST_STRANDED ? [`${stranded.length - MOST_STRANDED} more have one, too`] : [];
+  return [
+    `${callOf("resume_run", { runId })} gives each option its new or its old name: ${[...named, ...more].join("; ")}`,
+  ];
+}
+
+/** A locked service: how long it was tried and when last. */
+function busyNote({ requests, lastAt }: ReportedRun): string {
+  const { sent: tries = 0, waitedMs = 0 } = requests ?? {};
+  const seconds = Math.round(waitedMs / 1000);
+  const last = lastAt === undefined ? "" : `, the last at ${new Date(lastAt).toISOString().slice(0, 19)}Z`;
+  return `the service was locked by other writes for ${seconds} s (${tries === 1 ? "1 try" : `${thousands(tries)} tries`}${last})`;
+}
+
+/** Where a limit stopped a run: what is in, and that nothing is to be fixed. */
+function limitNote({ failures, counts, status }: ReportedRun): readonly string[] {
+  const limited = failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === "limit");
+  const [first] = limited;
+  const place = first?.places[0]?.[0];
+  if (first === undefined || place === undefined) return [];
+  const left = limited.reduce((sum, { count }) => sum + count, 0);
+  const where = placesWords([[place, place]], { byLine: first.byLine });
+  if (status === "planned") return [`a limit would be reached from ${where} on: ${thousands(left)} would not fit`];
+  const isIn = counts.succeeded + counts.alreadyDone;
+  return [
+    `a limit was reached at ${where}: ${thousands(isIn)} are in, ${thousands(left)} did not fit and were not applied. ` +
+      "Nothing is wrong with these: make room or leave them out, then send only these again",
+  ];
+}
+
+/** Tools whose runs are plans: one that failed is not resumed. */
+const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
+
+/** How the items that failed are fixed and sent again: through tools alone, or as a file. */
+function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
+  const { hasRejects, tool, status, failures, file, page } = run;
+  if (tool === "apply_plan") {
+    const existing = failures.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;
+    if (typeof existing !== "string") return "fix the state, and plan it again";
+    return `the targeting exists: put _id: "${existing}" below targeting in the state, and plan it again`;
+  }
+  if (tool === "track_event") return "fix the event and send it again with track_event";
+  const its = failed.length === 1 && failed[0]?.count === 1 ? "Its" : "Their";
+  const input = `${its} input: ${inputCall(runId)}`;
+  if (status === "needs_confirmation") return `fix what cannot be done first, or leave it out. ${input}`;
+  const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
+  const fix = `fix and send only ${failedPlaces(failed)} again with ${tool}${isSeen ? "" : `. ${input}`}`;
+  const isSheet = file?.format === "csv" || file?.format === "xlsx";
+  if (tool === "track_events" && !hasRejects) return `${fix}. "autocorrect": true corrects plainly misspelt names`;
+  if (!hasRejects) return fix;
+  if (isSheet && tool !== "track_events") {
+    return `${fix}. Or the sheet with results, to fix and give again: ${callOf("get_run", { runId, saveTo: "FILE" })}`;
+  }
+  return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
+}
+
+/** The places of all that failed, where they are few. */
+function failedPlaces(failed: readonly SummarizedFailure[]): string {
+  const [first] = failed;
+  if (first === undefined || failed.some(({ placesOmitted }) => placesOmitted)) return "what failed";
+  const places = joined(failed.flatMap((failure) => failure.places).toSorted(([one], [other]) => one - other));
+  return places.length > MOST_PLACES ? "what failed" : placesWords(places, { byLine: first.byLine });
+}
+
+const MOST_PLACES = 5;
+
+/** Ranges in their order, with those made one that follow each other. */
+function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
+  const ranges: [from: number, to: number][] = [];
+  for (const [from, to] of places) {
+    const last = ranges.at(-1);
+    if (last !== undefined && from <= last[1] + 1) last[1] = Math.max(last[1], to);
+    else ranges.push([from, to]);
+  }
+  return ranges;
+}
+
+/** Reasons for which what was not attempted is not attempted later either. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
+]);
+
+/** Whether another try sends none of it either. */
+function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolean {
+  return NEVER_SENT.has(errorCode) || isOfFile;
+}
+
+/** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
+function waiting({ counts, failures, tool }: ReportedRun): number {
+  return failures
+    .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
+    .reduce((left, { count }) => left - count, counts.notApplied);
+}
+
+/** What is known of the undo from a run. */
+export interface KnownWayBack {
+  readonly runId: string;
+  readonly isUndone: boolean;
+  /** Whether the run changed anything. */
+  readonly hasChanged: boolean;
+  /** Until when the run is kept: milliseconds since 1970. */
+  readonly until: number;
+  /** How many newer runs of the caller may come before it is removed; undefined where that does not count. */
+  readonly mostRuns: number | undefined;
+}
+
+/** Whether there is an undo plan from a run, and how long. */
+export function wayBackWords({ runId, isUndone, hasChanged, until, mostRuns }: KnownWayBack): string {
+  if (isUndone) return "this run was undone and cannot be resumed";
+  if (!hasChanged) return "there is nothing to undo";
+  const date = new Date(until).toISOString().slice(0, 10);
+  const runs = mostRuns === undefined ? "" : `, while it is among the last ${mostRuns} runs`;
+  return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
+}

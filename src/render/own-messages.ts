@@ -1,0 +1,376 @@
+import * as z from "zod";
+import { type Damage, damageWords } from "../files/damage.ts";
+import { nameProblemWords } from "../platform/text.ts";
+import { LIMITS } from "../spec/limits.ts";
+import { NAME_RULES } from "../spec/names.ts";
+import { shown } from "./fence.ts";
+import {
+  because,
+  type Detail,
+  earlierItem,
+  list,
+  type Message,
+  MORE_PATIENT,
+  many,
+  number,
+  RESUME,
+  type Sentence,
+  saying,
+  staleWords,
+  text,
+  WHERE_SET,
+} from "./message-words.ts";
+import { knownOf, planningFailure, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
+
+const NAME_RULE = "Allowed: 2-36 Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.";
+
+const nameDetail = z.object({
+  rules: z.array(z.enum(NAME_RULES)).min(1),
+  length: z.number(),
+  characters: z.array(z.string()).optional(),
+});
+
+function invalidName(detail: Detail): Message {
+  // Runs of earlier versions name the first rule alone.
+  const problem = nameDetail.safeParse({ rules: [detail.rule], ...detail }).data;
+  const words = problem === undefined ? "breaks a rule" : nameProblemWords(problem);
+  return { message: `the name ${words}`, remedy: NAME_RULE };
+}
+
+const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
+  empty: "is empty",
+  halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
+};
+
+const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
+  childrenOfAtomic: {
+    message: "children was given with type atomic",
+    remedy: "Leave type out: children make it an option group.",
+  },
+  exposeChildrenOfAtomic: {
+    message: "exposeChildren was given for a regular option",
+    remedy: "Leave it out, or make it a group with type collection or children.",
+  },
+  idAndCurrentName: { message: "_id and currentName were both given", remedy: "Give one of the two." },
+  noTargeting: { message: "the item names no targeting", remedy: "Give _id, or currentName." },
+  parentAndParentName: { message: "parent and parentName were both given", remedy: "Give one of the two." },
+  groupWithParent: {
+    message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
+    remedy: "Leave out the parent, or what makes it a group.",
+  },
+  noChange: { message: "the item changes nothing", remedy: "Give at least one field to change." },
+  ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
+  noOption: {
+    message: "the item names no option",
+    remedy: "Give its ID, or its name (currentName in update_options) with targetingId.",
+  },
+  nameWithoutTargeting: {
+    message: "an option is given by name, and its targeting is not given",
+    remedy: "Give targetingId (or targetingName) beside items, or the option's _id.",
+  },
+  setWithAddOrRemove: {
+    message: "set was given beside add or remove",
+    remedy: "Use set alone for exactly what the option holds afterwards, or add and remove without it.",
+  },
+  addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Leave it in one of the two." },
+};
+
+/** Which name was not found, and similar ones. */
+function nameNotFound({ field, of, value, now, near, groups }: Detail): Message {
+  const hasNear = Array.isArray(near) && near.length > 0;
+  if (of === "targetings") {
+    if (now === undefined) {
+      const seen = hasNear ? ` Similar names: ${list(near, 5)}.` : "";
+      const remedy = `Give its ID (a ULID, shown in the web console).${seen}`;
+      return { message: `no targeting named ${text(value)} is known`, remedy };
+    }
+    const message = `the targeting seen before as ${text(value)} is now named ${text(now)}`;
+    return { message, remedy: "If you mean this one, give its ID or its present name." };
+  }
+  const hasGroups = Array.isArray(groups) && groups.length > 0;
+  const inList = hasNear ? `Similar names: ${list(near, 5)}.` : "Find names with list_options and search.";
+  return {
+    message: `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`,
+    remedy: hasGroups ? `Its groups: ${list(groups, 5)}.` : inList,
+  };
+}
+
+/** The words for a refusal that every further request would get; nothing of its request was applied. */
+function refusal(kind: string): Sentence {
+  return (detail, { operation, statusCode }) => {
+    const words = refusalWords(kind, { operation, ...knownOf(detail, statusCode) });
+    if (words === undefined) throw new RangeError(`there are no words for the refusal ${kind}`);
+    return { message: `${words.message}; nothing was applied`, remedy: `${words.remedy} ${WHERE_SET} Then: ${RESUME}` };
+  };
+}
+
+const AGAIN = "To do it after all, make the call again.";
+
+/** What our own codes mean. */
+export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
+  INVALID_NAME: invalidName,
+  INVALID_ID: (detail) => ({
+    message: `${String(detail.field)} is ${text(detail.value)}, not a ULID`,
+    remedy: "IDs have 26 digits and capital letters; take them from list_options or an earlier answer.",
+  }),
+  INVALID_CONTEXT_ID: (detail) => ({
+    message:
+      `${number(detail.count)} of its Context IDs cannot be stored; the first, at position ${number(detail.position)}, ` +
+      (CONTEXT_ID_PROBLEMS[String(detail.rule)] ?? `${text(detail.value)}, has ${number(detail.bytes)} bytes`),
+    remedy: `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.`,
+  }),
+  INVALID_ROW: rowMessage,
+  INVALID_ITEM: (detail) =>
+    ITEM_PROBLEMS[String(detail.problem)] ?? {
+      message: "the item's fields contradict each other",
+      remedy: "Change them.",
+    },
+  DUPLICATE_IN_INPUT: (detail) => ({
+    message: `${earlierItem(detail)} of the same call has the same ${detail.field === "_id" ? "_id" : "name"}`,
+    remedy: detail.field === "_id" ? "Put all changes of one object into one item." : "Give each one its own name.",
+  }),
+  NAME_NOT_FOUND: nameNotFound,
+  NAME_AMBIGUOUS: (detail) =>
+    detail.of === "targetings"
+      ? {
+          message: `several known targetings are named ${text(detail.value)}: ${list(detail.ids)}`,
+          remedy: "Give the ID; get_targeting shows each.",
+        }
+      : {
+          message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
+          remedy: "Give the ID; rename one of them with update_options.",
+        },
+  NOT_EMPTY: (detail) => ({
+    message:
+      `the option was not deleted, since it holds ${number(detail.contextCount)} Context IDs` +
+      (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
+    remedy: "To delete it anyway, leave onlyEmpty out.",
+  }),
+  EXISTS: () => ({
+    message: "an option with this name exists; it was not changed",
+    remedy: 'To add the Context IDs to it: onExisting "addContexts".',
+  }),
+  TOO_MANY_CONTEXT_IDS: (detail) => ({
+    message:
+      detail.count === undefined
+        ? "the option would hold more than 8 MB of Context IDs"
+        : `the option would hold ${number(detail.count)} Context IDs, and may hold ${number(detail.limit)}`,
+    remedy: "Spread them over several options.",
+  }),
+  ITEM_TOO_LARGE: () => ({ message: "the item alone is too large for a request", remedy: "Make it smaller." }),
+  EMPTY_GROUP: () => ({
+    message: "the option group would have neither sub-options nor Context IDs of its own (7.4 case 1)",
+    remedy: "Give it contexts, or a valid sub-option.",
+  }),
+  PLAN_STALE: (detail) => ({
+    message: `it has changed since it was planned, so nothing was sent: ${staleWords(detail)}`,
+    remedy: "Call plan_targeting or undo_run again for a plan of the current state.",
+  }),
+  NO_FREE_PLACE: ({ limit, there }) => ({
+    message:
+      `the changes need room for a placeholder option, and the targeting has ${number(there)} of at most ` +
+      `${number(limit)} options; nothing was sent`,
+    remedy: "Delete an option first, or make fewer changes at once.",
+  }),
+  PLAN_STALE_ELSEWHERE: () => ({
+    message: "another part of the plan has changed since, so nothing was sent",
+    remedy: "Call plan_targeting or undo_run again.",
+  }),
+  NEEDS_FAILED: () => ({
+    message: "its group or targeting was not created, so this was not sent",
+    remedy: "Fix the group or targeting, and send both again.",
+  }),
+  NO_ANSWER: (detail) => ({
+    message: `it was sent, but no usable answer came${because(detail)}: it may or may not have been applied`,
+    remedy: `${RESUME} It sends the same again and learns from the answer what happened; nothing is made twice.`,
+  }),
+  NOT_SENT: (detail) => ({
+    message: `the service could not be reached${because(detail)}`,
+    remedy: `${remedyOf(knownOf(detail))} Then: ${RESUME}`,
+  }),
+  BUSY: () => ({
+    message: "the service stayed busy until the retries ended",
+    remedy: `${RESUME} ${MORE_PATIENT}`,
+  }),
+  RATE_LIMITED: (detail) => ({
+    message: rateLimitWords(knownOf(detail)),
+    remedy: `When that time is over: ${RESUME} ${MORE_PATIENT}`,
+  }),
+  CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  NOT_PLANNED: (detail) => {
+    const { message, remedy = "Fix that." } = planningFailure(detail);
+    // The file of a run stays as it is.
+    const then = detail.isOver || detail.effect === "file" ? "Make the call again." : RESUME;
+    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${then}` };
+  },
+  FILE_UNREADABLE: (detail) => {
+    const { message, remedy = "" } = planningFailure(detail);
+    return { message, remedy: `${remedy} Then make the call again.` };
+  },
+  NOT_SAVED: (detail) => {
+    const { message, remedy = "Fix that." } = planningFailure(detail);
+    return { message: `nothing was saved: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+  },
+  WITHDRAWN: () => ({ message: "the run was cancelled before it started; nothing was sent", remedy: AGAIN }),
+  UNDONE: () => ({ message: "the run was undone before this was sent", remedy: AGAIN }),
+  NOT_DECIDED: ({ elsewhere }) => ({
+    message:
+      elsewhere === undefined
+        ? "nobody decided within 24 hours; nothing was sent"
+        : "nobody approved it before its question expired; nothing was sent",
+    remedy: AGAIN,
+  }),
+  DECLINED: () => ({
+    message: "it was declined; nothing was sent",
+    remedy: "Do not try again unless the person asks for it.",
+  }),
+  INTERRUPTED: () => ({ message: "the server stopped before this was sent", remedy: RESUME }),
+  RUN_ENDED: (detail) => ({
+    message: `the run ended before this was sent, since an earlier request did not finish${because(detail)}`,
+    remedy: RESUME,
+  }),
+  PARTLY_APPLIED: (detail) => ({
+    message: `it was applied in part${because(detail)}`,
+    remedy: `${RESUME} It finishes what it can and reports what happened.`,
+  }),
+  OWNER_UNCLEAR: (detail) => ({
+    message:
+      `an object with this name (${list(detail.existingIds)}) appeared while the answer was missing: this call or ` +
+      "another writer may have made it",
+    remedy: "Check with get_option or get_targeting whether it is the one that you wanted.",
+  }),
+  STOPPED_BY_ERROR: (detail) => ({
+    message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without it`,
+    remedy: `Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder. Then: ${RESUME}`,
+  }),
+  UNAUTHORIZED: refusal("unauthorized"),
+  FORBIDDEN: refusal("forbidden"),
+  WRONG_ROUTE: refusal("wrongRoute"),
+  REDIRECTED: refusal("redirect"),
+  FOREIGN_ANSWER: refusal("foreign"),
+  REJECTED: (detail, { statusCode }) => ({
+    message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
+    remedy: "The API's documents do not list this status: look at the item in the web console.",
+  }),
+  TOO_LARGE: () => ({
+    message: "the service refused the item as too large even alone (413); nothing was applied",
+    remedy: "Make the item smaller.",
+  }),
+  VALIDATION: (detail) => ({
+    message: `the service refused it as invalid${saying(detail)}; nothing was applied`,
+    remedy: "Change the item as the message says.",
+  }),
+};
+
+const CELLS = 'Set a cell with a comma or a line break in quotes: "a, b".';
+
+const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
+  damaged: ({ what, value, damage, characters }) => {
+    const about = damageOf(damage, characters);
+    const shownValue = about.damage === "noValue" ? "" : ` ${given(value)}`;
+    const { message, remedy } = damageWords(about);
+    return { message: `the ${String(what)}${shownValue} ${message}`, remedy };
+  },
+  notAList: ({ value }) => ({
+    message: `the cell of Context IDs ${given(value)} begins with [ but is not a JSON array of texts`,
+    remedy: 'Write ["a", "b"], or separate Context IDs by |.',
+  }),
+  otherTargeting: ({ value }) => ({
+    message: `the row is about another targeting, ${given(value)}`,
+    remedy: "A call is about one targeting: send the rows of the other one in another call.",
+  }),
+  action: ({ value }) => ({
+    message: `Action is ${given(value)}`,
+    remedy: "Write Add, Edit or Remove, or leave the cell empty. Options cannot be archived or paused.",
+  }),
+  actionElsewhere: ({ action, does }) => {
+    if (action === "add")
+      return { message: "Action is Add, for an option that exists", remedy: "Use bulk_add_options." };
+    const remedy =
+      action === "remove" && does === "edit"
+        ? "To remove Context IDs, write Remove in Context Action. To delete the option, use plan_targeting."
+        : "Use plan_targeting, which reads the same sheet.";
+    return { message: `Action is ${action === "edit" ? "Edit" : "Remove"}, which this tool does not do`, remedy };
+  },
+  removeElsewhere: () => ({
+    message: "Context Action is Remove, and options are added here",
+    remedy: "Use update_contexts, which reads the same sheet.",
+  }),
+  tooManyCells: ({ columns }) => ({
+    message: `the row has more cells than the ${String(columns)} columns of the header`,
+    remedy: CELLS,
+  }),
+  type: ({ value }) => ({
+    message: `type is ${given(value)}`,
+    remedy: "Write yes (or collection) for a group, no (or atomic), or leave the cell empty.",
+  }),
+  exposeChildren: ({ value }) => ({
+    message: `exposeChildren is ${given(value)}`,
+    remedy: "Write yes or no, or leave the cell empty.",
+  }),
+  otherName: ({ value, name, _id }) => ({
+    message: `the row names the option ${String(_id)} ${given(value)}, but its name is ${given(name)}`,
+    remedy: "Check which one is meant, and leave the other cell empty.",
+  }),
+  edited: ({ name, _id, fields }) => ({
+    message: `the row is about ${given(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
+    remedy: "Use plan_targeting to edit options: it reads the same sheet.",
+  }),
+  op: ({ value }) => ({
+    message: `op is ${given(value)}`,
+    remedy: "Write add, remove or set, or leave the cell empty.",
+  }),
+  noOption: () => ({ message: "the row names no option", remedy: "Give _id, or name with targetingId in the call." }),
+  noContextId: () => ({
+    message: "the row has no Context ID",
+    remedy: "Fill contextId or contexts (`[]` means none), or take the row out.",
+  }),
+  rowsDisagree: ({ column }) => ({
+    message: `an earlier row about the same option differs in ${String(column)}`,
+    remedy: "Give the same value in every row of an option, or only in its first row.",
+  }),
+  spoilt: ({ line }) => ({
+    message: `line ${String(line)}, which belongs to the same set, cannot be used: without it, its Context ID would be taken away`,
+    remedy: "Fix that line, and send all rows of the option again.",
+  }),
+  notJson: () => ({ message: "the row is not JSON", remedy: "Make it one JSON object on one line." }),
+  noObject: () => ({
+    message: "the row is not a JSON object",
+    remedy: "Make it an object with the fields of an item.",
+  }),
+  unknownField: ({ field, valid }) => ({
+    message: `the row has an unknown field ${given(field)}`,
+    remedy: Array.isArray(valid) ? `Leave it out; valid fields: ${valid.join(", ")}.` : "Leave it out.",
+  }),
+  fieldType: ({ field, expected }) => ({
+    message: `the field ${given(field)} must be: ${String(expected)}`,
+    remedy: "Give rows the same fields as the tool's items.",
+  }),
+};
+
+/** Why a row of a file cannot be read as an item. */
+function rowMessage(detail: Detail): Message {
+  const problem = String(detail.problem);
+  const words = Object.hasOwn(PROBLEMS, problem) ? PROBLEMS[problem] : undefined;
+  return words?.(detail) ?? { message: "the row cannot be read", remedy: "Fix it." };
+}
+
+const DAMAGES: readonly Damage["damage"][] = [
+  "formulaError",
+  "scientific",
+  "truth",
+  "date",
+  "narrow",
+  "formulaText",
+  "invisible",
+  "noValue",
+];
+
+function damageOf(damage: unknown, characters: unknown): Damage {
+  const known = DAMAGES.find((one) => one === damage) ?? "formulaError";
+  return { damage: known, characters: Array.isArray(characters) ? characters.map(String) : [] };
+}
+
+function given(value: unknown): string {
+  return typeof value === "string" ? shown(value) : "missing";
+}

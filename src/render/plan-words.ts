@@ -1,0 +1,257 @@
+import {
+  CHANGE_KINDS,
+  changesOf,
+  type Difference,
+  type ExceededLimit,
+  type ListedChange,
+  type ListedChangeKind,
+  type ShownValue,
+  type StatePlan,
+} from "../plans/diff/plan.ts";
+import type { Problem } from "../plans/file/desired.ts";
+import { thousands } from "../platform/text.ts";
+import { plain, shown } from "./fence.ts";
+
+/** How each kind of change is called where changes are counted. */
+export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
+  created: "created",
+  renamed: "renamed",
+  moved: "moved",
+  contexts: "with other Context IDs",
+  settings: "with other settings",
+  deleted: "deleted",
+  adopted: "found by name",
+};
+
+/** A problem as compilers write theirs: `FILE:LINE:COLUMN: text`; or with its path, where there is no file. */
+export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
+  const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
+  return `${place}: ${plain(message)}. ${plain(remedy)}`;
+}
+
+/** What a plan of a file says besides its changes, each on a line. */
+export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
+  return {
+    drift: drift.map(differenceLine),
+    conflicts: conflicts.map(differenceLine),
+    onlyThere: onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
+    limits: limits.map(limitLine),
+    problems: problems.map((problem) => problemLine(file, problem)),
+  };
+}
+
+/** A change on one line, without its kind. */
+export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
+  const what = `${isTargeting === true ? "the targeting " : ""}${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  if (kind === "renamed") return `${what}: ${value(from)} → ${value(to)}`;
+  if (kind === "settings") return `${what}: exposeChildren ${value(from)} → ${value(to)}`;
+  if (kind === "moved") return `${what}: ${place(from)} → ${place(to)}`;
+  if (kind === "contexts") return `${what}: +${count(added)} −${count(removed)}`;
+  if (kind === "deleted") return `${what}, with ${contextIds(removed)}`;
+  if (kind === "created" && isTargeting !== true) {
+    return `${what}${to === undefined ? "" : ` in ${value(to)}`}, with ${contextIds(added)}`;
+  }
+  return what;
+}
+
+/** What a plan comes to, in the words of its heading: its changes, or what others did where it has none itself. */
+export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
+  if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
+  const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
+  return `no changes of its own; ${count(drift.length)} ${noun} by others since the base ${are} kept`;
+}
+
+/** How many changes of each kind there are: "2 created, 1 renamed". */
+function changeCounts(changes: readonly ListedChange[]): string {
+  const counts = CHANGE_KINDS.flatMap((kind) => {
+    const many = changes.filter((change) => change.kind === kind).length;
+    return many === 0 ? [] : [`${count(many)} ${KIND_WORDS[kind]}`];
+  });
+  return counts.length === 0 ? "nothing to do" : counts.join(", ");
+}
+
+export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
+  name: "name",
+  parent: "group",
+  type: "type",
+  exposeChildren: "exposeChildren",
+  contexts: "Context IDs",
+  deleted: "no longer exists",
+  added: "was added by others",
+  subOptions: "sub-options",
+};
+
+/** What differs, on one line: the object, the field, and its value on each side that has one. */
+export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
+  const what = `${shown(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
+  if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
+  const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
+    picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
+  );
+  // Of Context IDs the sides show how many there are.
+  const isSameCount = field === "contexts" && base !== undefined && base === service;
+  return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
+}
+
+/** A limit that would be exceeded, with the current state and what fits. */
+export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
+  if (limit.startsWith("TARGETING_MCP_")) {
+    return (
+      `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; a person can raise it ` +
+      "in this server's settings, or plan smaller parts"
+    );
+  }
+  return `${limit} (${shown(of)}): it has ${count(there)}, would have ${count(wanted)}, and ${count(fits)} fit`;
+}
+
+export function count(value: number | undefined): string {
+  return thousands(value ?? 0);
+}
+
+export function contextIds(many: number | undefined): string {
+  return `${count(many)} Context ${many === 1 ? "ID" : "IDs"}`;
+}
+
+export function value(picked: ShownValue | undefined): string {
+  return typeof picked === "string" ? shown(picked) : String(picked);
+}
+
+export function place(picked: ShownValue | undefined): string {
+  return picked === null || picked === undefined ? "top level" : value(picked);
+}
+
+/** How a line of a plan may be marked: what comes, what changes, what goes, and what stops it. */
+export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
+
+/** A line, and what it is about. */
+export interface TonedLine {
+  readonly text: string;
+  readonly tone: Tone;
+}
+
+const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
+  created: "comes",
+  renamed: "changes",
+  moved: "changes",
+  contexts: "changes",
+  settings: "changes",
+  deleted: "goes",
+  adopted: "plain",
+};
+
+const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
+
+/** What a plan is shown with. */
+export interface ShownPlan {
+  readonly plan: StatePlan;
+  /** The path of the file, as it was given. */
+  readonly file: string;
+  readonly digest: string;
+  readonly groupName: (id: string) => string;
+}
+
+/** A plan in lines for a terminal: everything of it, change by change. */
+export function planLines({ plan, file, digest, groupName }: ShownPlan): readonly TonedLine[] {
+  const changes = changesOf(plan, groupName);
+  const { targeting } = plan;
+  const lines = linesOf(plan, file);
+  const id = targeting._id === undefined ? "a new targeting" : targeting._id;
+  return [
+    line(`Targeting ${shown(targeting.name)} (${id}): ${planCounts(changes, plan)}`),
+    ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
+    ...section("Changed by others since the base, and kept", lines.drift, "plain"),
+    ...section("Only there", lines.onlyThere, "plain"),
+    ...section("Conflicts: write the service's value into the file, or renew the base", lines.conflicts, "stops"),
+    ...section("Limits", lines.limits, "stops"),
+    ...section("Problems", lines.problems, "stops", ""),
+    line(""),
+    line(`Plan ${digest.slice(0, 16)}`),
+  ];
+}
+
+function changeSection(kind: ListedChangeKind, changes: readonly ListedChange[]): readonly TonedLine[] {
+  const own = changes.filter((change) => change.kind === kind);
+  return section(heading(KIND_WORDS[kind]), own.map(changeLine), TONES[kind]);
+}
+
+function heading(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function section(
+  title: string,
+  lines: readonly string[],
+  tone: Tone,
+  sign = `  ${SIGNS[tone]} `,
+): readonly TonedLine[] {
+  if (lines.length === 0) return [];
+  return [
+    line(""),
+    line(`${title} (${count(lines.length)}):`),
+    ...lines.map((text) => ({ text: `${sign}${text}`, tone })),
+  ];
+}
+
+function line(text: string): TonedLine {
+  return { text, tone: "plain" };
+}
+
+/** So many changes of a plan stand in a comment of a pull request, which has its own limit. */
+const MOST_ROWS = 500;
+
+/** A plan as Markdown for a pull request: what changes as a table, what stops it above. */
+export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
+  const changes = changesOf(plan, groupName);
+  const { targeting } = plan;
+  const lines = linesOf(plan, file);
+  const rows = changes
+    .slice(0, MOST_ROWS)
+    .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
+  const more = changes.length - rows.length;
+  return `${[
+    `### Plan of ${cell(shown(targeting.name))}: ${planCounts(changes, plan)}`,
+    ...list("Problems", lines.problems),
+    ...list("Conflicts", lines.conflicts),
+    ...list("Limits", lines.limits),
+    ...(rows.length === 0 ? [] : ["", "| change | of |", "|---|---|", ...rows]),
+    ...(more > 0 ? ["", `And ${count(more)} more.`] : []),
+    ...list("Changed by others since the base, and kept", lines.drift),
+    ...list("Only there", lines.onlyThere),
+    "",
+    `Plan \`${digest}\``,
+  ].join("\n")}\n`;
+}
+
+function list(title: string, lines: readonly string[]): readonly string[] {
+  if (lines.length === 0) return [];
+  const shownLines = lines.slice(0, MOST_ROWS).map((line) => `- ${cell(line)}`);
+  const more = lines.length - shownLines.length;
+  return [
+    "",
+    `**${title}** (${count(lines.length)})`,
+    "",
+    ...shownLines,
+    ...(more > 0 ? [`- and ${count(more)} more`] : []),
+  ];
+}
+
+/** Names come from others: nothing in them is Markdown, HTML, a mention or a new cell. */
+function cell(text: string): string {
+  return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
+    sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,
+  );
+}
+
+const UNSEEN = "Who changed it, and when single Context IDs came or went, cannot be seen: the API does not show it.";
+
+/** What drifted, in lines for a terminal. `against` says what the service was compared with. */
+export function driftLines(
+  { name, _id }: { readonly name: string; readonly _id: string },
+  drift: readonly Difference[],
+  against: string,
+): readonly string[] {
+  const about = `Targeting ${shown(name)} (${_id})`;
+  if (drift.length === 0) return [`${about}: nothing differs from ${against}`];
+  const many = `${count(drift.length)} ${drift.length === 1 ? "difference" : "differences"}`;
+  return [`${about}: ${many} from ${against}`, ...drift.map((one) => `  ~ ${differenceLine(one)}`), UNSEEN];
+}

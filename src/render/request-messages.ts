@@ -1,0 +1,270 @@
+import { dirname, isAbsolute } from "node:path";
+import * as z from "zod";
+import { type ApiError, ListError, type ListProblem, problemOf, RATE_LIMITED } from "../api/errors.ts";
+import type { NetworkCause } from "../api/network-causes.ts";
+import { thousands } from "../platform/text.ts";
+import { fenced, plain, shown } from "./fence.ts";
+import type { Message } from "./message-words.ts";
+
+/** What went wrong, in our own words, and what to do about it. */
+export interface Failure {
+  readonly message: string;
+  readonly remedy?: string | undefined;
+}
+
+/** What a failed request says about itself, as `problemOf` gives it and runs keep it. */
+const requestProblem = z.object({
+  effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
+  operation: z.string().optional(),
+  reason: z.string().optional(),
+  network: z.string().optional(),
+  statusCode: z.number().optional(),
+  kind: z.string().optional(),
+  route: z.string().optional(),
+  errorCode: z.string().optional(),
+  messages: z.array(z.string()).optional(),
+  setBy: z.string().optional(),
+  retryAfterMs: z.number().optional(),
+});
+type Problem = z.infer<typeof requestProblem>;
+/** What a sentence about a request needs; of what a run kept any part may be missing. */
+type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
+
+const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
+
+/** Why a run could not be planned, in words: what its journal kept of an ApiError or a FileError. */
+export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
+  const file = fileProblem.safeParse(detail).data;
+  if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
+  const kept = requestProblem.safeParse(detail).data;
+  return kept === undefined ? { message: "the reason is not known" } : problemWords(kept);
+}
+
+/** A request that failed outside of any run: a read for an answer, or for a plan. */
+export function requestFailure(error: ApiError): Failure {
+  if (error instanceof ListError) return LISTS[error.problem];
+  return planningFailure(problemOf(error));
+}
+
+/** What a run kept of a request, as far as it can be read. */
+export function knownOf(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
+  const known = requestProblem.partial().safeParse(detail).data ?? {};
+  return { ...known, ...(statusCode !== undefined && { statusCode }) };
+}
+
+function problemWords(problem: Problem): Failure {
+  switch (problem.effect) {
+    case "rejected":
+      return rejectionWords(problem);
+    case "busy":
+      return problem.statusCode === RATE_LIMITED
+        ? { message: rateLimitWords(problem), remedy: "Try again then." }
+        : { message: "the service was busy until the retries ended", remedy: "Try again in a minute." };
+    case "notSent":
+      return { message: `the service could not be reached: ${problem.reason}`, remedy: remedyOf(problem) };
+    case "ambiguous": {
+      const { messages: [title] = [], reason } = problem;
+      const page = title === undefined ? "" : `; it says ${shown(title)}`;
+      return { message: `the service gave no usable answer: ${reason}${page}`, remedy: remedyOf(problem) };
+    }
+  }
+}
+
+/** What to do about a request that was not sent, or not answered. */
+export function remedyOf(problem: Known): string {
+  return networkRemedy(problem.network, wayOf(problem));
+}
+
+/** That the service limits requests, and how long it asks to wait. */
+export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
+  const wait = retryAfterMs > 0 ? `, and asks to wait ${secondsWords(retryAfterMs)}` : "";
+  return `the service limits the rate of requests (429)${wait}`;
+}
+
+/** Milliseconds as whole seconds, or minutes where they are many. */
+function secondsWords(ms: number): string {
+  const seconds = Math.ceil(ms / 1000);
+  if (seconds < 120) return `${seconds} s`;
+  return `${thousands(Math.ceil(seconds / 60))} min`;
+}
+
+/** Which settings lead to the API that a request was for. */
+function wayOf({ operation, setBy }: Known): Way {
+  const isEvent = operation === "trackEvent" || setBy === "EVENT_API_URL";
+  return { address: setBy ?? "the address in the settings", key: isEvent ? "EVENT_APP_KEY" : "TARGETING_API_KEY" };
+}
+
+const LISTS: Readonly<Record<ListProblem, Failure>> = {
+  repeats: {
+    message:
+      "the service gives the same page of a list again, as if it ignored offset: the list cannot be read to its end",
+    remedy:
+      "Check the routes of listOptions and getOption (TARGETING_MCP_ROUTES) and any proxy between this server and " +
+      "the service. Until then give _id instead of names, and read lists of more than one page in the web console.",
+  },
+  shifts: {
+    message: "the list changed each time that it was read, since others change it; it could not be read whole",
+    remedy: "Try again when the other writes are over, or give _id instead of names.",
+  },
+};
+
+const REJECTIONS: Readonly<Record<string, Failure>> = {
+  TARGETING_NOT_FOUND: {
+    message: "there is no such context targeting in the project of the key",
+    remedy: "Check the ID. Audience targetings, and those of other projects, cannot be reached.",
+  },
+  TARGETING_CATEGORY_NOT_FOUND: {
+    message: "there is no such option in a context targeting of the project, or not in this targeting",
+    remedy: "Check the ID; list_options shows the options that exist.",
+  },
+  TARGETING_CATEGORY_NOT_SUPPORTED: {
+    message: "the request does not fit the type of the option",
+    remedy: "As parent only an option group is allowed: an option of type collection.",
+  },
+  PROJECT_NOT_FOUND: {
+    message: "the project of the key no longer exists",
+    remedy: "Set TARGETING_API_KEY to a key of an existing project.",
+  },
+};
+
+/**
+ * Refusals that every further request would get, in reads, writes, events and `doctor` alike: of the key, of the
+ * address, and by something on the way.
+ */
+const REFUSALS: Readonly<Record<string, (problem: Known, way: Way) => Message>> = {
+  unauthorized: (_problem, { key }) => ({
+    message: "the service does not accept the key",
+    remedy: `The key is missing, invalid or revoked: set ${key} to a valid one.`,
+  }),
+  forbidden: ({ operation }, { key }) => ({
+    message: operation === "trackEvent" ? "the key may not do this" : `the key lacks the scope ${scopeOf(operation)}`,
+    remedy:
+      operation === "trackEvent"
+        ? `Set ${key} to the key in the application's service configuration file.`
+        : "Scopes cannot be added to a key: create a new one in the console under Settings > Integrations, and set it as " +
+          `${key}.`,
+  }),
+  wrongRoute: ({ route, statusCode }, { address }) => ({
+    message: `the service does not know the route ${quoted(route)} (status ${statusCode ?? "unknown"})`,
+    remedy: `Check ${address}, or set the right route in the file that TARGETING_MCP_ROUTES names.`,
+  }),
+  redirect: ({ route, statusCode, messages: [location] = [] }, { address }) => ({
+    message:
+      `the address answers ${quoted(route)} with a redirect${statusCode === undefined ? "" : ` (status ${statusCode})`}` +
+      `${location === undefined ? "" : ` to ${shown(location)}`}, and redirects are not followed`,
+    remedy: `Set ${address} to the final address.`,
+  }),
+  foreign: ({ statusCode, messages: [title] = [] }, { address }) => ({
+    message:
+      `status ${statusCode ?? "unknown"} came from something between this server and the service (a firewall, a gateway, ` +
+      `a proxy), since its body is not of the API's form${title === undefined ? "" : `; it says ${shown(title)}`}`,
+    remedy: `Check ${address}, and have the firewall, gateway or proxy let these requests through. The key may be right.`,
+  }),
+};
+
+function scopeOf(operation: string | undefined): string {
+  return `context-targeting:${operation !== undefined && /^(get|list)/.test(operation) ? "read" : "write"}`;
+}
+
+function quoted(route: string | undefined): string {
+  return route === undefined ? "a request" : shown(route);
+}
+
+/** What a refusal means that every further request would get, by its kind; undefined for any other. */
+export function refusalWords(kind: string, problem: Known): Message | undefined {
+  return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, wayOf(problem)) : undefined;
+}
+
+function rejectionWords(problem: Problem): Failure {
+  const { kind = "other", errorCode, statusCode, messages = [] } = problem;
+  const code = errorCode ?? kind;
+  const known = Object.hasOwn(REJECTIONS, code) ? REJECTIONS[code] : refusalWords(kind, problem);
+  if (known !== undefined) return known;
+  const said = messages.length === 0 ? undefined : `The service said:\n${fenced(messages.slice(0, 5).map(shown))}`;
+  const named = errorCode === undefined ? "" : ` ${shown(errorCode)}`;
+  return { message: `the service refused the request (status ${statusCode}${named})`, remedy: said };
+}
+
+/** The settings that a remedy names. */
+interface Way {
+  /** The setting that names the address, or words for it. */
+  readonly address: string;
+  /** The setting that holds the key. */
+  readonly key: string;
+}
+
+/** What to do about a request that was not answered, by what kept it from that: for reads, writes, events and `doctor`. */
+const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
+  name: ({ address }) =>
+    `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
+    "Where only a proxy knows it, set HTTPS_PROXY.",
+  refused: ({ address }) => `Nothing listens there: check the host and the port in ${address}.`,
+  unreachable: ({ address }) =>
+    `Check ${address}, and the network, VPN and firewall of this machine. Where a proxy leads out, set HTTPS_PROXY.`,
+  untrusted: () =>
+    "Let NODE_EXTRA_CA_CERTS name a PEM file with the certificate of that authority, in the environment that this " +
+    "server is started with.",
+  wrongHost: ({ address }) => `Let ${address} name a host that the certificate is for.`,
+  expired: () => "Check the clock of this machine. If it is right, the service needs another certificate.",
+  noTls: ({ address }) => `Check the scheme and the port in ${address}: https:// needs a port that speaks TLS.`,
+  tls: ({ address }) => `Check ${address}, and what opens secure connections on the way.`,
+  lost: ({ address }) => `Try again later. If it stays so, check the network and ${address}.`,
+  notHttp: ({ address }) => `Check the port in ${address}: something else answers there.`,
+  tooLarge: ({ address }) => `Check ${address}: no answer of the API is that large.`,
+  encoding: () => "Check the gateway on the way: only gzip, deflate and br can be read.",
+  request: ({ key }) => `Check ${key}, and the routes in the file that TARGETING_MCP_ROUTES names.`,
+  notTheService: ({ address }) =>
+    `Check ${address}, and what is on the way: a log-in page of the network, a firewall, a proxy.`,
+  sandboxPort: () => "Set TARGETING_MCP_SANDBOX_PORT to a free port, or leave it out.",
+  proxyUnreachable: () =>
+    "Check the address in HTTPS_PROXY (HTTP_PROXY for http:// addresses); hosts in NO_PROXY are reached without it.",
+  proxyCredentials: () =>
+    "Put the user and the password into HTTPS_PROXY (HTTP_PROXY for http:// addresses): http://user:password@proxy:3128.",
+  proxyRefused: ({ address }) =>
+    `Have the proxy let the host in ${address} through, or add the host to NO_PROXY if no proxy is needed.`,
+};
+
+/** What to do about a request that was not answered; a cause that is not known gets what helps most often. */
+function networkRemedy(cause: string | undefined, way: Way): string {
+  const remedy = isCause(cause) ? REMEDIES[cause] : REMEDIES.lost;
+  return remedy(way);
+}
+
+function isCause(cause: string | undefined): cause is NetworkCause {
+  return cause !== undefined && Object.hasOwn(REMEDIES, cause);
+}
+
+/** Hosts by the names that their clients give, as `setup` and people know them. */
+const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
+  "claude-ai": ["claude-desktop", "Claude Desktop"],
+  "claude-code": ["claude-code", "Claude Code"],
+  "Visual Studio Code": ["vscode", "VS Code"],
+  "cursor-vscode": ["cursor", "Cursor"],
+  "codex-mcp-client": ["codex", "Codex"],
+  "gemini-cli-mcp-client": ["gemini", "Gemini CLI"],
+};
+
+/** Who asked for a file outside of the allowed folders, and how. */
+export interface FolderAsked {
+  /** The name that the client gave; undefined over HTTP, where folders belong to a token. */
+  readonly client: string | undefined;
+  /** The path that was asked for. */
+  readonly path: string;
+  readonly allowedDirs: readonly string[];
+}
+
+/** What a person does so that a file may be used, for the host that asked. */
+export function allowingWords({ client, path, allowedDirs }: FolderAsked, delimiter: string): string {
+  if (client === undefined) {
+    return "Over HTTP each token has its folders: `folders` of its entry in TARGETING_MCP_ACCESS_FILE. Or give the data in the call.";
+  }
+  const folder = isAbsolute(path) ? dirname(path) : "FOLDER";
+  const folders = [...allowedDirs, folder].join(delimiter);
+  const host = Object.hasOwn(HOSTS, client) ? HOSTS[client] : undefined;
+  if (host === undefined) {
+    return `A person allows a folder by TARGETING_MCP_ALLOWED_DIRS=${folders} in this server's entry of the host. Or give the data in the call.`;
+  }
+  const [word, title] = host;
+  const field = word === "claude-desktop" ? " (of the extension: Settings, Extensions, Allowed folders)" : "";
+  return `A person allows it by: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. Or give the data in the call.`;
+}

@@ -1,0 +1,431 @@
+import { amount, thousands } from "../platform/text.ts";
+import type { EndedRun } from "../runs/kind-runs.ts";
+import type { Did, ReportedObject, RowCounts } from "../runs/outcome.ts";
+import type { Interrupted } from "../runs/registry.ts";
+import type { RunStatus } from "../runs/report.ts";
+import { LIMITS } from "../spec/limits.ts";
+import { nameProblem } from "../spec/names.ts";
+import type { Approval } from "./effects.ts";
+import { placeWords, shown } from "./fence.ts";
+import { many, number } from "./message-words.ts";
+import type { ReportedRun } from "./reported-run.ts";
+
+/** How a tool's work is called: done, to be done, and on what. */
+interface Work {
+  readonly done: string;
+  readonly todo: string;
+  readonly noun: string;
+}
+
+const CHANGE: Work = { done: "Applied", todo: "apply", noun: "change" };
+const EVENT: Work = { done: "Sent", todo: "send", noun: "event" };
+
+const WORK: Readonly<Record<string, Work>> = {
+  create_targetings: { done: "Created", todo: "create", noun: "targeting" },
+  rename_targetings: { done: "Renamed", todo: "rename", noun: "targeting" },
+  delete_targeting: { done: "Deleted", todo: "delete", noun: "targeting" },
+  bulk_add_options: { done: "Created", todo: "create", noun: "option" },
+  update_options: { done: "Changed", todo: "change", noun: "option" },
+  update_contexts: { done: "Changed", todo: "change", noun: "option" },
+  delete_options: { done: "Deleted", todo: "delete", noun: "option" },
+  track_event: EVENT,
+  track_events: EVENT,
+};
+
+/** What is said before the counts of a run that has not simply ended. */
+const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
+  running: "Still running; ",
+  interrupted: "Interrupted; ",
+  cancelled: "Cancelled; ",
+  planned: "Planned; nothing was sent. ",
+  needs_confirmation: "Approval required; nothing was sent. ",
+};
+
+/** The result of a run in a line: what was done, what was not, where, and at its end the run and the environment. */
+export function headline(run: ReportedRun): string {
+  const { status, runId, environment, counts } = run;
+  const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
+  if (counts.items === 0 && status === "running") return `Still reading the file; nothing was sent. ${ran}`;
+  const before = BEFORE[status] ?? "";
+  const result = resultWords(run);
+  const sentence = before.endsWith("; ") ? decapitalized(result) : result;
+  return [`${before}${sentence}${sentence === "" ? "" : "."}`.trim(), requestWords(run), ran]
+    .filter((part) => part !== "")
+    .join(" ");
+}
+
+function resultWords(run: ReportedRun): string {
+  const { status, counts, tool } = run;
+  const work = WORK[tool] ?? CHANGE;
+  const rest = restWords(run);
+  const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
+  if (status === "planned" || status === "needs_confirmation") {
+    // What is to be approved follows.
+    if (status === "needs_confirmation") return rest.length === 0 ? "" : `${many(counts.items, work.noun)}${also}`;
+    return `Would ${work.todo} ${ofAll(counts.pending, counts.items, work.noun)}${also}`;
+  }
+  const [first, ...others] = doneWords(run, work);
+  if (first !== undefined) return `${[first, ...others].join(", ")}${whereWords(run)}${also}`;
+  if (rest.length === 0) return `No ${work.noun} to ${work.todo}`;
+  if (BEFORE[status] !== undefined) return `${many(counts.items, work.noun)}: ${rest.join(", ")}`;
+  const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
+  return `No ${work.noun} was ${work.done.toLowerCase()}${whereWords(run)}: ${isAll}${rest.join(", ")}`;
+}
+
+const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
+
+/** What was done with the objects that succeeded; the first part names them, and all of how many. */
+function doneWords({ did, tool, counts }: ReportedRun, { done, noun }: Work): readonly string[] {
+  const { succeeded, items } = counts;
+  if (succeeded === 0) return [];
+  const kinds = DID.flatMap((kind) => (did !== undefined && did[kind] > 0 ? [{ kind, count: did[kind] }] : []));
+  const [only, ...more] = kinds;
+  const counted = (count: number, isFirst: boolean): string => (isFirst ? ofAll(count, items, noun) : thousands(count));
+  const words = {
+    created: (count: number, isFirst: boolean) => `created ${counted(count, isFirst)}`,
+    changed: (count: number, isFirst: boolean) => {
+      if (tool === "bulk_add_options") return `added Context IDs to ${counted(count, isFirst)}`;
+      if (tool === "update_contexts") return `changed the Context IDs of ${counted(count, isFirst)}`;
+      return `${tool === "rename_targetings" ? "renamed" : "changed"} ${counted(count, isFirst)}`;
+    },
+    deleted: (count: number, isFirst: boolean) => `deleted ${counted(count, isFirst)}`,
+    same: (count: number, isFirst: boolean) => `left ${counted(count, isFirst)} as before`,
+  } satisfies Record<Did, unknown>;
+  const all = `${done} ${ofAll(succeeded, items, noun)}`;
+  if (only === undefined) return [all];
+  if (noun === CHANGE.noun) return [`${all}: ${kinds.map(({ kind, count }) => words[kind](count, false)).join(", ")}`];
+  return [capitalized(words[only.kind](only.count, true)), ...more.map(({ kind, count }) => words[kind](count, false))];
+}
+
+/** Counts of what was not done, in words. */
+function restWords({ counts, status, tool }: ReportedRun): readonly string[] {
+  const { alreadyDone, skipped = 0, failed, notApplied, unknown, pending } = counts;
+  const [would, verb] = status === "planned" ? ["would be ", "would fail"] : ["", "failed"];
+  return [
+    alreadyDone > 0 &&
+      `${thousands(alreadyDone)} ${would === "" ? "" : "would be "}${ALREADY_WORDS[tool] ?? "already done"}`,
+    skipped > 0 && `${thousands(skipped)} ${would}skipped`,
+    failed > 0 && `${thousands(failed)} ${status === "needs_confirmation" ? "cannot be done" : verb}`,
+    notApplied > 0 && `${thousands(notApplied)} not applied`,
+    unknown > 0 && `${thousands(unknown)} unknown (sent, result not known)`,
+    pending > 0 && status !== "planned" && status !== "needs_confirmation" && `${thousands(pending)} pending`,
+  ].filter((part) => part !== false);
+}
+
+const ALREADY_WORDS: Readonly<Record<string, string>> = {
+  create_targetings: "already there",
+  bulk_add_options: "already there",
+  delete_targeting: "already deleted",
+  delete_options: "already deleted",
+};
+
+/** "5 options", or "3 of 5 options". */
+function ofAll(count: number, all: number, noun: string): string {
+  return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
+}
+
+/** In which targeting, and what that holds now. */
+function whereWords({ totals, tool, counts }: ReportedRun): string {
+  if (totals === undefined) return "";
+  const { name, targetingId, optionCount } = totals;
+  const of = nameProblem(name) === undefined ? `${shown(name)} (${targetingId})` : targetingId;
+  const prefix = tool === "delete_options" && counts.succeeded > 0 ? " from" : " in";
+  return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
+}
+
+function capitalized(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function decapitalized(words: string): string {
+  return words.charAt(0).toLowerCase() + words.slice(1);
+}
+
+/** That requests are counted by their answers, where some have none yet. */
+export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
+  return unanswered === 0
+    ? []
+    : [`up to ${unanswered} more ${unanswered === 1 ? "request has" : "requests have"} no answer yet`];
+}
+
+/** What was sent, where that is more than one request for a change, or one for each event. */
+function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {
+  // A note says how often and how long a locked service was tried.
+  const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
+  if (requests === undefined || status === "planned" || isBusy) return "";
+  const { sent, resent, waitedMs } = requests;
+  if (sent === 0) return "";
+  const isAsExpected = WORK[tool] === EVENT ? resent === 0 && unanswered === 0 : sent <= 1;
+  if (isAsExpected && waitedMs < SHORTEST_WAIT_MS) return "";
+  const parts = [
+    `${many(sent, "request")}${unanswered > 0 ? " answered" : ""}`,
+    resent > 0 && `${thousands(resent)} resent`,
+    waitedMs >= SHORTEST_WAIT_MS && `${seconds(waitedMs)} waited`,
+  ].filter((part) => part !== false);
+  return `${parts.join(", ")}.`;
+}
+
+const LOCKED = "CONTEXT_TARGETING_WRITE_IN_PROGRESS";
+const SHORTEST_WAIT_MS = 1000;
+const WHOLE_SECONDS_FROM_MS = 10_000;
+
+function seconds(ms: number): string {
+  return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
+}
+
+/** Tools that ask a person where they take away much; others say nothing of it. */
+const ASKING_TOOLS: ReadonlySet<string> = new Set([
+  "delete_targeting",
+  "delete_options",
+  "update_contexts",
+  "apply_plan",
+]);
+
+/** The approval, where a tool asks and the run went past the question. */
+export function reportedApproval({ approval, tool, status, tellsAsked }: ReportedRun): Approval | undefined {
+  if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
+  return tellsAsked || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
+}
+
+/** What the rows of a file came to, where that is not one item each. */
+export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
+  if (merged + skipped === 0) return [];
+  const parts = [
+    `${many(read, "row")} of the file made ${many(read - merged, "item")}`,
+    merged > 0 && `${many(merged, "row")} joined an earlier row's item`,
+    skipped > 0 && `${many(skipped, "empty row")} skipped`,
+  ].filter((part) => part !== false);
+  return [parts.join("; ")];
+}
+
+/** How many names are shown that did not match exactly. */
+const TAKEN_TOLD = 5;
+
+/** Which names were taken for which others, since none matched exactly. */
+export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
+  if (takenFor.length === 0) return [];
+  const named = takenFor.slice(0, TAKEN_TOLD).map(({ given, name }) => `${shown(given)} matched ${shown(name)}`);
+  const more = takenFor.length - named.length;
+  return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
+}
+
+/** Which Context IDs look like one that is there already. */
+export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
+  if (nearIds === undefined) return [];
+  const { count, first } = nearIds;
+  const pairs = first.map(({ given, held }) => `${shown(given)} beside ${shown(held)}`).join(", ");
+  const [verb, more] = [count === 1 ? "differs" : "differ", count > first.length ? ", …" : ""];
+  return [
+    `${many(count, "Context ID")} ${verb} from one that the option holds only in case, width or composition: ${pairs}${more}`,
+  ];
+}
+
+/** That an undo cannot remove what may have been held before. */
+export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
+  if (unread === 0 || counts.succeeded === 0) return [];
+  const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
+  return [`${options} not read before the change, so an undo leaves their added Context IDs`];
+}
+
+/** How many options are shown that hold another number of Context IDs than expected. */
+const COUNTS_TOLD = 5;
+
+/** Which options hold another number of Context IDs than expected. */
+export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
+  if (otherCounts.length === 0) return [];
+  const picked = otherCounts.slice(0, COUNTS_TOLD).map(({ name, _id = "?", expected, found }) => {
+    const which = name === undefined ? _id : `${shown(name)} (${_id})`;
+    return `${which} holds ${thousands(found)} Context IDs; ${thousands(expected)} were expected`;
+  });
+  const more = otherCounts.length - picked.length;
+  return [
+    `${picked.join("; ")}${more > 0 ? `; and ${more} more options` : ""}: another writer may have changed it; ` +
+      "this run's own changes are applied",
+  ];
+}
+
+/** What a resumed run did now, and what had been done before. */
+export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
+  if (resumed === undefined) return [];
+  const before = resumed.succeeded + resumed.alreadyDone;
+  const now = counts.succeeded + counts.alreadyDone - before;
+  return [`resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${thousands(now)} done now`];
+}
+
+/** Why a run of renames sent more requests than it has items for. */
+export function swapsNote({ temporaryNames = 0 }: ReportedRun): readonly string[] {
+  if (temporaryNames === 0) return [];
+  const names = temporaryNames === 1 ? "one option was" : `${thousands(temporaryNames)} options were`;
+  return [`the names were swapped, so ${names} renamed twice`];
+}
+
+/** An option whose change a limit stopped, with what it holds now, and the limit that the change met. */
+export interface FullOption {
+  readonly _id: string;
+  readonly name: string;
+  readonly contextIds: number;
+  /** UTF-8 bytes of its Context IDs. */
+  readonly bytes: number;
+  readonly limit: "count" | "bytes" | "project";
+}
+
+/** A targeting with what it holds now, as far as that was read. */
+export interface FullTargeting {
+  readonly _id: string;
+  readonly name: string;
+  /** Present where its number of options stopped the run. */
+  readonly options?: number;
+  /** Of all its options, each counted once for each option. */
+  readonly contextIds?: number;
+}
+
+/** How many objects of a run stand on one side of the first that a limit stopped, and how many of them are in. */
+interface Side {
+  readonly count: number;
+  readonly isIn: number;
+}
+
+/** A limit that a run met, and where. */
+export interface LimitsMet {
+  readonly first: ReportedObject | undefined;
+  readonly before: Side;
+  readonly after: Side;
+  readonly options: readonly FullOption[];
+  readonly optionsOmitted: number;
+  readonly targetings: readonly FullTargeting[];
+  /** Whether the limit of the project was met. */
+  readonly isProject: boolean;
+}
+
+/** Which limit stopped a run, how much is there, how many fit, and what of the run is in: a note for each. */
+export function limitNotes(met: LimitsMet): readonly string[] {
+  return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
+}
+
+function limitPlace({ first, before, after }: LimitsMet): readonly string[] {
+  if (first === undefined) return [];
+  const sides = [sideWords("before", before), sideWords("after", after)].filter((words) => words !== undefined);
+  const picked = sides.length === 0 ? "" : `: ${sides.join(", ")}`;
+  return [`The limit was met first at ${placeWords(first)}${picked}; nothing of it was applied`];
+}
+
+function sideWords(side: "before" | "after", { count, isIn }: Side): string | undefined {
+  if (count === 0) return undefined;
+  if (count === isIn) return `the ${number(count)} ${side} it ${count === 1 ? "is" : "are"} in`;
+  return `of the ${number(count)} ${side} it ${number(isIn)} ${isIn === 1 ? "is" : "are"} in`;
+}
+
+function targetingWords({ _id, name, options }: FullTargeting): readonly string[] {
+  if (options === undefined) return [];
+  const limit = LIMITS.targetingOptions.value;
+  return [
+    `The targeting ${shown(name)} (${_id}) has ${number(options)} of at most ${number(limit)} options now, sub-options ` +
+      `included: ${fitWords(limit - options)}`,
+  ];
+}
+
+function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
+  const words = options.map((option) => `${shown(option.name)} (${option._id}) ${holdsWords(option)}`);
+  const more = optionsOmitted === 0 ? [] : [`${number(optionsOmitted)} more options were stopped: get_option counts`];
+  return [...words, ...more];
+}
+
+function holdsWords({ contextIds, bytes, limit }: FullOption): string {
+  const most = LIMITS.optionContextIds.value;
+  const holds = `holds ${number(contextIds)} of at most ${number(most)} Context IDs`;
+  if (limit === "count") return `${holds}: ${fitWords(most - contextIds)}`;
+  if (limit === "project") {
+    const all = number(LIMITS.projectContextIds.value);
+    return `${holds}, so the limit that was met is that of ${all} Context IDs of the project`;
+  }
+  const mostBytes = LIMITS.optionContextBytes.value;
+  return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;
+}
+
+/** Targetings cannot be listed, so that what the project holds is known for a part of it only. */
+function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
+  if (!isProject) return [];
+  const limit = LIMITS.projectContextIds.value;
+  const held = targetings.flatMap(({ name, contextIds }) => (contextIds === undefined ? [] : [{ name, contextIds }]));
+  const words = held.map(
+    ({ name, contextIds }) =>
+      `the options of ${shown(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
+  );
+  return [
+    `The project may hold ${number(limit)} Context IDs over all its targetings, which the service does not count` +
+      (words.length === 0 ? "" : `; ${words.join("; ")}`),
+  ];
+}
+
+function fitWords(room: number): string {
+  const left = Math.max(0, room);
+  return `${number(left)} more ${left === 1 ? "fits" : "fit"}`;
+}
+
+/** More interrupted runs than these are counted, not named. */
+const MOST_NAMED = 3;
+
+/** Why a call continued an earlier run. */
+export function goesOnHint(): string {
+  return "this call was made before and had not finished: its run was resumed";
+}
+
+/** Says of a call that was made before, and of which something is left, that this is a new run all the same. */
+export function endedHint({ runId, status }: EndedRun): string {
+  return (
+    `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
+    `resume_run {"runId":"${runId}"} would have done only what was left`
+  );
+}
+
+/** Interrupted runs that nothing has resumed. */
+export function interruptedHint(runs: readonly Interrupted[]): readonly string[] {
+  const named = runs.slice(0, MOST_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
+  const more = runs.length - named.length;
+  if (named.length === 0) return [];
+  const [noun, it] = runs.length === 1 ? ["an earlier run was", "it"] : ["earlier runs were", "each"];
+  const others = more > 0 ? `, and ${more} more` : "";
+  return [
+    `${noun} interrupted: ${named.join(", ")}${others}; resume_run with its runId finishes ${it}, cancel_run ends ${it}`,
+  ];
+}
+
+/** Says that a run will stop, where the request in flight is still to be answered. */
+export function stopAskedHint(runId: string): string {
+  return `the run stops after the request in flight and sends nothing more; get_run {"runId":"${runId}"} shows when it has stopped`;
+}
+
+/** A run as a list of runs shows it. */
+export interface RunRow {
+  readonly runId: string;
+  /** Not known of some runs that are damaged. */
+  readonly tool?: string;
+  readonly status: string;
+  /** The one targeting that it changes, and its name as it was seen last, where they are known. */
+  readonly targetingId?: string;
+  readonly targetingName?: string;
+  /** Absent where the run is damaged. */
+  readonly counts?: Readonly<Record<string, number>>;
+  readonly error?: { readonly errorCode: string };
+  readonly startedAt: string;
+  readonly updatedAt: string;
+}
+
+/** One line about a run. */
+export function runLine(run: RunRow): string {
+  const { runId, tool, status, targetingId, targetingName, counts, startedAt, updatedAt } = run;
+  const picked = Object.entries(counts ?? {}).flatMap(([what, count]) =>
+    count === 0 ? [] : [what === "items" ? amount(count, "item") : `${count} ${what}`],
+  );
+  const outcome = counts === undefined ? "its journal is damaged" : picked.join(", ");
+  const where =
+    targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : shown(targetingName)}`;
+  return `${runId} ${tool ?? "unknown tool"}${where} ${status} (${outcome}) started ${startedAt}, last change ${updatedAt}`;
+}
+
+/** Recent runs in words. */
+export function runsText(runs: readonly RunRow[], cursor: string | undefined): string {
+  if (runs.length === 0) return "There are no such runs.";
+  const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];
+  return [`${amount(runs.length, "run")}, the newest first:`, ...runs.map(runLine), ...more].join("\n");
+}

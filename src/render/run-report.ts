@@ -1,0 +1,398 @@
+import type { PlannedRequest } from "../changes/rows/entries.ts";
+import { thousands } from "../platform/text.ts";
+import { type Row, tokensOf } from "./budget.ts";
+import { type Approval, approvalLines } from "./effects.ts";
+import { type VerdictRow, verdictLine } from "./event-messages.ts";
+import {
+  type FailureExample,
+  type FailureForm,
+  type FailureRow,
+  failureRow,
+  messageFor,
+  OPERATION_WORDS,
+  type SummarizedFailure,
+  sharedLine,
+} from "./failures.ts";
+import { withForeignLast } from "./fence.ts";
+import { many } from "./message-words.ts";
+import { endNotes, nextStepsOf } from "./next-steps.ts";
+import type { ReportedRun } from "./reported-run.ts";
+import {
+  countsNote,
+  headline,
+  nearNote,
+  reportedApproval,
+  resumedNote,
+  rowsNote,
+  swapsNote,
+  takenNote,
+  unansweredNote,
+  unreadNote,
+} from "./run-headline.ts";
+import { changeLines, resultRow } from "./run-results.ts";
+import { sheetNotes } from "./sheets.ts";
+
+/** What an answer about a write may hold in all, data and text together. */
+const REPORT_TOKENS = 2500;
+/** Room for the fields and sentences that every report has. */
+const AROUND_TOKENS = 500;
+/** Room for what is said of a confirmation beside its effect: how it is used, and its token. */
+const CONFIRMATION_TOKENS = 250;
+/** Of verdicts, and requests of a plan. */
+const MOST_GROUPS = 10;
+const MOST_GROUPS_BESIDE_PAGE = 3;
+/** Every reason is shown, up to so many. */
+const MOST_REASONS = 25;
+const MOST_RESULTS = 50;
+/** Of a reason that is shown with its count, so many of its objects are among the results. */
+const MOST_OF_A_REASON = 5;
+/** So many names of a reason's objects are examples in its text. */
+const MOST_EXAMPLES = 3;
+
+/** An answer as data and as text, which say the same. */
+export interface RenderedReport {
+  readonly structured: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/**
+ * Tells a run within 2,500 tokens, however many items it has: counts,
+ * failures grouped by reason with message and remedy, the results that say most, and what to do next.
+ */
+export function renderReport(run: ReportedRun): RenderedReport {
+  const nextSteps = nextStepsOf(run);
+  const notes = notesOf(run);
+  const said = tokensOf([...nextSteps, ...notes, run.confirmation?.effect ?? "", run.totals?.name ?? ""].join(" "));
+  const around = AROUND_TOKENS + (run.confirmation === undefined ? 0 : CONFIRMATION_TOKENS);
+  const budget = { left: REPORT_TOKENS - around - 2 * said };
+  const parts = { nextSteps, notes, approval: reportedApproval(run), ...sectionsOf(run, budget, nextSteps) };
+  return { structured: structuredOf(run, parts), text: textOf(run, parts), isError: isError(run) };
+}
+
+/** The parts of a report that are shown as far as they fit. */
+function sectionsOf(run: ReportedRun, budget: { left: number }, nextSteps: readonly string[]) {
+  const { page, verdicts = [], plan = [] } = run;
+  const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
+  const eventPlan = eventPlanRows(run);
+  const failures = failureRows(
+    run,
+    budget,
+    nextSteps.some((step) => step.includes("resume_run {")),
+  );
+  const requests = takeWhileItFits([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
+  const judged = takeWhileItFits(verdicts.slice(0, most).map(verdictRow), budget);
+  const some = page === undefined ? fewOfEachReason(run) : run.results;
+  const rows = some.map(resultRow);
+  const results = page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
+  const matching = results.length > 0 ? (page?.matching ?? run.counts.items) : 0;
+  return {
+    plan: sectionOf(requests, plan.length + eventPlan.length),
+    failures: sectionOf(failures, run.failures.length),
+    verdicts: sectionOf(judged, verdicts.length),
+    results: sectionOf(results, matching),
+    changes:
+      page === undefined
+        ? changeLines(some.slice(0, results.length), countsOfKinds(run), {
+            done: isOfEvents(run) ? "Sent" : "Done",
+            allAt: run.runId === undefined ? "" : `, all at ${resultsUri(run.runId)}`,
+          })
+        : [],
+  };
+}
+
+function isOfEvents({ tool }: ReportedRun): boolean {
+  return tool === "track_event" || tool === "track_events";
+}
+
+/** The results without further objects that did not succeed for a reason which is parts. */
+function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["results"] {
+  const seen = new Map<string, number>();
+  const codes = new Set(failures.slice(0, MOST_REASONS).map(({ errorCode }) => errorCode));
+  return results.filter(({ outcome, reason }) => {
+    if (reason === undefined || !codes.has(reason.code)) return true;
+    const kind = `${outcome} ${reason.code}`;
+    seen.set(kind, (seen.get(kind) ?? 0) + 1);
+    return (seen.get(kind) ?? 0) <= MOST_OF_A_REASON;
+  });
+}
+
+/** How many objects there are of each kind that `changeLines` knows. */
+function countsOfKinds({ did, counts }: ReportedRun): Readonly<Record<string, number>> {
+  const { created = 0, changed = 0, deleted = 0, same = 0 } = did ?? {};
+  return {
+    Created: created,
+    Changed: changed,
+    Deleted: deleted,
+    Unchanged: same,
+    Done: counts.succeeded - created - changed - deleted - same,
+    "Already done": counts.alreadyDone,
+  };
+}
+
+/** Rows that fit, and how many more there are. */
+interface Section<Part extends Pick<Row, "data"> = Row> {
+  readonly rows: readonly Part[];
+  readonly omitted: number;
+}
+
+function sectionOf<Part extends Pick<Row, "data">>(rows: readonly Part[], all: number): Section<Part> {
+  return { rows, omitted: all - rows.length };
+}
+
+type Parts = ReturnType<typeof sectionsOf> & {
+  readonly nextSteps: readonly string[];
+  readonly notes: readonly string[];
+  readonly approval: Approval | undefined;
+};
+
+function structuredOf(run: ReportedRun, parts: Parts): RenderedReport["structured"] {
+  const { plan } = parts;
+  return {
+    environment: run.environment,
+    ...(run.runId !== undefined && { runId: run.runId }),
+    tool: run.tool,
+    status: run.status,
+    counts: run.counts,
+    ...(run.requests !== undefined && { requests: run.requests }),
+    ...sectionData("failures", parts.failures),
+    ...sectionData("results", parts.results),
+    ...(run.runId !== undefined && { resultsUri: resultsUri(run.runId) }),
+    ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
+    ...(parts.approval !== undefined && { approval: parts.approval }),
+    ...(run.totals !== undefined && { totals: run.totals }),
+    ...(plan.omitted > 0 && { plan: [] }),
+    ...sectionData("plan", plan),
+    ...sectionData("verdicts", parts.verdicts),
+    ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
+    ...(run.blocked !== undefined && { blocked: run.blocked }),
+    ...(run.stale !== undefined && { stale: run.stale }),
+    ...(parts.notes.length > 0 && { notes: parts.notes }),
+    ...(parts.nextSteps.length > 0 && { nextSteps: parts.nextSteps }),
+    ...(run.page?.cursor !== undefined && { cursor: run.page.cursor }),
+  };
+}
+
+function sectionData(name: string, { rows, omitted }: Section<Pick<Row, "data">>): Readonly<Record<string, unknown>> {
+  return {
+    ...(rows.length > 0 && { [name]: rows.map(({ data }) => data) }),
+    ...(omitted > 0 && { [`${name}Omitted`]: omitted }),
+  };
+}
+
+function textOf(run: ReportedRun, parts: Parts): string {
+  const { plan, failures, verdicts, results, changes, notes, approval, nextSteps } = parts;
+  const { runId, confirmation, blocked, page } = run;
+  const body = [
+    ...approvalLines(approval),
+    ...(blocked === undefined ? [] : [blockedText(blocked)]),
+    ...notes.map(sentence),
+    ...failures.rows.flatMap(({ lines }) => lines),
+    ...moreLine(failures, "more reasons", runId),
+    // Why an event was not sent stands among the failures.
+    ...verdicts.rows.filter(({ data }) => !isNotSent(data)).map(({ line }) => line),
+    ...moreLine(verdicts, "more kinds of expected results", runId),
+    ...plan.rows.map(({ line }) => line),
+    ...moreLine(plan, "more requests", runId),
+    ...changes,
+  ];
+  const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
+  return [
+    headline(run),
+    // What a person is to approve has its own marks.
+    ...(confirmation === undefined ? [] : [confirmationText(confirmation)]),
+    ...withForeignLast(body, rows),
+    ...(page?.cursor === undefined
+      ? []
+      : [
+          `${results.omitted > 0 ? `${many(results.omitted, "more row")}: the` : "More: the"} same call with cursor ${page.cursor}`,
+        ]),
+    ...nextSteps.map((step) => `Next: ${step}`),
+  ].join("\n");
+}
+
+/** A note as a sentence. One that ends with foreign text ends with its mark. */
+function sentence(note: string): string {
+  // The name of a tool stays as it is.
+  if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
+  return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
+}
+
+function moreLine(
+  { omitted }: { readonly omitted: number },
+  what: string,
+  runId: string | undefined,
+): readonly string[] {
+  if (omitted === 0) return [];
+  return [`${thousands(omitted)} ${what}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
+}
+
+function notesOf(run: ReportedRun): readonly string[] {
+  return [
+    ...(run.notes ?? []),
+    ...endNotes(run),
+    ...unansweredNote(run),
+    ...sheetNotes(run.file),
+    ...(run.rows === undefined ? [] : rowsNote(run.rows)),
+    ...takenNote(run),
+    ...nearNote(run),
+    ...countsNote(run),
+    ...unreadNote(run),
+    ...resumedNote(run),
+    ...swapsNote(run),
+  ];
+}
+
+/** Why the server that answers may not execute a run. */
+export function blockedText({ message, remedy }: NonNullable<ReportedRun["blocked"]>): string {
+  return `It cannot go on here: ${message}. ${remedy}`;
+}
+
+function resultsUri(runId: string): string {
+  return `targeting://runs/${runId}/results`;
+}
+
+/** How fully a failure is shown, from the fullest form to the shortest. */
+const FAILURE_FORMS: readonly FailureForm[] = [
+  ...[20, 10, 5, 2, 0].map((details) => ({ details })),
+  { details: 0, places: 3, isBare: true },
+  { details: 0, places: 1, isBare: true, tokens: 30 },
+  { details: 0, places: 1, isBare: true, tokens: 12 },
+];
+/** What a failure may take beyond its shortest form, of the room that is left. */
+const DETAILS_SHARE = 0.6;
+
+/**
+ * Every failure, each as fully as leaves room for the others: what is cut are examples. Reasons are left out only beside
+ * the effect that a person has to see whole.
+ */
+function failureRows(run: ReportedRun, budget: { left: number }, resumes: boolean): readonly FailureRow[] {
+  const mayCut = run.confirmation !== undefined;
+  const failures = run.failures.slice(0, MOST_REASONS).toSorted(byShared);
+  const forms = failures.map((failure, at) => {
+    const alike = failures.filter((other) => isAlike(failure, other));
+    const beside = { examples: examplesOf(failure, run), resumes, isBelowShared: alike.length > 1 };
+    const above = alike.length > 1 && !isAlike(failure, failures[at - 1]) ? [sharedLine(alike)] : [];
+    return FAILURE_FORMS.map((form) => {
+      const row = failureRow(failure, form, beside);
+      return { ...row, lines: [...above, ...row.lines] };
+    });
+  });
+  // The fullest of the short forms with which all of them fit.
+  const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
+  let needed = sum(forms.map((rows) => costOf(rows.at(least))));
+  return forms.flatMap((rows) => {
+    const short = rows.at(least);
+    needed -= costOf(short);
+    const room = (budget.left - needed) * DETAILS_SHARE;
+    const row = rows.slice(0, FAILURE_FORMS.length + least).find((fuller) => costOf(fuller) <= room) ?? short;
+    if (row === undefined || (mayCut && costOf(row) > budget.left)) return [];
+    budget.left -= costOf(row);
+    return row;
+  });
+}
+
+/** Whether two reasons are shown below one line. */
+function isAlike(one: SummarizedFailure, other: SummarizedFailure | undefined): boolean {
+  return one.shared !== undefined && one.shared === other?.shared && one.outcome === other.outcome;
+}
+
+/** Reasons that begin alike stand together, before the others. */
+function byShared(one: SummarizedFailure, other: SummarizedFailure): number {
+  return (other.shared ?? "").localeCompare(one.shared ?? "");
+}
+
+/** Names of the first objects of a reason. */
+function examplesOf(
+  { outcome, errorCode, indexes, remedy, isOfFirst }: SummarizedFailure,
+  run: ReportedRun,
+): readonly FailureExample[] {
+  if (isOfFirst || run.page !== undefined) return [];
+  return run.results
+    .filter(
+      (result) =>
+        result.outcome === outcome &&
+        result.reason?.code === errorCode &&
+        indexes.includes(result.index) &&
+        messageFor(result.reason).remedy === remedy,
+    )
+    .slice(0, MOST_EXAMPLES)
+    .flatMap(({ name, _id }) => (name === undefined ? [] : [{ name, _id: outcome === "skipped" ? _id : undefined }]));
+}
+
+function sum(costs: readonly number[]): number {
+  return costs.reduce((total, cost) => total + cost, 0);
+}
+
+function costOf(row: Row | FailureRow | undefined): number {
+  if (row === undefined) return 0;
+  return tokensOf(JSON.stringify(row.data)) + tokensOf("lines" in row ? row.lines.join("\n") : row.line);
+}
+
+function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readonly Row[] {
+  const taken: Row[] = [];
+  for (const row of rows) {
+    const cost = costOf(row);
+    if (cost > budget.left) break;
+    budget.left -= cost;
+    taken.push(row);
+  }
+  return taken;
+}
+
+function verdictRow(verdict: VerdictRow): Row {
+  return { data: { ...verdict }, line: verdictLine(verdict) };
+}
+
+function isNotSent({ predicted, observed }: Row["data"]): boolean {
+  return observed === undefined && (predicted === "ignored" || predicted === "rejected");
+}
+
+function planRow(request: PlannedRequest): Row {
+  const { operation, items, contextIds, bytes } = request;
+  return {
+    data: { operation, items, bytes, contextIds },
+    line: `A request to ${OPERATION_WORDS[operation]}: ${many(items, "item")}, ${contextIds > 0 ? `${many(contextIds, "Context ID")}, ` : ""}${many(bytes, "byte")}.`,
+  };
+}
+
+function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
+  if (eventRequests === undefined) return [];
+  const { items, bytes } = eventRequests;
+  return [
+    {
+      data: { operation: "trackEvent", items, requests: items, bytes },
+      line: `${many(items, "request")} to send ${many(items, "event")}: ${many(bytes, "byte")}.`,
+    },
+  ];
+}
+
+/** What would happen, and who decides where that is not the agent's to ask. */
+export function confirmationText({ token, effect, expiresAt }: NonNullable<ReportedRun["confirmation"]>): string {
+  return token === undefined
+    ? `${effect}\nA person decides on the page of this server, until ${timeWords(expiresAt)}.`
+    : effect;
+}
+
+/** What an agent does to have a plan approved, and the call that goes on then. */
+export function confirmationStep(
+  tool: string,
+  { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
+  runId?: string,
+): string {
+  const call = `${tool} ${JSON.stringify({ ...(runId !== undefined && { runId }), confirmation: token })}`;
+  return (
+    "show exactly this effect to the person and wait for their decision. If they approve, or have already approved " +
+    `exactly this: ${call} before ${timeWords(expiresAt)}`
+  );
+}
+
+/** The time of day of an ISO time, to the minute. */
+function timeWords(iso: string): string {
+  return `${iso.slice(11, 16)} UTC`;
+}
+
+/** `isError` is for answers in which nothing good happened. */
+function isError({ status, counts }: ReportedRun): boolean {
+  return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
+}

@@ -1,0 +1,223 @@
+import * as z from "zod";
+import type { Reason } from "../runs/outcome.ts";
+import { LIMITS } from "../spec/limits.ts";
+import { shown } from "./fence.ts";
+import {
+  type Detail,
+  earlierItem,
+  list,
+  type Message,
+  MORE_PATIENT,
+  number,
+  RESUME,
+  type Sentence,
+  text,
+  there,
+  WHERE_SET,
+} from "./message-words.ts";
+
+const conflict = z.looseObject({
+  value: z.string().optional(),
+  collection: z.looseObject({ _id: z.string().optional(), name: z.string().optional() }).optional(),
+  targeting: z.looseObject({ _id: z.string().optional(), name: z.string().optional() }).optional(),
+});
+
+function conflictWords(detail: Detail): string {
+  const conflicts = z.array(conflict).safeParse(detail.conflicts).data ?? [];
+  const words = conflicts.slice(0, 3).map(({ value, collection, targeting }) => {
+    const group = collection?.name ?? collection?._id;
+    const holder = group === undefined ? "another group of the same call" : `group ${shown(group)}`;
+    const where = targeting?.name ?? targeting?._id;
+    return `${text(value)} in ${holder}${where === undefined ? "" : ` of targeting ${shown(where)}`}`;
+  });
+  const more = conflicts.length > 3 ? ` and ${conflicts.length - 3} more` : "";
+  return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;
+}
+
+/** What to do about a taken name, by what was to get it. */
+const TAKEN_REMEDIES: Readonly<Record<string, string>> = {
+  "an option, addOptions": 'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
+  "a targeting, createTargetings": "Choose another name, or work with the existing targeting.",
+  "an option, updateOptions":
+    "Choose another name, or free this one first: rename the other option with update_options, or delete it.",
+  "a targeting, renameTargetings":
+    "Choose another name, or free this one first: give the other targeting another with rename_targetings.",
+};
+
+function taken(what: string, detail: Detail, { operation }: Reason): Message {
+  if (typeof detail.duplicateOfIndex === "number") {
+    return {
+      message: `${earlierItem(detail)} of the same call has this name`,
+      remedy: "Give each one its own name.",
+    };
+  }
+  const ids = [detail.existingId, ...(Array.isArray(detail.existingIds) ? detail.existingIds : [])].filter(Boolean);
+  if (ids.length > 0) {
+    return {
+      message: `${what} with this name exists: ${list(ids)}`,
+      remedy: TAKEN_REMEDIES[`${what}, ${operation}`] ?? "Choose another name.",
+    };
+  }
+  return {
+    message: `the name is taken${what === "a targeting" ? ", perhaps by an audience targeting, which this API cannot show" : ""}`,
+    remedy: "Choose another name.",
+  };
+}
+
+const MOST = {
+  option: number(LIMITS.optionContextIds.value),
+  project: number(LIMITS.projectContextIds.value),
+} as const;
+
+/** Three limits share a code (management-api 8.1): a new option with few Context IDs cannot have met its own. */
+function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Message {
+  const own = detail.contextIds;
+  const isNew = operation === "addOptions" || operation === "createTargetings";
+  const isFarBelow = typeof own === "number" && own * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value;
+  const comes = typeof own === "number" && !sent.includes("onlyLoss") ? `; this one gives ${number(own)}` : "";
+  if (isNew && isFarBelow && own <= LIMITS.optionContextIds.value) {
+    return {
+      message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${there(detail)}`,
+      remedy: "The item is valid: remove Context IDs elsewhere in the project with update_contexts, or leave it out.",
+    };
+  }
+  return {
+    message:
+      `the option would hold more than ${MOST.option} Context IDs or 8 MB of them, ` +
+      `or the project more than ${MOST.project}${comes}${there(detail)}`,
+    remedy: "The item is valid: give fewer, or remove Context IDs with update_contexts; list_options shows the counts.",
+  };
+}
+
+/** What the codes of the management API mean (management-api 7). */
+export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
+  AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
+    message:
+      `ad products ${list(detail.products)} would have ${number(detail.count)} options set as Required Include or ` +
+      `Required Exclude, and may have ${number(detail.limit, LIMITS.productRequiredOptions.value)}`,
+    remedy: "Take required options off these ad products in the web console first.",
+  }),
+  TARGETING_CATEGORY_LIMIT_EXCEEDED: (detail) => ({
+    message:
+      `targeting ${list([detail.targeting])} would have more than ` +
+      `${number(detail.limit, LIMITS.targetingOptions.value)} options, sub-options included${there(detail)}`,
+    remedy: "Delete options that are not needed with delete_options, or use another targeting.",
+  }),
+  TARGETING_CATEGORY_LOCKED: () => ({
+    message:
+      "an ad product requires this option, or a campaign that has not ended uses it: it cannot move into a group",
+    remedy:
+      "End or change that in the web console first, or add a new option to the group with bulk_add_options and parent.",
+  }),
+  TARGETING_CATEGORY_NOT_SUPPORTED: (_, reason) => notSupported(reason),
+  TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED: (detail) => ({
+    message: `a request named ${number(detail.count)} groups and sub-options, and may name ${number(detail.limit, 150)}`,
+    remedy: "Call delete_options again with the ones that are left.",
+  }),
+  TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
+    message: `another option group already holds one of the Context IDs${conflictWords(detail)}`,
+    remedy:
+      "Remove it there with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
+      "To swap between groups: remove in one call, then add in another.",
+  }),
+  TARGETING_CONTEXT_LIMIT_EXCEEDED: contextLimit,
+  TARGETING_LOCKED: () => ({
+    message: "an approved campaign that has not ended uses an option of this targeting; nothing was deleted",
+    remedy: "End the campaign in the web console first.",
+  }),
+  PROJECT_NOT_FOUND: () => ({
+    message: "the project of the key no longer exists",
+    remedy: `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} Then: ${RESUME}`,
+  }),
+  TARGETING_CATEGORY_NOT_FOUND: (_, { operation }) => ({
+    message:
+      operation === "addOptions"
+        ? "parent is not an option of this targeting"
+        : "there is no such option in a context targeting of the project",
+    remedy: "Check the ID with list_options; options of audience targetings cannot be reached.",
+  }),
+  TARGETING_NOT_FOUND: () => ({
+    message: "there is no such context targeting in the project of the key",
+    remedy: "Check the ID; audience targetings, and those of other projects, cannot be reached.",
+  }),
+  CONTEXT_TARGETING_WRITE_IN_PROGRESS: () => ({
+    message: "other writes locked the project until the retries ended",
+    remedy: `${RESUME} ${MORE_PATIENT}`,
+  }),
+  TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => taken("an option", detail, reason),
+  TARGETING_NAME_DUPLICATE: (detail, reason) => taken("a targeting", detail, reason),
+  UNCATCHED: () => ({
+    message: "the service failed at this item each time it was sent; it was not applied",
+    remedy: "Try this item again later, or make the change in the web console.",
+  }),
+};
+
+/** The cases of management-api 7.4, distinguished by what was sent. Case 8 is one of reading: `request-failures.ts`. */
+function notSupported({ operation, sent = [] }: Reason): Message {
+  if (operation === "deleteOptions") return LAST_SUB_OPTION;
+  if (operation === "addOptions" || operation === "createTargetings") {
+    return sent.includes("parent") ? NO_GROUP_AS_PARENT : FIELDS_OF_ANOTHER_TYPE;
+  }
+  const about = UPDATES_NOT_SUPPORTED.find(({ fields }) => fields.every((field) => sent.includes(field)));
+  return about?.words ?? STORED_UNCHANGEABLE;
+}
+
+const LAST_SUB_OPTION: Message = {
+  message: "it is the last sub-option of a group that has no Context IDs of its own (7.4 case 6)",
+  remedy: "Delete the group too, in the same call, or give the group Context IDs first.",
+};
+const NO_GROUP_AS_PARENT: Message = {
+  message: "parent is not a top-level option group (7.4 case 4)",
+  remedy: "Give the ID of an option of type collection: list_options shows them.",
+};
+const FIELDS_OF_ANOTHER_TYPE: Message = {
+  message: "the option's fields conflict with its type or with the rules of groups (7.4 cases 1 to 3)",
+  remedy: "A group needs sub-options or Context IDs; a regular option has no children and no exposeChildren.",
+};
+const STORED_UNCHANGEABLE: Message = {
+  message: "the option is stored in a form that the API cannot change, such as a group inside a group (7.4 case 9)",
+  remedy: "Change it in the web console.",
+};
+
+/** What a refused update may have meant: the first whose fields were all sent. */
+const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Message }[] = [
+  {
+    fields: ["parent", "exposeChildren"],
+    words: {
+      message: "a group cannot be moved (7.4 case 5), and only a group has exposeChildren (case 2)",
+      remedy: "Leave out parent for a group, and exposeChildren for any other option.",
+    },
+  },
+  {
+    fields: ["parent"],
+    words: {
+      message:
+        "it cannot be moved: the target is not a top-level option group (7.4 case 4), it is a group itself (case 5), " +
+        "or it is the last sub-option of a group without Context IDs of its own (case 6)",
+      remedy: "Look at both with get_option. First give the old group Context IDs or another sub-option.",
+    },
+  },
+  {
+    fields: ["detach"],
+    words: {
+      message:
+        "it cannot be taken out: it is a group itself (7.4 case 5), or the last sub-option of a group without " +
+        "Context IDs of its own (case 6)",
+      remedy: "For a group, leave parent out. Else first give its group Context IDs or another sub-option.",
+    },
+  },
+  {
+    fields: ["exposeChildren"],
+    words: {
+      message: "exposeChildren is a setting of option groups, and this is a regular option (7.4 case 2)",
+      remedy: "Leave exposeChildren out.",
+    },
+  },
+  {
+    fields: ["onlyLoss"],
+    words: {
+      message: "the group has no sub-options and would lose its last Context ID (7.4 case 7)",
+      remedy: "Leave it one Context ID, add a sub-option first, or delete the group with delete_options.",
+    },
+  },
+];
