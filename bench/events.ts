@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Pool } from "undici";
 import * as z from "zod";
+import { reasonWords } from "../src/answers/failures.ts";
 import { eventsOver } from "../src/api/events.ts";
 import { openHttp } from "../src/api/http.ts";
 import { EventRuns } from "../src/events/run/event-runs.ts";
@@ -14,8 +15,7 @@ import { sourceOfEvents } from "../src/events/run/source.ts";
 import { rememberingNearestName } from "../src/events/spelling.ts";
 import { validateEvent } from "../src/events/validate.ts";
 import { systemClock } from "../src/platform/clock.ts";
-import { reasonWords } from "../src/render/failures.ts";
-import { fileRunStore } from "../src/runs/file/run-store.ts";
+import { fileRunStore } from "../src/runs/files/run-store.ts";
 import { ROUTES } from "../src/spec/routes.ts";
 import { ulidSource } from "../src/spec/ulid.ts";
 

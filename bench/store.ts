@@ -10,7 +10,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { systemClock } from "../src/platform/clock.ts";
 import type { Backend } from "../src/runs/backend.ts";
-import { fileBackend } from "../src/runs/file/backend.ts";
+import { fileBackend } from "../src/runs/files/backend.ts";
 import { postgresBackend } from "../src/runs/postgres/backend.ts";
 import { openDatabase } from "../src/runs/postgres/database.ts";
 import { migrate } from "../src/runs/postgres/migrations.ts";

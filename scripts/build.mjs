@@ -44,8 +44,8 @@ function madeTools({ MADE_TOOLS, MADE_VIEW_TOOLS }) {
   return {
     name: "made-tools",
     setup({ onLoad }) {
-      onLoad({ filter: /[\\/]src[\\/]server[\\/]made-tools\.ts$/ }, () => of("MADE_TOOLS", MADE_TOOLS));
-      onLoad({ filter: /[\\/]views[\\/]made-view-tools\.ts$/ }, () => of("MADE_VIEW_TOOLS", MADE_VIEW_TOOLS));
+      onLoad({ filter: /[\\/]src[\\/]mcp[\\/]made-tools\.ts$/ }, () => of("MADE_TOOLS", MADE_TOOLS));
+      onLoad({ filter: /[\\/]mcp[\\/]made-view-tools\.ts$/ }, () => of("MADE_VIEW_TOOLS", MADE_VIEW_TOOLS));
     },
   };
 }
@@ -55,7 +55,7 @@ function madeSkillTexts() {
   return {
     name: "made-skill-texts",
     setup({ onLoad }) {
-      onLoad({ filter: /[\\/]prompts[\\/]skill-texts\.ts$/ }, async () => {
+      onLoad({ filter: /[\\/]mcp[\\/]skill-texts\.ts$/ }, async () => {
         const names = (await readdir("skills")).sort();
         const texts = names.map(async (name) => [name, await readFile(`skills/${name}/SKILL.md`, "utf8")]);
         const made = Object.fromEntries(await Promise.all(texts));

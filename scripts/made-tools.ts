@@ -1,4 +1,4 @@
-import { catalogue } from "../src/server/listing.ts";
+import { catalogue } from "../src/mcp/tool-list.ts";
 import { TOOLS, type Tool, VIEW_TOOLS } from "../src/tools/registry.ts";
 
 function made(tools: readonly Tool[]) {

@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
-const APP = "src/page/app";
+const APP = "src/web/app";
 /** The page and all that it loads, each gzip -9, in bytes; and the view that hosts show, as one document. */
 const MOST_BYTES = { page: 45 * 1024, view: 30 * 1024 };
 /** What a view needs to speak with its host, minified, in bytes. */
@@ -26,8 +26,8 @@ export async function buildPage(folder) {
     entryPoints: [
       { in: `${APP}/main.tsx`, out: "page" },
       { in: `${APP}/page.css`, out: "page" },
-      { in: `${APP}/host/main.ts`, out: "view" },
-      { in: `${APP}/host/view.css`, out: "view" },
+      { in: `${APP}/view-main.ts`, out: "view" },
+      { in: `${APP}/view.css`, out: "view" },
     ],
     outdir: folder,
     ...COMMON,
@@ -40,7 +40,7 @@ export async function buildPage(folder) {
   checkSize("view", [view.join("")]);
   // Within one document either would end the element that it stands in.
   if (view.slice(1).some((file) => /<\/(?:script|style)/i.test(file))) throw new Error("the view holds an end tag");
-  const { outputFiles } = await build({ entryPoints: [`${APP}/host/bridge.ts`], ...COMMON, write: false });
+  const { outputFiles } = await build({ entryPoints: [`${APP}/bridge.ts`], ...COMMON, write: false });
   const bytes = outputFiles.reduce((sum, { contents }) => sum + contents.length, 0);
   if (bytes > MOST_BRIDGE_BYTES) throw new Error(`the bridge has ${bytes} bytes, more than ${MOST_BRIDGE_BYTES}`);
   return metafile;

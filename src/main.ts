@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import type { HelpedCommand } from "./commands/help.ts";
-import { endWhenWritten, print } from "./commands/print.ts";
+import { endWhenWritten, print } from "./runtime/print.ts";
 import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/value-types.ts";
 
@@ -64,7 +64,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       PORT,
       NO_MIGRATE,
     ],
-    run: async (line) => (await import("./commands/http/http.ts")).runHttp(line),
+    run: async (line) => (await import("./commands/http.ts")).runHttp(line),
   },
   worker: {
     usage: "worker [--host 127.0.0.1] [--port N] [--no-migrate]",
@@ -75,14 +75,14 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       NO_MIGRATE,
     ],
     wrongUsage: 1,
-    run: async (line) => (await import("./commands/http/worker.ts")).runWorker(line),
+    run: async (line) => (await import("./commands/worker.ts")).runWorker(line),
   },
   migrate: {
     usage: "migrate",
     meaning: "brings the tables of the store of TARGETING_MCP_STORE up to date",
     options: [],
     wrongUsage: 1,
-    run: async (line) => (await import("./commands/connecting/store.ts")).runMigrate(line),
+    run: async (line) => (await import("./runtime/store.ts")).runMigrate(line),
   },
   sandbox: {
     usage: "sandbox [--host 127.0.0.1] [--port 4010] [--data FILE] [--forward URL] [--seed none|sample|FILE] [--quiet]",
@@ -104,13 +104,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     usage: "page [--port 0]",
     meaning: "opens the page of this machine's runs, with decisions on those that wait",
     options: [{ flag: "port", meaning: "port to listen on, on this machine alone; 0: a free one" }],
-    run: async (line) => (await import("./commands/page/run-page.ts")).runPage(line),
+    run: async (line) => (await import("./commands/page.ts")).runPage(line),
   },
   doctor: {
     usage: "doctor [--json]",
     meaning: "checks settings, keys, scopes, folders and routes, and says what to fix",
     options: [JSON_FLAG],
-    run: async (line) => (await import("./commands/doctor/doctor.ts")).runDoctor(line),
+    run: async (line) => (await import("./commands/doctor.ts")).runDoctor(line),
   },
   setup: {
     usage: "setup HOST [--yes] [--remove]",
@@ -122,7 +122,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       { flag: "remove", toggle: true, meaning: "takes this server out again" },
     ],
     mostWords: 1,
-    run: async (line) => (await import("./commands/setup/setup.ts")).runSetup(line),
+    run: async (line) => (await import("./setup/setup.ts")).runSetup(line),
   },
   export: {
     usage: "export TARGETING [--to FILE] [--base-only] [--force] [--fresh]",
@@ -137,7 +137,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       FRESH,
     ],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/plans/export.ts")).runExport(line),
+    run: async (line) => (await import("./commands/export.ts")).runExport(line),
   },
   plan: {
     usage: `plan FILE [--targeting T] [--prune] [--by-name] [--fresh] [--base FILE] [--json|--markdown] [--out PLAN] ${SHEET_USAGE}`,
@@ -154,7 +154,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       ...SHEET,
     ],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/plans/plan.ts")).runPlan(line),
+    run: async (line) => (await import("./commands/plan.ts")).runPlan(line),
   },
   apply: {
     usage: `apply PLAN|FILE [--targeting T] [--prune] [--by-name] [--yes] [--write-ids] ${SHEET_USAGE}`,
@@ -169,28 +169,28 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       ...SHEET,
     ],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/plans/apply.ts")).runApply(line),
+    run: async (line) => (await import("./commands/apply.ts")).runApply(line),
   },
   undo: {
     usage: "undo RUN [--yes]",
     meaning: "shows how a run is taken back, asks, and does it; exit code 0: all is done, else 1",
     options: [{ flag: "yes", toggle: true, meaning: "takes it back without asking" }],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/plans/undo.ts")).runUndo(line),
+    run: async (line) => (await import("./commands/undo.ts")).runUndo(line),
   },
   drift: {
     usage: `drift FILE [--targeting T] [--fresh] ${SHEET_USAGE}`,
     meaning: "shows what differs from the file's base, or from the file; exit codes as plan",
     options: [TARGETING, FRESH, ...SHEET],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/plans/drift.ts")).runDrift(line),
+    run: async (line) => (await import("./commands/drift.ts")).runDrift(line),
   },
   runs: {
     usage: "runs [RUN] [--json] [--to FILE]",
     meaning: "shows the recent runs of this caller, or one of them",
     options: [JSON_FLAG, { flag: "to", meaning: "file for its sheet with results" }, DELIMITER],
     ...ONE_WORD_IN_CI,
-    run: async (line) => (await import("./commands/plans/runs.ts")).runRuns(line),
+    run: async (line) => (await import("./commands/runs.ts")).runRuns(line),
   },
 };
 
@@ -208,7 +208,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   if (first === "version" || argv.includes("--version") || argv.includes("-v")) {
     if (argv.includes("--json")) return print(await (await import("./commands/version-json.ts")).versionJson());
-    return print(`${(await import("./commands/version.ts")).VERSION}\n`);
+    return print(`${(await import("./runtime/version.ts")).VERSION}\n`);
   }
   const command = commandOf(isWord ? first : DEFAULT_COMMAND);
   if (command === undefined) {

@@ -23,13 +23,13 @@ test("there is source to look at", () => {
 });
 
 test("only the commands and the serving over stdio touch standard output", () => {
-  const mayPrint = (file: string): boolean => file.startsWith("commands/") || file.startsWith("server/stdio");
+  const mayPrint = (file: string): boolean => /^(?:commands|runtime|setup)\/|^mcp\/stdio/.test(file);
   expect(found(/process\.stdout/, (file) => !mayPrint(file))).toEqual([]);
 });
 
 test("only the settings and the commands read the environment", () => {
   // What is emitted for others reads their environment.
-  const mayRead = (file: string): boolean => /^(?:commands|settings)\/|^events\/suites\/emit-/.test(file);
+  const mayRead = (file: string): boolean => /^(?:commands|runtime|settings|setup)\/|^events\/suites\/emit-/.test(file);
   expect(found(/process\.env/, (file) => !mayRead(file))).toEqual([]);
 });
 
@@ -42,20 +42,24 @@ test("no type is asserted, and no check is switched off", () => {
 
 /** The folders of `src/`, the highest first: an import may stay in its folder or go down. */
 const LAYERS = [
-  "page/app",
+  "web/app",
   "commands",
-  "server",
-  "page",
+  "setup",
+  "http",
+  "runtime",
+  "mcp",
+  "web",
+  "observe",
   "sandbox",
   "tools",
   "approvals",
-  "render",
+  "answers",
   "events",
   "saves",
   "changes",
   "model",
   "plans",
-  "reading",
+  "reads",
   "api",
   "files",
   "runs",
@@ -68,7 +72,7 @@ const LAYERS = [
 const SANDBOX_MAY_USE = ["platform", "sandbox", "spec"];
 
 function layerOf(file: string): string {
-  return file.startsWith("page/app/") ? "page/app" : (file.split("/")[0] ?? file);
+  return file.startsWith("web/app/") ? "web/app" : (file.split("/")[0] ?? file);
 }
 
 const imports = files

@@ -1,5 +1,5 @@
 import packageJson from "../../package.json" with { type: "json" };
-import { PROMPTS, promptText } from "../../src/server/prompts/prompts.ts";
+import { PROMPTS, promptText } from "../../src/mcp/prompts.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { ASKED_SETTINGS, type AskedSetting, explained } from "./asked-settings.ts";
 

@@ -1,4 +1,4 @@
-import { measured } from "../../src/server/observing/measured.ts";
+import { measured } from "../../src/observe/instrument.ts";
 import { tableOf } from "./markdown.ts";
 
 /** docs/reference/metrics.md: every metric that `/metrics` serves, as Prometheus describes it. */

@@ -1,6 +1,6 @@
-import { formsOf, isSchema, type JsonSchema } from "../../src/server/arguments/json-schema.ts";
-import { catalogue, type ListedTool } from "../../src/server/listing.ts";
-import type { Effect } from "../../src/tools/definition.ts";
+import { formsOf, isSchema, type JsonSchema } from "../../src/mcp/json-schema.ts";
+import { catalogue, type ListedTool } from "../../src/mcp/tool-list.ts";
+import type { Effect } from "../../src/tools/define-tool.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { tableOf } from "./markdown.ts";
 

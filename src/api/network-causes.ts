@@ -3,7 +3,7 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { HeldBackError } from "../platform/fence.ts";
 
 /**
- * What kept a request from being answered, as far as its remedy depends on it: `render/request-messages.ts` has one for
+ * What kept a request from being answered, as far as its remedy depends on it: `answers/request-messages.ts` has one for
  * each. `name`: the host name was not found; `tls`: a secure connection failed for another reason than the certificate;
  * `notTheService`: something on the way answered with a page of its own.
  */

@@ -3,7 +3,7 @@ import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { inPieces } from "../files/pieces.ts";
 import type { Clock } from "../platform/clock.ts";
-import { placedOptions, savedOption, withContexts } from "../reading/saved-options.ts";
+import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";
 import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
 import type { Driving, ExecutableRun, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
@@ -15,8 +15,7 @@ import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
 import type { AppliedObjects, LookAgain, RenewBase, ResolveUndone } from "./plan/desired-changes.ts";
 import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
 import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
-import type { JournalEntry, RunFacts, Step } from "./rows/entries.ts";
-import { journalEntry, journalLine } from "./rows/entries.ts";
+import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
 import {

@@ -1,6 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { type OptionNames, optionNamesOnce } from "../reading/option-lists.ts";
+import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import { isUlid } from "../spec/ulid.ts";
 import type { Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";

@@ -1,16 +1,16 @@
+import { arrivalText, coverageText, failedRequestLine } from "../answers/arrived-events.ts";
 import { coverageOf } from "../events/coverage.ts";
 import { parseJson } from "../platform/json.ts";
-import { arrivalText, coverageText, failedRequestLine } from "../render/arrived-events.ts";
+import { acceptedKeys, pageOf } from "../runtime/embedded-sandbox.ts";
+import { cannotListen } from "../runtime/listening.ts";
+import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { stopSignal } from "../runtime/terminal.ts";
 import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import { readSeed, SeedError } from "../sandbox/sample.ts";
 import { DataFileError } from "../sandbox/state-dump.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { address, isPlain, path, type SandboxSeed, SettingsError, text, wholeNumber } from "../settings/value-types.ts";
-import { acceptedKeys, pageOf } from "./connecting/embedded-sandbox.ts";
-import { cannotListen } from "./listening.ts";
-import { inputOf, settingsFrom } from "./settings-input.ts";
-import { stopSignal } from "./terminal.ts";
 
 const PLAIN = ", with their keys, over plain http, readable on the way";
 

@@ -3,23 +3,23 @@ import { randomBytes } from "node:crypto";
 import { delimiter, isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { RootGuard } from "../files/folders.ts";
-import { questionSeal } from "../server/asking/ask.ts";
-import type { Audit } from "../server/calls/audit.ts";
-import { callsUnderWay } from "../server/calls-under-way.ts";
-import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../server/listing.ts";
-import type { Log } from "../server/log.ts";
-import { createMcpServer } from "../server/mcp-server.ts";
-import { loadSkills } from "../server/prompts/skills.ts";
-import { serveOverStdio } from "../server/stdio/stdio.ts";
+import { callsUnderWay } from "../mcp/calls-under-way.ts";
+import { questionSeal } from "../mcp/elicitation.ts";
+import { createMcpServer } from "../mcp/server.ts";
+import { loadSkills } from "../mcp/skills.ts";
+import { serveOverStdio } from "../mcp/stdio.ts";
+import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../mcp/tool-list.ts";
+import type { Audit } from "../observe/audit.ts";
+import type { Log } from "../observe/log.ts";
+import { connectLater } from "../runtime/connect-later.ts";
+import { logOf, NO_TRACES, observers } from "../runtime/observers.ts";
+import { offerOf, startsSandbox } from "../runtime/offer.ts";
+import { ownCaller } from "../runtime/own-caller.ts";
+import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { stopSignal } from "../runtime/terminal.ts";
+import { VERSION } from "../runtime/version.ts";
 import { type CommandLine, oneTooMany } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
-import { connectLater } from "./connecting/connect-later.ts";
-import { logOf, NO_TRACES, observers } from "./connecting/observers.ts";
-import { offerOf, startsSandbox } from "./connecting/offer.ts";
-import { ownCaller } from "./connecting/own-caller.ts";
-import { inputOf, settingsFrom } from "./settings-input.ts";
-import { stopSignal } from "./terminal.ts";
-import { VERSION } from "./version.ts";
 
 /** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
 const LAST_CALLS_MS = 1000;
@@ -72,7 +72,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     ...(settings.allowedDirs.length === 0 && { rootGuard: () => rootGuardOf(settings, input) }),
     writingTools: toolsThatWrite(tools),
     skills: await loadSkills(),
-    loadViews: async () => (await import("../server/views/views.ts")).loadViews(offer),
+    loadViews: async () => (await import("../mcp/views.ts")).loadViews(offer),
     observer,
   };
   const connection = serveOverStdio({
@@ -84,7 +84,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
         ? calls.during(async () => createMcpServer({ ...parts, views: await parts.loadViews() }, era))
         : createMcpServer(parts, era),
     async listened(message) {
-      const { listened } = await import("../server/resources/run-updates.ts");
+      const { listened } = await import("../mcp/run-updates.ts");
       return listened(message, { ...(await parts.services()), caller: parts.caller });
     },
     calls,
@@ -104,7 +104,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
 
 /** What no root of the client may open: runs, the access file, and where hosts keep keys. */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
-  const { HOSTS } = await import("./setup/hosts.ts");
+  const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);
   const access = input.environment.TARGETING_MCP_ACCESS_FILE;
   return {
@@ -119,7 +119,7 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-  const { exposures } = await import("./doctor/exposures.ts");
+  const { exposures } = await import("./doctor-exposures.ts");
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
   for (const [variable, problem] of settings.unusable) log.warn(problem, { variable });
   const { environment } = settings;

@@ -20,7 +20,7 @@ import {
   ulid,
 } from "./diff/plan.ts";
 import { whichTargeting } from "./read-targeting.ts";
-import { UNDO_LABELS, undoRow } from "./undo/way-back.ts";
+import { UNDO_LABELS, undoRow } from "./way-back.ts";
 
 /** The way back from a run, in a plan. */
 const wayBack = z.strictObject({

@@ -2,17 +2,17 @@ import type { ManagementApi } from "../api/management.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { amount } from "../platform/text.ts";
-import { readOptionContents } from "../reading/option-contents.ts";
-import { placedOptions } from "../reading/saved-options.ts";
-import { sideBySide } from "../reading/side-by-side.ts";
+import { readOptionContents } from "../reads/option-contents.ts";
+import { placedOptions } from "../reads/saved-options.ts";
+import { sideBySide } from "../reads/side-by-side.ts";
 import type { Done } from "../runs/kind.ts";
 import type { ServiceTargeting } from "./base.ts";
 import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
 import type { lookAgain } from "./diff/stale.ts";
 import { type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
 import { unlessMissing } from "./read-targeting.ts";
-import { contentsNeeded, targetingsIn, wayBack } from "./undo/undo.ts";
-import type { Present, PresentOption, UndoRow } from "./undo/way-back.ts";
+import { contentsNeeded, targetingsIn, wayBack } from "./undo.ts";
+import type { Present, PresentOption, UndoRow } from "./way-back.ts";
 
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 

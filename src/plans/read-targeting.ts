@@ -1,8 +1,8 @@
 import type { ManagementApi } from "../api/management.ts";
 import { FileError } from "../platform/files.ts";
-import { contextIdsOf, isMissing } from "../reading/option-contents.ts";
-import { readOptions } from "../reading/option-lists.ts";
-import { MANY_UNREAD, sideBySide } from "../reading/side-by-side.ts";
+import { contextIdsOf, isMissing } from "../reads/option-contents.ts";
+import { readOptions } from "../reads/option-lists.ts";
+import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { isUlid } from "../spec/ulid.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { ManagementApi } from "../api/management.ts";
 import { inOnePiece, replaceFile } from "../files/save-file.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
-import { mapConcurrently, readOptionContents } from "../reading/option-contents.ts";
+import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts";
 import { baseText, readBase, renewedBase, type ServiceTargeting, type Wrote } from "./base.ts";
 import type { PlanItem, StatePlan } from "./diff/plan.ts";
 import type { Desired } from "./file/desired.ts";

@@ -7,16 +7,10 @@ import { formatOfDesired } from "../plans/file/read-desired.ts";
 import { desiredText } from "../plans/file/write-desired.ts";
 import { serviceOption } from "../plans/read-targeting.ts";
 import type { Clock } from "../platform/clock.ts";
-import { readOptionContents } from "../reading/option-contents.ts";
-import { isEmpty, scanOptions } from "../reading/option-scan.ts";
-import { steadily } from "../reading/pages.ts";
-import {
-  contextLines,
-  optionLines,
-  type PlacedOption,
-  type ReadOption,
-  withContexts,
-} from "../reading/saved-options.ts";
+import { readOptionContents } from "../reads/option-contents.ts";
+import { isEmpty, scanOptions } from "../reads/option-scan.ts";
+import { steadily } from "../reads/pages.ts";
+import { contextLines, optionLines, type PlacedOption, type ReadOption, withContexts } from "../reads/saved-options.ts";
 import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save-state.ts";

@@ -7,7 +7,7 @@ import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import { halfWords } from "../settings/environment.ts";
 import type { TestBench, ToolContext, ToolServices } from "./context.ts";
-import { ToolError, type Toolset } from "./definition.ts";
+import { ToolError, type Toolset } from "./define-tool.ts";
 import { readingWithinWait, withinWait } from "./within-wait.ts";
 
 /**

@@ -163,3 +163,8 @@ export const LEAST_READ_MS = 1000;
 export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }
+
+/** The name of a caller, as people know it: the owner of runs in another project begins with a digest of its keys. */
+export function callerName(owner: string): string {
+  return owner.replace(/^keys:\w+ /, "");
+}

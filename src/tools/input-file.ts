@@ -4,8 +4,7 @@ import type { SheetArguments } from "../files/detect-sheet.ts";
 import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import type { ToolContext } from "./context.ts";
-import { ToolError } from "./definition.ts";
-import { readableDirs } from "./readable-dirs.ts";
+import { ToolError } from "./define-tool.ts";
 import { fileWithinWait, unlessLate } from "./within-wait.ts";
 
 /** The arguments that say how a file of rows is read; what is not given is detected. */
@@ -120,4 +119,15 @@ export async function openedFile(
   const opened = await fileWithinWait(context, openFile(file, sheetArguments(given), rules));
   const look = lookedAt(opened.bytes, opened.file, shape);
   return { ...opened, file: (await unlessLate(context, look)) ?? opened.file };
+}
+
+/**
+ * The folders that a call may read: those of the setting, or over HTTP of the token; without any, those that the client
+ * itself works in.
+ */
+export async function readableDirs({
+  allowedDirs,
+  roots,
+}: Pick<ToolContext, "allowedDirs" | "roots">): Promise<readonly string[]> {
+  return allowedDirs.length > 0 ? allowedDirs : ((await roots?.()) ?? []);
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { isJsonObject } from "../events/catalogue.ts";
-import { ToolError } from "./definition.ts";
+import { ToolError } from "./define-tool.ts";
 
 /** The schema of an object with any fields, all of which are kept as they came: zod's own leave `__proto__` out. */
 export function openObject() {

@@ -1,7 +1,7 @@
 import { aroundReads, type ManagementApi } from "../api/management.ts";
 import { thousands } from "../platform/text.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
-import { ToolError } from "./definition.ts";
+import { ToolError } from "./define-tool.ts";
 
 /** A read was given up, since the call has taken as long as it may (`TARGETING_MCP_WAIT_MS`). */
 export class TookTooLong extends ToolError {}

@@ -1,6 +1,6 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import type { ChangeList, ProblemList } from "../../src/page/wire.ts";
+import type { ChangeList, ProblemList } from "../../src/web/wire.ts";
 import { button, findingsOfAxe, rowNames, SCHEMES, withBrowser } from "./browser.ts";
 import { serveMadeRuns } from "./made-runs.ts";
 import { ENDED, MARKUP, PARTIAL, RUNNING, STALE, WAITING } from "./runs.ts";

@@ -1,4 +1,4 @@
-import type { RunCounts, RunDetail, RunRow } from "../../src/page/wire.ts";
+import type { RunCounts, RunDetail, RunRow } from "../../src/web/wire.ts";
 
 // Runs as a server may tell of them, with names that others wrote.
 

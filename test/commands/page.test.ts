@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nobodyLooks } from "../../src/commands/page/run-page.ts";
+import { nobodyLooks } from "../../src/commands/page.ts";
 
 const MINUTE_MS = 60_000;
 

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import type { Plan } from "../../src/changes/plan/plan.ts";
-import { projects } from "../../src/commands/http/projects.ts";
+import { projects } from "../../src/http/projects.ts";
+import { createLog, followWork } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fileBackend } from "../../src/runs/file/backend.ts";
-import { NoRoom } from "../../src/server/http/guards.ts";
-import { createLog, followWork } from "../../src/server/log.ts";
+import { fileBackend } from "../../src/runs/files/backend.ts";
 import { readSettings } from "../../src/settings/settings.ts";
+import { NoRoom } from "../../src/web/http-errors.ts";
 
 const made = vi.hoisted(() => ({ storages: 0 }));
 vi.mock("node:async_hooks", async (importOriginal) => {

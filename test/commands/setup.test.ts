@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
-import { launchOf, publishedLaunch } from "../../src/commands/setup/entry.ts";
-import { HOSTS, programFound } from "../../src/commands/setup/hosts.ts";
-import { setUp } from "../../src/commands/setup/setup.ts";
 import { SettingsError } from "../../src/settings/value-types.ts";
+import { launchOf, publishedLaunch } from "../../src/setup/entry.ts";
+import { HOSTS, programFound } from "../../src/setup/hosts.ts";
+import { setUp } from "../../src/setup/setup.ts";
 import { startCommand } from "../support/server-process.ts";
 
 /** Where hosts look, by hand from their own documentation; under a home folder of Linux. */

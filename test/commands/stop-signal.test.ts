@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { stopSignals } from "../../src/commands/terminal.ts";
+import { stopSignals } from "../../src/runtime/terminal.ts";
 import { startCommand } from "../support/server-process.ts";
 
 test("a closed console window counts on Windows; elsewhere nohup is respected", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rightsNow, tokenRights } from "../../src/commands/http/access-now.ts";
+import { rightsNow, tokenRights } from "../../src/http/access-now.ts";
 import type { CallerTexts } from "../../src/runs/backend.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 

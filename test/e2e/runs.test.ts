@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { runsIn } from "../../src/runs/file/run-folder.ts";
+import { runsIn } from "../../src/runs/files/run-folder.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
 import { hold } from "../support/hold.ts";

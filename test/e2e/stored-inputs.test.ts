@@ -13,7 +13,7 @@ const warm = perFile(async () => startSession({ env: { TARGETING_MCP_STATE_DIR: 
 const NOT_STORED = [
   ...["dryRun", "confirmation", "targetingName"],
   ...["file", "encoding", "sheet", "columns", "separator", "fillDown"],
-  ...["addFile", "removeFile", "setFile"],
+  ...["addFile", "removeFile", "setFile", "removeEverywhere"],
 ];
 
 const listed = z.looseObject({ name: z.string(), inputSchema: z.unknown() });
@@ -55,6 +55,11 @@ const TOOLS = [
   ...["update_options", "update_contexts", "delete_options"],
 ];
 
+/** What a deletion stores: a targeting that is given by a name with what was found under it, and one by its ID beside the others. */
+function deleted(targetingId: string) {
+  return { ids: ["a ids", targetingId], names: [{ currentName: "a names" }] };
+}
+
 test.for(TOOLS)("all that %s is given is stored with its run", async (tool) => {
   const { client, sandbox } = await warm();
   const targetingId = await sandbox.targeting(`For ${tool.replaceAll("_", " ")}`);
@@ -63,7 +68,5 @@ test.for(TOOLS)("all that %s is given is stored with its run", async (tool) => {
   const given = "targetingId" in args ? { ...args, targetingId } : args;
   await client.callTool(tool, { ...given, dryRun: true });
   const call = await lastStored();
-  // A targeting that is given by a name is stored with what was found under it.
-  const names = tool === "delete_targeting" ? { names: [{ currentName: "a names" }] } : {};
-  expect(call).toMatchObject({ tool, input: { ...given, ...names } });
+  expect(call).toMatchObject({ tool, input: tool === "delete_targeting" ? deleted(targetingId) : given });
 });

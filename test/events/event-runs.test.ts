@@ -11,7 +11,7 @@ import { EventRunState } from "../../src/events/run/run-state.ts";
 import { sourceOfEvents, sourceOfFile } from "../../src/events/run/source.ts";
 import { hasCode } from "../../src/platform/files.ts";
 import { type ByteSource, digestOf } from "../../src/platform/held-folder.ts";
-import { fileRunStore } from "../../src/runs/file/run-store.ts";
+import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { countsOf, failureGroups } from "../../src/runs/report.ts";
 import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";

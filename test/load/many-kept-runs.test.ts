@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeEach, expect, test, vi } from "vitest";
 import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fileRunStore } from "../../src/runs/file/run-store.ts";
+import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { sentEvents } from "../support/sent-events.ts";
 

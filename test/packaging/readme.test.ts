@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { fileAt } from "../../scripts/packaging/generated.ts";
-import { publishedLaunch } from "../../src/commands/setup/entry.ts";
-import { HOSTS } from "../../src/commands/setup/hosts.ts";
 import { readAccess } from "../../src/settings/access-file.ts";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
+import { publishedLaunch } from "../../src/setup/entry.ts";
+import { HOSTS } from "../../src/setup/hosts.ts";
 import { routesWith } from "../../src/spec/routes.ts";
 import { cleanEnvironment, startCommand } from "../support/server-process.ts";
 

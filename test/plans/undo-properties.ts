@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
-import { wayBack } from "../../src/plans/undo/undo.ts";
-import type { Present, UndoRow } from "../../src/plans/undo/way-back.ts";
+import { wayBack } from "../../src/plans/undo.ts";
+import type { Present, UndoRow } from "../../src/plans/way-back.ts";
 import type { Done, DoneOption } from "../../src/runs/kind.ts";
 import { isPossible, type Thing, type World } from "./meaning.ts";
 import { applied, comparable, TARGETING } from "./plan-properties.ts";

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import { doneBy } from "../../src/changes/done.ts";
 import { readPresent } from "../../src/plans/planned-undo.ts";
-import { wayBack } from "../../src/plans/undo/undo.ts";
-import { countsOfRows } from "../../src/plans/undo/way-back.ts";
+import { wayBack } from "../../src/plans/undo.ts";
+import { countsOfRows } from "../../src/plans/way-back.ts";
 import { startService } from "../changes/service.ts";
 
 const { signal } = new AbortController();

@@ -25,12 +25,12 @@ vi.mock("node:fs/promises", async (original) => {
   return { ...real, ...functions };
 });
 
-const { exchange } = await import("../../src/commands/setup/config-file.ts");
+const { exchange } = await import("../../src/setup/config-file.ts");
 const { saveFile } = await import("../../src/files/save-file.ts");
-const { targetingMemory } = await import("../../src/runs/file/side-stores.ts");
-const { fileRunStore } = await import("../../src/runs/file/run-store.ts");
+const { targetingMemory } = await import("../../src/runs/files/side-stores.ts");
+const { fileRunStore } = await import("../../src/runs/files/run-store.ts");
 const { ulidSource } = await import("../../src/spec/ulid.ts");
-const { tryLease } = await import("../../src/runs/file/lease.ts");
+const { tryLease } = await import("../../src/runs/files/lease.ts");
 const { systemClock } = await import("../../src/platform/clock.ts");
 const { dataFile, readDataFile } = await import("../../src/sandbox/state-dump.ts");
 Object.defineProperty(process, "platform", { value: system.real });

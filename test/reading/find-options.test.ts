@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { lossDigest } from "../../src/changes/run-rules.ts";
-import { findOptions } from "../../src/reading/option-contents.ts";
+import { findOptions } from "../../src/reads/option-contents.ts";
 import { startService } from "../changes/service.ts";
 
 type Service = Awaited<ReturnType<typeof startService>>;

@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { ListError } from "../../src/api/errors.ts";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { findOptions, readOptionContents } from "../../src/reading/option-contents.ts";
-import { readOptionNames, readOptions } from "../../src/reading/option-lists.ts";
-import { getOption } from "../../src/tools/targeting/get-option.ts";
-import { listOptions } from "../../src/tools/targeting/list-options.ts";
+import { findOptions, readOptionContents } from "../../src/reads/option-contents.ts";
+import { readOptionNames, readOptions } from "../../src/reads/option-lists.ts";
+import { getOption } from "../../src/tools/get-option.ts";
+import { listOptions } from "../../src/tools/list-options.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 /** By hand, from management-api 8.1. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, BusyError, RejectedError } from "../../src/api/errors.ts";
 import { Pace } from "../../src/api/retry.ts";
-import { sideBySide } from "../../src/reading/side-by-side.ts";
+import { sideBySide } from "../../src/reads/side-by-side.ts";
 
 /** Promises that are settled by hand, by number; and what was begun, so far and at the same time. */
 function byHand() {

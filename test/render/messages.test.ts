@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { messageFor } from "../../src/answers/failures.ts";
+import { requestFailure } from "../../src/answers/request-messages.ts";
 import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
 import { StepMaker, sentFields } from "../../src/changes/rows/steps.ts";
 import { requestReason } from "../../src/changes/state/api-reasons.ts";
-import { messageFor } from "../../src/render/failures.ts";
-import { requestFailure } from "../../src/render/request-messages.ts";
 import { OWN_CODES, type Reason } from "../../src/runs/outcome.ts";
 
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/render/budget.ts";
-import { fenced, shown } from "../../src/render/fence.ts";
-import { redactorFor } from "../../src/render/redact.ts";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/answers/budget.ts";
+import { fenced, shown } from "../../src/answers/fence.ts";
+import { redactorFor } from "../../src/answers/redact.ts";
 
 describe("foreign text", () => {
   test.each([

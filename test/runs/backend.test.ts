@@ -2,8 +2,8 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fileBackend } from "../../src/runs/file/backend.ts";
-import { fileRunStore } from "../../src/runs/file/run-store.ts";
+import { fileBackend } from "../../src/runs/files/backend.ts";
+import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { memoryBackend } from "../support/memory-store.ts";
 import { backendContract } from "./backend-contract.ts";
 

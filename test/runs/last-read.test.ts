@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { sourceOfEvents } from "../../src/events/run/source.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fileRunStore } from "../../src/runs/file/run-store.ts";
+import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { LastRead } from "../../src/runs/kept-runs.ts";
 import type { RunStore } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fileRunStore } from "../../src/runs/file/run-store.ts";
+import { fileRunStore } from "../../src/runs/files/run-store.ts";
 import { moveRun, transition } from "../../src/runs/lifecycle.ts";
 import { ALL, MOVES, mayBe, runAt } from "./transitions.ts";
 

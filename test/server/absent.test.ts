@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { withoutAbsent, withUpperIds } from "../../src/server/arguments/absent.ts";
-import { understood } from "../../src/server/arguments/understand.ts";
-import { catalogue } from "../../src/server/listing.ts";
+import { understood, withoutAbsent, withUpperIds } from "../../src/mcp/read-arguments.ts";
+import { catalogue } from "../../src/mcp/tool-list.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 
 const tools = new Map(catalogue(TOOLS).map((listed) => [listed.tool.name, listed]));

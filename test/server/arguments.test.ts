@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { argumentWords } from "../../src/server/arguments/argument-words.ts";
-import { advertised } from "../../src/server/arguments/json-schema.ts";
-import { understood } from "../../src/server/arguments/understand.ts";
+import { argumentWords } from "../../src/mcp/argument-errors.ts";
+import { advertised } from "../../src/mcp/json-schema.ts";
+import { understood } from "../../src/mcp/read-arguments.ts";
 
 const schema = z.strictObject({
   targetingId: z.string(),

@@ -1,8 +1,8 @@
 import { OAuthError } from "@modelcontextprotocol/server";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { jwtVerifier } from "../../src/server/http/auth-jwt.ts";
-import { IssuerUnreachable } from "../../src/server/http/issuer-reads.ts";
+import { IssuerUnreachable } from "../../src/http/issuer-reads.ts";
+import { jwtVerifier } from "../../src/http/jwt.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { startProxy } from "../support/proxy.ts";
 import { startStub } from "../support/stub-server.ts";

@@ -1,9 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { arrivalOf } from "../../src/server/calls/arrivals.ts";
-import { bodyReader } from "../../src/server/http/bodies.ts";
-import type { Held } from "../../src/server/http/large-bodies.ts";
+import { bodyReader, type Held } from "../../src/http/bodies.ts";
+import { arrivalOf } from "../../src/mcp/calls-under-way.ts";
 
 const LONG = 3_600_000;
 const SMALL = JSON.stringify({ method: "ping" });

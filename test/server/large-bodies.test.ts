@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { largeBodies } from "../../src/server/http/large-bodies.ts";
+import { largeBodies } from "../../src/http/bodies.ts";
 
 const LONG = 3_600_000;
 

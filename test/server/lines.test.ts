@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Lines, type LongLine, requestIdOf } from "../../src/server/stdio/lines.ts";
+import { Lines, type LongLine, requestIdOf } from "../../src/mcp/stdio.ts";
 
 function through(chunks: readonly string[], mostBytes: number) {
   const [read, long]: [string[], LongLine[]] = [[], []];

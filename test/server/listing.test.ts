@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { catalogue, listedTools, type Offer } from "../../src/server/listing.ts";
-import type { Effect, Toolset } from "../../src/tools/definition.ts";
+import { catalogue, listedTools, type Offer } from "../../src/mcp/tool-list.ts";
+import type { Effect, Toolset } from "../../src/tools/define-tool.ts";
 import { TOOLS, toolOf } from "../../src/tools/registry.ts";
 
 function tool(name: string, toolset: Toolset, effect: Effect) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { advertised } from "../../src/server/arguments/json-schema.ts";
-import { upToMisfits } from "../../src/server/arguments/misfits.ts";
+import { upToMisfits } from "../../src/mcp/argument-errors.ts";
+import { advertised } from "../../src/mcp/json-schema.ts";
 
 const schema = z.strictObject({
   kinds: z.array(z.enum(["one", "two"])).optional(),

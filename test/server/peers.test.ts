@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { peerOf } from "../../src/server/http/peers.ts";
+import { peerOf } from "../../src/http/server.ts";
 
 test.each([
   ["198.51.100.7", undefined, "198.51.100.7"],

@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { InMemoryTransport } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
+import { redactorFor } from "../../src/answers/redact.ts";
+import { callsUnderWay } from "../../src/mcp/calls-under-way.ts";
+import { questionSeal } from "../../src/mcp/elicitation.ts";
+import { createMcpServer } from "../../src/mcp/server.ts";
+import { catalogue, listedTools, toolsThatWrite } from "../../src/mcp/tool-list.ts";
+import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { redactorFor } from "../../src/render/redact.ts";
-import { questionSeal } from "../../src/server/asking/ask.ts";
-import { callsUnderWay } from "../../src/server/calls-under-way.ts";
-import { catalogue, listedTools, toolsThatWrite } from "../../src/server/listing.ts";
-import { createLog } from "../../src/server/log.ts";
-import { createMcpServer } from "../../src/server/mcp-server.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 import { testServices } from "../support/tool-context.ts";
 

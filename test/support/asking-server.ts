@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
+import { redactorFor } from "../../src/answers/redact.ts";
+import { callsUnderWay } from "../../src/mcp/calls-under-way.ts";
+import { questionSeal } from "../../src/mcp/elicitation.ts";
+import { createMcpServer } from "../../src/mcp/server.ts";
+import { serveOverStdio } from "../../src/mcp/stdio.ts";
+import { catalogue, listedTools } from "../../src/mcp/tool-list.ts";
+import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { redactorFor } from "../../src/render/redact.ts";
-import { questionSeal } from "../../src/server/asking/ask.ts";
-import { callsUnderWay } from "../../src/server/calls-under-way.ts";
-import { catalogue, listedTools } from "../../src/server/listing.ts";
-import { createLog } from "../../src/server/log.ts";
-import { createMcpServer } from "../../src/server/mcp-server.ts";
-import { serveOverStdio } from "../../src/server/stdio/stdio.ts";
-import type { ToolDefinition } from "../../src/tools/definition.ts";
+import type { ToolDefinition } from "../../src/tools/define-tool.ts";
 import { toolOf } from "../../src/tools/registry.ts";
 import { testServices } from "./tool-context.ts";
 

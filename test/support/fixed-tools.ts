@@ -1,4 +1,5 @@
 import { onTestFinished } from "vitest";
+import { reasonWords } from "../../src/answers/failures.ts";
 import { eventsOver, sandboxOver } from "../../src/api/events.ts";
 import { openHttp } from "../../src/api/http.ts";
 import { managementOver } from "../../src/api/management.ts";
@@ -7,8 +8,7 @@ import { observerOf } from "../../src/events/observe.ts";
 import { EventRuns } from "../../src/events/run/event-runs.ts";
 import { lookAgainAt } from "../../src/plans/look-again.ts";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
-import { reasonWords } from "../../src/render/failures.ts";
-import { processLock } from "../../src/runs/file/lease.ts";
+import { processLock } from "../../src/runs/files/lease.ts";
 import { Runs } from "../../src/runs/registry.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { ROUTES } from "../../src/spec/routes.ts";

@@ -1,10 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend, ContentsStore, SuiteTexts, TargetingMemory } from "../../src/runs/backend.ts";
-import { processLock } from "../../src/runs/file/lease.ts";
-import { targetingMemory } from "../../src/runs/file/side-stores.ts";
-import type { Line } from "../../src/runs/lifecycle.ts";
-import { CREATED, type RunRecord } from "../../src/runs/lifecycle.ts";
+import { processLock } from "../../src/runs/files/lease.ts";
+import { targetingMemory } from "../../src/runs/files/side-stores.ts";
+import { CREATED, type Line, type RunRecord } from "../../src/runs/lifecycle.ts";
 import type { RunHeader, RunPart, RunStore, Unfinished } from "../../src/runs/store.ts";
 import { type Lease, soleTurn } from "../../src/runs/turn.ts";
 

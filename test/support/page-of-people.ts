@@ -2,12 +2,12 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { approversPage } from "../../src/commands/http/approvers-page.ts";
-import { projects } from "../../src/commands/http/projects.ts";
-import { viewers } from "../../src/commands/http/viewers.ts";
+import { viewers } from "../../src/http/approver-sessions.ts";
+import { approversPage } from "../../src/http/approvers-page.ts";
+import { projects } from "../../src/http/projects.ts";
+import { createLog, followWork } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { fileBackend } from "../../src/runs/file/backend.ts";
-import { createLog, followWork } from "../../src/server/log.ts";
+import { fileBackend } from "../../src/runs/files/backend.ts";
 import { readSettings } from "../../src/settings/settings.ts";
 import { startLoginIssuer } from "./login-issuer.ts";
 

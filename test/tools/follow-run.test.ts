@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { timeLeft } from "../../src/tools/context.ts";
-import { atMostOneWait, followRun } from "../../src/tools/writing/follow-run.ts";
+import { atMostOneWait, followRun } from "../../src/tools/write/follow-run.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
 
 test.each([

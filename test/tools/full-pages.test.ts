@@ -1,7 +1,7 @@
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { listOptions } from "../../src/tools/targeting/list-options.ts";
+import { listOptions } from "../../src/tools/list-options.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 const targetingId = ulidOf(0);

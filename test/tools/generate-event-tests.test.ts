@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { tokensOf } from "../../src/render/budget.ts";
-import { generateEventTestsTool } from "../../src/tools/events/generate-event-tests.ts";
+import { tokensOf } from "../../src/answers/budget.ts";
+import { generateEventTestsTool } from "../../src/tools/generate-event-tests.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const generated = z.object({

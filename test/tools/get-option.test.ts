@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { getOption } from "../../src/tools/targeting/get-option.ts";
+import { getOption } from "../../src/tools/get-option.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 const structured = z.object({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { getTargeting } from "../../src/tools/targeting/get-targeting.ts";
+import { getTargeting } from "../../src/tools/get-targeting.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 const targetingId = ulidOf(0);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { tokensOf } from "../../src/answers/budget.ts";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { eventsOf } from "../../src/events/suites/suite.ts";
-import { tokensOf } from "../../src/render/budget.ts";
-import { inspectEvents } from "../../src/tools/events/inspect-events.ts";
+import { inspectEvents } from "../../src/tools/inspect-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const page = z.object({

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { tokensOf } from "../../src/render/budget.ts";
-import { listEventTypesTool } from "../../src/tools/events/list-event-types.ts";
+import { tokensOf } from "../../src/answers/budget.ts";
+import { listEventTypesTool } from "../../src/tools/list-event-types.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const NAMES = [

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { ToolError } from "../../src/tools/definition.ts";
-import { listOptions } from "../../src/tools/targeting/list-options.ts";
+import { ToolError } from "../../src/tools/define-tool.ts";
+import { listOptions } from "../../src/tools/list-options.ts";
 import { type HeldOption, readingApi, toolContext, ulidOf } from "../support/tool-context.ts";
 
 const targetingId = ulidOf(0);

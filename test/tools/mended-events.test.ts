@@ -5,8 +5,8 @@ import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { mendEvent } from "../../src/events/fix-spelling.ts";
-import { trackEvents } from "../../src/tools/events/track-events.ts";
-import { getRun } from "../../src/tools/runs/get-run.ts";
+import { getRun } from "../../src/tools/get-run.ts";
+import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const rows = z.object({

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { catalogue } from "../../src/server/listing.ts";
+import { catalogue } from "../../src/mcp/tool-list.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 
 test.each(catalogue(TOOLS).map((listed) => [listed.tool.name, listed] as const))(

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { NotSentError } from "../../src/api/errors.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { trackEvent } from "../../src/tools/events/track-event.ts";
-import { cancelRun } from "../../src/tools/runs/cancel-run.ts";
-import { getRun } from "../../src/tools/runs/get-run.ts";
-import { resumeRun } from "../../src/tools/runs/resume-run.ts";
+import { cancelRun } from "../../src/tools/cancel-run.ts";
+import { getRun } from "../../src/tools/get-run.ts";
+import { resumeRun } from "../../src/tools/resume-run.ts";
+import { trackEvent } from "../../src/tools/track-event.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 test("in sandbox mode the verdict says what the sandbox made of the event", async () => {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { tokensOf } from "../../src/render/budget.ts";
-import { trackEvents } from "../../src/tools/events/track-events.ts";
-import { getRun } from "../../src/tools/runs/get-run.ts";
+import { tokensOf } from "../../src/answers/budget.ts";
+import { getRun } from "../../src/tools/get-run.ts";
+import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
 
 const click = (uid: string, element_id = "b") => ({ uid, eventName: "click", element_id });

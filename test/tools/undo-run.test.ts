@@ -4,11 +4,11 @@ import type { WriteCall } from "../../src/changes/call.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
+import { applyPlan } from "../../src/tools/apply-plan.ts";
 import type { ToolContext } from "../../src/tools/context.ts";
-import type { ToolOutcome } from "../../src/tools/definition.ts";
-import { applyPlan } from "../../src/tools/plans/apply-plan.ts";
-import { undoRun } from "../../src/tools/plans/undo-run.ts";
-import { resumeRun } from "../../src/tools/runs/resume-run.ts";
+import type { ToolOutcome } from "../../src/tools/define-tool.ts";
+import { resumeRun } from "../../src/tools/resume-run.ts";
+import { undoRun } from "../../src/tools/undo-run.ts";
 import { startService } from "../changes/service.ts";
 import { testServices } from "../support/tool-context.ts";
 

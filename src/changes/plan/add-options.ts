@@ -1,6 +1,6 @@
 import type { Row } from "../../files/rows.ts";
-import { mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
-import { readOptionNames, readOptions } from "../../reading/option-lists.ts";
+import { mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
+import { readOptionNames, readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";

@@ -1,4 +1,4 @@
-import type { OptionContents } from "../../reading/option-contents.ts";
+import type { OptionContents } from "../../reads/option-contents.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";

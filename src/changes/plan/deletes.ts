@@ -1,8 +1,8 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
-import { readOptions } from "../../reading/option-lists.ts";
-import { isEmpty } from "../../reading/option-scan.ts";
-import type { PlacedOption } from "../../reading/saved-options.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
+import { readOptions } from "../../reads/option-lists.ts";
+import { isEmpty } from "../../reads/option-scan.ts";
+import type { PlacedOption } from "../../reads/saved-options.ts";
 import { ownReason, type TakenName } from "../../runs/outcome.ts";
 import { NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";

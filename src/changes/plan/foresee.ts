@@ -1,7 +1,7 @@
 import type { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reading/option-contents.ts";
-import { readOptions } from "../../reading/option-lists.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
+import { readOptions } from "../../reads/option-lists.ts";
 import type { TargetingMemory } from "../../runs/backend.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";

@@ -1,11 +1,6 @@
 import { isApiError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import {
-  findOptions,
-  mapConcurrently,
-  type OptionContents,
-  readOptionContents,
-} from "../../reading/option-contents.ts";
+import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { nearContextIds } from "../../spec/context-ids.ts";
 import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";

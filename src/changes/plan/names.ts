@@ -1,6 +1,6 @@
 import type { RejectedError } from "../../api/errors.ts";
-import { isMissing, mapConcurrently } from "../../reading/option-contents.ts";
-import { readOptions } from "../../reading/option-lists.ts";
+import { isMissing, mapConcurrently } from "../../reads/option-contents.ts";
+import { readOptions } from "../../reads/option-lists.ts";
 import { ownReason, type Reason, type TakenName } from "../../runs/outcome.ts";
 import { folded, NameIndex } from "../../spec/names.ts";
 import type { OptionRecord } from "../../spec/records.ts";

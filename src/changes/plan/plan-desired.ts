@@ -1,4 +1,4 @@
-import type { PlacedOption } from "../../reading/saved-options.ts";
+import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPlace, ownReason } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";

@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { placeOf } from "../../files/rows.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
-import type { PlacedOption } from "../../reading/saved-options.ts";
+import type { PlacedOption } from "../../reads/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
 import type { UpdateContextsItem } from "../call.ts";
 import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/entries.ts";

@@ -1,12 +1,7 @@
 import { isApiError, RejectedError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
-import {
-  findOptions,
-  mapConcurrently,
-  type OptionContents,
-  readOptionContents,
-} from "../../reading/option-contents.ts";
+import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { folded } from "../../spec/names.ts";

@@ -1,6 +1,6 @@
 import { isApiError } from "../../api/errors.ts";
-import { mapConcurrently } from "../../reading/option-contents.ts";
-import { readOptionNames } from "../../reading/option-lists.ts";
+import { mapConcurrently } from "../../reads/option-contents.ts";
+import { readOptionNames } from "../../reads/option-lists.ts";
 import { isUlid, ulidTime } from "../../spec/ulid.ts";
 import type { OptionItem, Step, StepChange } from "../rows/entries.ts";
 import type { ChangeDriver } from "./change-driver.ts";

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import { isApiError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
-import { compareContexts } from "../../reading/option-contents.ts";
-import type { OptionNames } from "../../reading/option-lists.ts";
-import { listPages, type OptionList } from "../../reading/pages.ts";
+import { compareContexts } from "../../reads/option-contents.ts";
+import type { OptionNames } from "../../reads/option-lists.ts";
+import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionRecord } from "../../spec/records.ts";

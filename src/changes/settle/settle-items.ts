@@ -1,5 +1,5 @@
 import { isApiError } from "../../api/errors.ts";
-import { type OptionNames, optionNamesOnce } from "../../reading/option-lists.ts";
+import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { contextParts } from "../plan/context-parts.ts";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
 import type { Backend } from "../../../src/runs/backend.ts";
-import type { Retention } from "../../../src/runs/file/run-store.ts";
+import type { Retention } from "../../../src/runs/files/run-store.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { migrate } from "../../../src/runs/postgres/migrations.ts";

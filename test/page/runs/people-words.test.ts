@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { forPeople } from "../../../src/page/runs/people-words.ts";
+import { forPeople } from "../../../src/web/people-words.ts";
 
 test.each([
   ["Call resume_run with this runId.", "Press Resume run."],

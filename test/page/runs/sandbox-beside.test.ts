@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { bothOf, type SandboxRights, sandboxBeside, whileFound } from "../../../src/page/runs/sandbox-beside.ts";
-import { sandboxPage } from "../../../src/page/sandbox/sandbox-page.ts";
-import type { StreamSource } from "../../../src/page/serve/event-stream.ts";
-import type { Message } from "../../../src/page/wire.ts";
 import { startSandbox } from "../../../src/sandbox/index.ts";
+import type { StreamSource } from "../../../src/web/event-stream.ts";
+import { bothOf, type SandboxRights, sandboxBeside, whileFound } from "../../../src/web/sandbox-beside.ts";
+import { sandboxPage } from "../../../src/web/sandbox-page.ts";
+import type { Message } from "../../../src/web/wire.ts";
 
 const HEADERS = { authorization: "sandbox-app-key", "content-type": "application/json" };
 

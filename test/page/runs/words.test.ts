@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { agoWords, dayWords, durationWords } from "../../../src/page/app/time-words.ts";
-import { differingWords } from "../../../src/page/app/views/differing-words.ts";
-import { type TitleParts, titleOf } from "../../../src/page/runs/title.ts";
-import { isTyped, typedFor } from "../../../src/page/runs/waiting.ts";
+import { differingWords } from "../../../src/web/app/differing-words.ts";
+import { agoWords, dayWords, durationWords } from "../../../src/web/app/time-words.ts";
+import { type TitleParts, titleOf } from "../../../src/web/title.ts";
+import { isTyped, typedFor } from "../../../src/web/waiting.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { validateEvent } from "../../../src/events/validate.ts";
-import { comparedLines, correctedEvent } from "../../../src/page/sandbox/corrected-event.ts";
-import type { BodyLine } from "../../../src/page/sandbox-wire.ts";
+import { comparedLines, correctedEvent } from "../../../src/web/corrected-event.ts";
+import type { BodyLine } from "../../../src/web/sandbox-wire.ts";
 
 const MARKS = { same: "", removed: "-", added: "+" } as const;
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { eventFigures } from "../../../src/page/sandbox/event-figures.ts";
-import { eventDetail, fittingEvents } from "../../../src/page/sandbox/event-rows.ts";
-import type { Words } from "../../../src/page/sandbox-wire.ts";
 import { arrivedEvent, eventLog } from "../../../src/sandbox/event-log.ts";
 import { eventFindings, finding } from "../../../src/sandbox/event-verdict.ts";
+import { eventFigures } from "../../../src/web/event-figures.ts";
+import { eventDetail, fittingEvents } from "../../../src/web/event-rows.ts";
+import type { Words } from "../../../src/web/sandbox-wire.ts";
 
 const START = Date.UTC(2026, 0, 2, 12);
 
@@ -119,7 +119,7 @@ test("the detail of an event has each problem with its fix, the corrected body, 
   for (let at = 0; at < 2; at += 1) add({ uid: "u", eventName: "Purchase", orderId: "o-1" });
   const detail = eventDetail(log, 2, figures);
   expect(detail?.problems[0]).toEqual({
-    message: '"Purchase" is no supported event: the service ignores it silently',
+    message: '"Purchase" is not a supported event',
     fix: 'send "purchase"',
     isDecisive: true,
     section: "7",

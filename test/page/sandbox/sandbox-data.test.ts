@@ -1,9 +1,9 @@
 import { expect, test, vi } from "vitest";
-import { addFault, faultsMessage } from "../../../src/page/sandbox/faults.ts";
-import { contextIdsOf, foundOptions, optionsIn, targetingSizes } from "../../../src/page/sandbox/tree.ts";
-import { isTestFormat, testsForUnseen } from "../../../src/page/sandbox/unseen-tests.ts";
 import { plantSeed, seedSchema } from "../../../src/sandbox/seed.ts";
 import { newWorld } from "../../../src/sandbox/world.ts";
+import { addFault, faultsMessage } from "../../../src/web/faults.ts";
+import { contextIdsOf, foundOptions, optionsIn, targetingSizes } from "../../../src/web/tree.ts";
+import { isTestFormat, testsForUnseen } from "../../../src/web/unseen-tests.ts";
 
 const START = Date.UTC(2026, 0, 2);
 const TARGETING = "01HZZZZZZZZZZZZZZZZZZZZZZZ";

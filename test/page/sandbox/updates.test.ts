@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { sandboxUpdates } from "../../../src/page/sandbox/updates.ts";
-import type { Message } from "../../../src/page/wire.ts";
 import { plantSeed, seedSchema } from "../../../src/sandbox/seed.ts";
 import { newWorld } from "../../../src/sandbox/world.ts";
+import { sandboxUpdates } from "../../../src/web/sandbox-updates.ts";
+import type { Message } from "../../../src/web/wire.ts";
 
 function world() {
   return newWorld({

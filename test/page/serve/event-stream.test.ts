@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { eventStream } from "../../../src/page/serve/event-stream.ts";
+import { eventStream } from "../../../src/web/event-stream.ts";
 
 const waits = vi.hoisted((): number[] => []);
 vi.mock("node:timers/promises", async (original) => ({

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { callerRuns, keepPart, partIn, runIndex } from "../../../src/runs/file/run-folder.ts";
+import { callerRuns, keepPart, partIn, runIndex } from "../../../src/runs/files/run-folder.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 
 const newRunId = ulidSource(

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { sourceOfEvents } from "../../../src/events/run/source.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { fileBackend } from "../../../src/runs/file/backend.ts";
-import { runsIn } from "../../../src/runs/file/run-folder.ts";
+import { fileBackend } from "../../../src/runs/files/backend.ts";
+import { runsIn } from "../../../src/runs/files/run-folder.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 import { sentEvents } from "../../support/sent-events.ts";
 

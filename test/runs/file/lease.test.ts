@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { isLeased, ownMark, tryLease } from "../../../src/runs/file/lease.ts";
+import { isLeased, ownMark, tryLease } from "../../../src/runs/files/lease.ts";
 import { LeaseLostError } from "../../../src/runs/turn.ts";
 
 let folder = "";

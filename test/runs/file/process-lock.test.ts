@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { processLock } from "../../../src/runs/file/lease.ts";
+import { processLock } from "../../../src/runs/files/lease.ts";
 
 const never = new AbortController().signal;
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Clock } from "../../../src/platform/clock.ts";
-import { isLeased, machineLock, type SharedLeases, sharedLock } from "../../../src/runs/file/lease.ts";
+import { isLeased, machineLock, type SharedLeases, sharedLock } from "../../../src/runs/files/lease.ts";
 import type { Lease } from "../../../src/runs/turn.ts";
 
 let folder = "";

@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { runsIn } from "../../../src/runs/file/run-folder.ts";
-import type { Retention } from "../../../src/runs/file/run-store.ts";
-import { fileRunStore } from "../../../src/runs/file/run-store.ts";
+import { runsIn } from "../../../src/runs/files/run-folder.ts";
+import { fileRunStore, type Retention } from "../../../src/runs/files/run-store.ts";
 import { ulidSource } from "../../../src/spec/ulid.ts";
 import { reopenRun, restRun, startRun, wasStarted } from "../../support/records.ts";
 

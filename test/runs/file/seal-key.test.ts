@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { sealKeyIn } from "../../../src/runs/file/side-stores.ts";
+import { sealKeyIn } from "../../../src/runs/files/side-stores.ts";
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "seal-key-"));
 

@@ -1,0 +1,452 @@
+import type { PlannedRequest } from "../changes/rows/entries.ts";
+import {
+  CHANGE_KINDS,
+  changesOf,
+  isApplicable,
+  itemChanges,
+  itemCount,
+  type ListedChange,
+  type StatePlan,
+} from "../plans/diff/plan.ts";
+import type { Problem } from "../plans/file/desired.ts";
+import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
+import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/way-back.ts";
+import { amount } from "../platform/text.ts";
+import { rowsThatFit, tokensOf, writeCursor } from "./budget.ts";
+import { OPERATION_WORDS } from "./failures.ts";
+import { fencedWhereForeign, shown } from "./fence.ts";
+import {
+  changeLine,
+  contextIds,
+  count,
+  differenceLine,
+  FIELD_WORDS,
+  KIND_WORDS,
+  linesOf,
+  place,
+  planCounts,
+  problemLine,
+  value,
+} from "./plan-words.ts";
+import type { RenderedReport } from "./run-report.ts";
+
+/** What an answer about a plan may hold in all, data and text together. */
+const ANSWER_TOKENS = 2500;
+/** How many of each list are shown: as many as fit, the first of these that does. */
+const MOST_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
+
+/** A plan as a tool answers it. */
+export interface AnsweredPlan {
+  readonly environment: "live" | "sandbox";
+  readonly runId?: string | undefined;
+  readonly tool: string;
+  readonly status: "planned" | "failed";
+  readonly document: PlanDocument;
+  readonly requests: readonly PlannedRequest[];
+  readonly nextSteps: readonly string[];
+  readonly isError?: boolean;
+}
+
+/** A plan within 2,500 tokens, however large it is; all of it is in the resource of its run. */
+export function planAnswer(plan: AnsweredPlan): RenderedReport {
+  const isError = plan.isError ?? false;
+  return fitted((most) => ({ structured: structuredOf(plan, most), text: textOf(plan, most), isError }));
+}
+
+/** The answer that shows most of each of its lists within 2,500 tokens; `make` takes how many of each, out of `counts`. */
+function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MOST_SHOWN): RenderedReport {
+  for (const most of counts) {
+    const answer = make(most);
+    const size = tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text);
+    if (size <= ANSWER_TOKENS || most === counts.at(-1)) return answer;
+  }
+  throw new RangeError("there is a least answer");
+}
+
+/** Where the rest of a plan is that does not fit an answer. */
+function allAt(runId: string | undefined): string {
+  if (runId === undefined) return "";
+  return `; all: get_run ${JSON.stringify({ runId, cursor: firstCursor(runId) })} or ${planUri(runId)}`;
+}
+
+/** Where all of a plan can be read. */
+function planUri(runId: string): string {
+  return `targeting://runs/${runId}/plan`;
+}
+
+function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<string, unknown>> {
+  const { environment, runId, tool, status, document, requests, nextSteps } = answer;
+  const { plan } = document;
+  const items = itemCount(plan);
+  const lists = { drift: plan.drift, conflicts: plan.conflicts, onlyThere: plan.onlyThere, problems: plan.problems };
+  const picked = Object.entries(lists).filter(([, list]) => list.length > 0);
+  const omitted = picked.flatMap(([name, { length }]) => (length > most ? [[name, length - most] as const] : []));
+  const undo = countsOfUndo(plan);
+  const changes = kindsOf(changesOf(plan, groupNamesOf(document)), most);
+  const isCut = omitted.length > 0 || Object.values(changes).some(({ count, names }) => count > names.length);
+  return {
+    environment,
+    ...(runId !== undefined && { runId }),
+    tool,
+    status,
+    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
+    targeting: plan.targeting,
+    changes,
+    ...(undo && { undo }),
+    ...Object.fromEntries(picked.map(([name, list]) => [name, list.slice(0, most)])),
+    ...(plan.limits.length > 0 && { limits: plan.limits.slice(0, Math.max(1, most)) }),
+    ...(omitted.length > 0 && { omitted: Object.fromEntries(omitted) }),
+    ...(requests.length > 0 && { plan: requests.slice(0, most), requests: { planned: requests.length } }),
+    digest: document.digest,
+    ...(runId !== undefined && { planUri: planUri(runId), ...(isCut && { cursor: firstCursor(runId) }) }),
+    nextSteps,
+  };
+}
+
+function kindsOf(changes: readonly ListedChange[], most: number) {
+  return Object.fromEntries(
+    CHANGE_KINDS.flatMap((kind) => {
+      const own = changes.filter((change) => change.kind === kind);
+      return own.length === 0 ? [] : [[kind, { count: own.length, names: own.slice(0, most).map(({ name }) => name) }]];
+    }),
+  );
+}
+
+/** Of an undo plan: how many objects it restores how well. */
+function countsOfUndo({ items }: StatePlan): Readonly<Record<string, number>> | undefined {
+  const counts: Record<string, number> = {};
+  for (const { undo } of items) if (undo !== undefined) counts[undo] = (counts[undo] ?? 0) + 1;
+  return Object.keys(counts).length === 0 ? undefined : counts;
+}
+
+function textOf({ environment, runId, document, requests, nextSteps }: AnsweredPlan, most: number): string {
+  const { plan } = document;
+  const { targeting } = plan;
+  const listed = linesOf(plan, "file");
+  const changes = changesOf(plan, groupNamesOf(document));
+  const where = targeting._id === undefined ? "a new targeting" : targeting._id;
+  const section = (title: string, lines: readonly string[], least = 0): readonly string[] => {
+    if (lines.length === 0) return [];
+    const picked = lines.slice(0, Math.max(most, least));
+    const more = lines.length - picked.length;
+    return [
+      title,
+      ...picked.map((line) => `- ${line}`),
+      ...(more > 0 ? [`- and ${count(more)} more${allAt(runId)}`] : []),
+    ];
+  };
+  const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
+  const sections = [
+    ...CHANGE_KINDS.flatMap((kind) => {
+      const own = changes.filter((change) => change.kind === kind);
+      const words = KIND_WORDS[kind];
+      return section(`${words.charAt(0).toUpperCase()}${words.slice(1)} (${count(own.length)}):`, own.map(changeLine));
+    }),
+    ...section("Conflicts, to resolve in the file:", listed.conflicts, 1),
+    ...section("Problems:", listed.problems, 1),
+    ...section("Limits:", listed.limits, 1),
+    ...section("Changed by others since the base, and kept:", listed.drift),
+    ...section("Only in the service:", listed.onlyThere),
+  ];
+  return [
+    `Planned for ${shown(targeting.name)} (${where}): ${planCounts(changes, plan)}; nothing was sent. ${ran}`,
+    ...fencedWhereForeign(sections),
+    ...requestLines(requests),
+    ...(isApplicable(plan) ? [] : ["This plan cannot be applied as it is."]),
+    ...nextSteps.map((step) => `Next: ${step}`),
+  ].join("\n");
+}
+
+function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
+  if (requests.length === 0) return [];
+  const kinds = new Map<string, number>();
+  for (const { operation } of requests) {
+    const words = OPERATION_WORDS[operation];
+    kinds.set(words, (kinds.get(words) ?? 0) + 1);
+  }
+  const parts = [...kinds].map(([words, many]) => `${count(many)} to ${words}`);
+  return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
+}
+
+/**
+ * The problems for which a desired state cannot be read, as many as fit 2,500 tokens. No plan was made, so that
+ * nothing is counted; `runId` is that of the run which holds the sheet.
+ */
+export function problemsAnswer(
+  environment: "live" | "sandbox",
+  problems: readonly Problem[],
+  runId?: string,
+): RenderedReport {
+  const them = problems.length === 1 ? "the problem" : "the problems";
+  const sheet =
+    runId === undefined ? [] : [`the sheet with ${them} marked: get_run ${JSON.stringify({ runId, saveTo: "FILE" })}`];
+  const steps = [`fix ${them} above, and plan again`, ...sheet];
+  return fitted((most) => {
+    const picked = problems.slice(0, Math.max(1, most));
+    const omitted = problems.length - picked.length;
+    return {
+      structured: {
+        ...{ environment, ...(runId !== undefined && { runId }), tool: "plan_targeting" },
+        ...{ status: "failed", counts: NOTHING },
+        ...{ problems: picked, ...(omitted > 0 && { omitted: { problems: omitted } }), nextSteps: steps },
+      },
+      text: [
+        `The desired state has ${amount(problems.length, "problem")} and was not planned; nothing was sent.`,
+        ...fencedWhereForeign(picked.map((problem) => `- ${problemLine("file", problem)}`)),
+        ...(omitted > 0 ? [`- and ${count(omitted)} more`] : []),
+        ...steps.map((step) => `Next: ${step}`),
+      ].join("\n"),
+      isError: true,
+    };
+  });
+}
+
+const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
+
+/** What a plan says of one object: as data, and on a line. */
+export interface PlanRow {
+  readonly data: object;
+  readonly line: string;
+}
+
+/** What the pages of a plan are asked for by; their cursors fit nothing else. */
+export function pagesOf(runId: string): object {
+  return { runId, pages: "plan" };
+}
+
+/** The first cursor of all pages of a plan. */
+function firstCursor(runId: string): string {
+  return writeCursor(pagesOf(runId), 0);
+}
+
+/** Everything in a plan, object by object: of an undo what is not restored first, else kind by kind. */
+export function rowsOfPlan(document: PlanDocument): readonly PlanRow[] {
+  const { plan, wayBack } = document;
+  if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => rowOfWayBack(row, document));
+  const changes = changesOf(plan, groupNamesOf(document));
+  const { conflicts, drift, onlyThere } = plan;
+  const row = (data: object, kind: string, text: string): PlanRow => ({ data, line: `${kind}: ${text}` });
+  return [
+    ...conflicts.map((one) => row({ kind: "conflict", ...one }, "conflict", differenceLine(one))),
+    ...CHANGE_KINDS.flatMap((kind) =>
+      changes
+        .filter((change) => change.kind === kind)
+        .map((change) => row(change, KIND_WORDS[kind], changeLine(change))),
+    ),
+    ...drift.map((one) => row({ kind: "drift", ...one }, "changed by others, and kept", differenceLine(one))),
+    ...onlyThere.map((one) =>
+      row({ kind: "onlyThere", ...one }, "only in the service", `${shown(one.name)} (${one._id})`),
+    ),
+  ];
+}
+
+/** The rows of an undo plan, those first that are not restored. */
+function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
+  return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
+}
+
+const RANK: readonly string[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
+
+/** A row of an undo plan; `document` is its plan, absent where nothing is restored. */
+function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): PlanRow {
+  const { at, ...data } = row;
+  return { data, line: undoLine(row, changesOfRow(row, document)) };
+}
+
+/** What the item of a row changes. */
+export function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
+  const plan = document && plansOf(document)[at?.targeting ?? -1];
+  const item = plan?.items[at?.item ?? -1];
+  return document === undefined || plan === undefined || item === undefined
+    ? []
+    : itemChanges(plan, item, groupNamesOf(document));
+}
+
+/** Where a page of a plan begins, and how many rows it may have. */
+interface PageAsked {
+  readonly environment: "live" | "sandbox";
+  readonly runId: string;
+  readonly tool: string;
+  readonly from: number;
+  readonly limit: number;
+}
+
+/** A page of all that a plan says. */
+export function planPage(
+  rows: readonly PlanRow[],
+  { environment, runId, tool, from, limit }: PageAsked,
+): RenderedReport {
+  const asked = rows.slice(from, from + limit);
+  const lines = new Map(asked.map(({ data, line }) => [data, line]));
+  const fitting = rowsThatFit([...lines.keys()], (data) => lines.get(data) ?? "");
+  const picked = asked.slice(0, fitting);
+  const end = from + picked.length;
+  const cursor = end < rows.length ? writeCursor(pagesOf(runId), end) : undefined;
+  return {
+    structured: {
+      ...{ environment, runId, tool, status: "planned", total: rows.length },
+      results: picked.map(({ data }) => data),
+      ...(cursor !== undefined && { cursor }),
+    },
+    text: [
+      `Plan ${runId}, ${count(Math.min(from + 1, rows.length))} to ${count(end)} of ${count(rows.length)}:`,
+      ...fencedWhereForeign(picked.map(({ line }) => `- ${line}`)),
+      ...(cursor === undefined ? [] : [`More: the same call with cursor ${cursor}`]),
+    ].join("\n"),
+    isError: false,
+  };
+}
+
+/** How many objects are shown: as many as fit, the first of these that does. */
+const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
+
+/** An undo plan as a tool answers it. */
+export interface AnsweredWayBack {
+  readonly environment: "live" | "sandbox";
+  /** The run that it undoes. */
+  readonly undoes: string;
+  readonly rows: readonly UndoRow[];
+  readonly readOnly: boolean;
+  /** The stored plan; absent where nothing is restored. */
+  readonly planned?: {
+    readonly runId: string;
+    readonly document: PlanDocument;
+    readonly requests: readonly PlannedRequest[];
+  };
+}
+
+/** An undo plan within 2,500 tokens, what is not restored first; all of it is in the resource of its run. */
+export function undoAnswer(answer: AnsweredWayBack): RenderedReport {
+  const rows = inOrder(answer.rows);
+  const picked = (most: number): RenderedReport => ({
+    structured: undoData(answer, rows, most),
+    text: undoWords(answer, rows, most),
+    isError: false,
+  });
+  return fitted(picked, UNDO_ROWS);
+}
+
+function undoData(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {
+  const { environment, undoes, planned } = answer;
+  const plans = planned === undefined ? [] : plansOf(planned.document);
+  const items = plans.reduce((sum, plan) => sum + itemCount(plan), 0);
+  const picked = rows.slice(0, most).map((row) => rowOfWayBack(row, planned?.document).data);
+  return {
+    environment,
+    ...(planned !== undefined && { runId: planned.runId }),
+    tool: "undo_run",
+    status: "planned",
+    undoes,
+    counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
+    undo: countsIn(rows),
+    ...(picked.length > 0 && { results: picked }),
+    ...(rows.length > picked.length && { resultsOmitted: rows.length - picked.length }),
+    ...(rows.length > picked.length && planned !== undefined && { cursor: firstCursor(planned.runId) }),
+    ...(planned !== undefined && {
+      requests: { planned: planned.requests.length },
+      digest: planned.document.digest,
+      planUri: planUri(planned.runId),
+    }),
+    nextSteps: nextStepsOf(answer),
+  };
+}
+
+function undoWords(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): string {
+  const { environment, undoes, planned } = answer;
+  const picked = rows.slice(0, most);
+  const more = rows.length - picked.length;
+  return [
+    `Planned the undo of run ${undoes}: ${undoCounts(rows)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
+    ...fencedWhereForeign(picked.map((row) => `- ${rowOfWayBack(row, planned?.document).line}`)),
+    ...(more > 0 ? [`- and ${count(more)} more${allAt(planned?.runId)}`] : []),
+    ...(planned === undefined ? [] : [`Requests: ${count(planned.requests.length)}.`]),
+    ...nextStepsOf(answer).map((step) => `Next: ${step}`),
+  ].join("\n");
+}
+
+function nextStepsOf({ planned, readOnly, rows }: AnsweredWayBack): readonly string[] {
+  if (planned === undefined || readOnly) return [];
+  const apply = `apply_plan ${JSON.stringify({ runId: planned.runId })}`;
+  const { unresolved } = countsOfRows(rows);
+  if (unresolved === 0) return [`show the plan to the person; ${apply} applies it`];
+  const open = unresolved === 1 ? "the unresolved object" : `the ${count(unresolved)} unresolved objects`;
+  return [
+    `show the plan to the person; ${apply} first checks, by waiting and reading, which of ${open} were ` +
+      "changed, and restores these too",
+  ];
+}
+
+function countsIn(rows: readonly UndoRow[]): object {
+  const { unresolved, ...counts } = countsOfRows(rows);
+  return unresolved > 0 ? { unresolved, ...counts } : counts;
+}
+
+/** What each label means, where rows are counted. */
+const LABEL_WORDS: Readonly<Record<RowLabel, readonly [one: string, many: string]>> = {
+  unresolved: [
+    "is unresolved (its request was sent and not answered)",
+    "are unresolved (their requests were sent and not answered)",
+  ],
+  exact: ["is restored exactly", "are restored exactly"],
+  caveat: ["is restored with differences", "are restored with differences"],
+  notOurs: ["was changed by others since and stays", "were changed by others since and stay"],
+  impossible: ["cannot be restored", "cannot be restored"],
+};
+
+const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
+  newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
+  groupGone: "its group no longer exists",
+  notRead: "was not read before the change, so the added Context IDs stay",
+  notKept: "its previous value was not stored",
+  unknownOutcome: "it is unknown whether the run changed it",
+  nameTaken: "another option has the name now",
+  emptyGroup: "a group would have neither sub-options nor own Context IDs",
+  heldByGroup: "another group now holds some of its Context IDs",
+  targetingGone: "its targeting no longer exists",
+};
+
+/** How many objects are restored how: "3 are restored exactly, 1 cannot be restored". */
+export function undoCounts(rows: readonly UndoRow[]): string {
+  const counts = countsOfRows(rows);
+  const picked = UNDO_LABELS.flatMap((label) =>
+    counts[label] === 0 ? [] : [`${count(counts[label])} ${LABEL_WORDS[label][counts[label] === 1 ? 0 : 1]}`],
+  );
+  return picked.length === 0 ? "everything is as it was before" : picked.join(", ");
+}
+
+/** One object and what becomes of it, on one line; `changes` are those of its item. */
+export function undoLine(
+  { name, _id, undo, reasons, field, left, now, contextIds: many }: UndoRow,
+  changes: readonly ListedChange[] = [],
+): string {
+  const why = reasonWords({ reasons }).join("; ");
+  if (changes.length > 0) return `${undo}: ${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
+  const what = `${undo}: ${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  const about = field === undefined ? "" : `: ${many === undefined ? FIELD_WORDS[field] : contextIds(many)}`;
+  const picked = field === "parent" ? place : value;
+  const values =
+    field === undefined || left === undefined || now === undefined
+      ? ""
+      : `: the run set ${picked(left)}, now it is ${picked(now)}`;
+  return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
+}
+
+/** Why an object is not restored, or not exactly. */
+export function reasonWords({ reasons = [] }: Pick<UndoRow, "reasons">): readonly string[] {
+  return reasons.map((reason) => REASON_WORDS[reason]);
+}
+
+const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
+  created: "create",
+  renamed: "rename",
+  moved: "move",
+  contexts: "Context IDs",
+  settings: "set",
+  deleted: "delete",
+  adopted: "",
+};
+
+/** A change that an undo makes, with its verb. */
+export function changeWords(change: ListedChange): string {
+  return `${VERBS[change.kind]} ${changeLine(change)}`;
+}

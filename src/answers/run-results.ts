@@ -1,0 +1,162 @@
+import { thousands } from "../platform/text.ts";
+import type { KnownChange } from "../runs/outcome.ts";
+import type { ObjectResult } from "../runs/report.ts";
+import type { Row } from "./budget.ts";
+import { cut, OUTCOME_WORDS } from "./failures.ts";
+import { placeWords, plain, seen, shown } from "./fence.ts";
+
+/** The line of a result, for counting what fits a page. */
+export function resultLine(result: ObjectResult): string {
+  return resultRow(result).line;
+}
+
+/** One object of a run as data and as a line: where it stands, how it ended, what it is, and what changed. */
+export function resultRow({ reason, input, ...result }: ObjectResult & { readonly input?: unknown }): Row {
+  const { outcome, did, predicted, rule, observed, mended = [] } = result;
+  const [_id, name] = [cut(result._id), cut(result.name)];
+  const data = {
+    ...result,
+    ...(_id !== undefined && { _id }),
+    ...(name !== undefined && { name }),
+    ...(reason !== undefined && { errorCode: reason.code }),
+    ...(input !== undefined && { input }),
+  };
+  const line = [
+    `${placeWords(result)}:`,
+    // What is shown with its input did not succeed: the failures say how.
+    input !== undefined && outcome === "failed"
+      ? undefined
+      : did === undefined || did === "same"
+        ? OUTCOME_WORDS[outcome]
+        : did,
+    objectWords(result),
+    predicted && `expected ${predicted}${rule === undefined ? "" : ` (${plain(rule)})`}`,
+    observed && `actual ${observed}`,
+    ...mended.map((one) => `corrected ${plain(one)}`),
+    input === undefined ? undefined : seen(JSON.stringify(input)),
+  ];
+  return { data, line: line.filter((part) => part !== undefined && part !== "").join(" ") };
+}
+
+/** An object with its ID, and what changed of it. */
+function objectWords(result: ObjectResult): string {
+  const [_id, name] = [cut(result._id), cut(result.name)];
+  const { from, to } = result;
+  const isRenamed = typeof from === "string" && typeof to === "string";
+  const named = isRenamed ? `${shown(cut(from))} → ${shown(cut(to))}` : name === undefined ? undefined : shown(name);
+  return [named, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
+}
+
+/** How many objects of one kind are named: of more than that, the first few. */
+const MOST_NAMED = 20;
+const FEW_NAMED = 3;
+
+/** What kinds of results are called; what did not succeed stands among the failures. */
+const KINDS: readonly {
+  readonly title: string;
+  readonly isOne: (result: ObjectResult) => boolean;
+}[] = [
+  { title: "Created", isOne: ({ did }) => did === "created" },
+  { title: "Changed", isOne: ({ did }) => did === "changed" },
+  { title: "Deleted", isOne: ({ did }) => did === "deleted" },
+  { title: "Unchanged", isOne: ({ did }) => did === "same" },
+  { title: "Done", isOne: ({ outcome }) => outcome === "succeeded" },
+  { title: "Already done", isOne: ({ outcome }) => outcome === "alreadyDone" },
+];
+
+/**
+ * What a run did, a line for each kind. Up to 20 objects of a kind are named with their IDs; of more the first few,
+ * which `all` counts. `done` is what is said where nothing is known of how, `allAt` where all of them are.
+ */
+export function changeLines(
+  results: readonly ObjectResult[],
+  all: Readonly<Record<string, number>>,
+  { done = "Done", allAt = "" }: { readonly done?: string; readonly allAt?: string } = {},
+): readonly string[] {
+  const lines: string[] = [];
+  let left = results.filter(({ outcome }) => outcome === "succeeded" || outcome === "alreadyDone");
+  for (const { title, isOne } of KINDS) {
+    const own = left.filter(isOne);
+    left = left.filter((result) => !isOne(result));
+    const count = Math.max(all[title] ?? 0, own.length);
+    if (own.length === 0) continue;
+    const named = count <= MOST_NAMED ? own : own.slice(0, FEW_NAMED);
+    const more = count - named.length;
+    const words = named.map(objectWords).join(", ");
+    lines.push(
+      `${titleOf(title, own, done)} (${spotsWords(named)}): ${words}${more > 0 ? ` and ${thousands(more)} more${allAt}` : ""}`,
+    );
+  }
+  return lines;
+}
+
+/** A kind's title, which says what changed where that is the same for all. */
+function titleOf(title: string, results: readonly ObjectResult[], done: string): string {
+  if (title === "Done") return done;
+  if (title !== "Changed") return title;
+  if (results.every(({ from, to }) => typeof from === "string" && typeof to === "string")) return "Renamed";
+  return results.every(({ from }) => typeof from === "object" && from.name === undefined) ? "Moved" : title;
+}
+
+/** Where objects stand, objects within others by their position: `items 1-3, 3.1, 3.2`. */
+function spotsWords(results: readonly ObjectResult[]): string {
+  const byLine = results.some(({ line }) => line !== undefined);
+  const spots: { first: number; last: number; within: string }[] = [];
+  for (const { index, line, child, grandchild } of results) {
+    const at = line ?? index + 1;
+    const within = [child, grandchild]
+      .flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]))
+      .join("");
+    const before = spots.at(-1);
+    if (within === "" && before?.within === "" && at === before.last + 1) before.last = at;
+    else spots.push({ first: at, last: at, within });
+  }
+  const words = spots.map(({ first, last, within }) => (first === last ? `${first}${within}` : `${first}-${last}`));
+  return `${byLine ? "line" : "item"}${results.length === 1 ? "" : "s"} ${words.join(", ")}`;
+}
+
+/** What changed, where it was read before. */
+function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownChange): readonly string[] {
+  const ids = [
+    added !== undefined && `${thousands(added)} added`,
+    removed !== undefined && `${thousands(removed)} removed`,
+    alreadyThere !== undefined && alreadyThere > 0 && `${thousands(alreadyThere)} already there`,
+    absent !== undefined && absent > 0 && `${thousands(absent)} not there`,
+  ].filter((part) => part !== false);
+  const isMoved = from !== undefined && to !== undefined && !(typeof from === "string" && typeof to === "string");
+  const moves = isMoved ? [`from ${sideWords(from)} to ${sideWords(to)}`] : [];
+  return [...moves, ...(ids.length > 0 ? [`(${ids.join(", ")})`] : [])];
+}
+
+function sideWords(side: NonNullable<KnownChange["from"]>): string {
+  if (typeof side === "string") return shown(cut(side));
+  const { name } = side;
+  return [name === undefined ? undefined : shown(cut(name)), placeIn(side)]
+    .filter((part) => part !== undefined)
+    .join(" in ");
+}
+
+function placeIn({ parent, parentName }: Exclude<NonNullable<KnownChange["from"]>, string>): string | undefined {
+  if (typeof parentName === "string") return `group ${shown(cut(parentName))}`;
+  if (parent === null) return "the top level";
+  return parent === undefined ? undefined : `group ${plain(cut(parent))}`;
+}
+
+const LONGEST_TEXT = 300;
+const MOST_ENTRIES = 20;
+const DEEPEST = 6;
+
+/** What was given, long texts and lists cut, saying so. */
+export function shortened(value: unknown, depth = 0): unknown {
+  if (typeof value === "string")
+    return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === DEEPEST) return "…";
+  if (Array.isArray(value)) {
+    const first = value.slice(0, MOST_ENTRIES).map((entry) => shortened(entry, depth + 1));
+    return value.length > MOST_ENTRIES ? [...first, `… (${value.length} entries)`] : first;
+  }
+  const entries = Object.entries(value).filter(([, entry]) => entry !== undefined);
+  const cut = entries.slice(0, MOST_ENTRIES * 2).map(([field, entry]) => [field, shortened(entry, depth + 1)] as const);
+  return Object.fromEntries(cut);
+}

@@ -1,0 +1,220 @@
+import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+import type { SuiteFormat } from "../events/suites/emit.ts";
+import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
+import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
+import { rowsThatFit, tokensOf } from "./budget.ts";
+import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./effects.ts";
+import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
+import { fenced, plain, seen, shown } from "./fence.ts";
+import { many } from "./message-words.ts";
+
+/** What running a suite against a live endpoint would do, for the person who decides: how often each event is sent. */
+export function liveTestsEffect({ cases }: EventSuite): Effect {
+  const events = cases.flatMap(eventsOf);
+  const purchases = events.filter(({ eventName }) => eventName === "purchase").length;
+  const times = new Map<string, number>();
+  for (const { eventName } of events) {
+    const name = typeof eventName === "string" ? eventName : "(no event name)";
+    times.set(name, (times.get(name) ?? 0) + 1);
+  }
+  const objects = [...times].map(([name, count]) => ({ name: shortName(name), says: many(count, "event") }));
+  const sentence =
+    `This sends ${events.length} test events to the LIVE event API, ${purchases} of them purchases. What the service ` +
+    "records of them counts as conversions and feeds audiences, and cannot be taken back.";
+  return { sentence, parts: effectPart("Event names sent", objects) };
+}
+
+/** A run of a suite as data and as text, which say the same; mismatches as many as fit. */
+export function suiteReportAnswer(run: {
+  readonly environment: string;
+  readonly suiteId: string;
+  readonly target: string;
+  readonly report: SuiteReport;
+  /** Who approved tests of a live endpoint. */
+  readonly approval?: Approval | undefined;
+  /** The file that holds the report; or why it was not written. */
+  readonly savedTo?: string;
+  readonly notSaved?: string;
+}) {
+  const { environment, suiteId, target, report, approval, savedTo, notSaved } = run;
+  const { results, ...counts } = report;
+  const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
+  const mismatches = all.slice(0, rowsThatFit(all, mismatchLine));
+  const byVerdict = standingsBy(results, ({ expected }) => expected);
+  const byBasis = standingsBy(results, ({ basis }) => basis);
+  const notRun = results.filter(({ reason }) => reason === "notRun").length;
+  const nextSteps = notRun > 0 ? ["run smaller suites, by eventNames or kinds: the time of one call was over"] : [];
+  const omitted = all.length - mismatches.length;
+  const notes = [
+    ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
+    ...notesOf(report),
+    ...basisNote(results.map(({ basis }) => basis)),
+  ];
+  const reportUri = suiteReportUri(suiteId);
+  return {
+    structured: {
+      environment,
+      suiteId,
+      target,
+      ...(approval !== undefined && { approval }),
+      ...counts,
+      ...(notRun > 0 && { notRun }),
+      byVerdict,
+      byBasis,
+      mismatches,
+      ...(notes.length > 0 && { notes }),
+      ...(omitted > 0 && { mismatchesOmitted: omitted }),
+      resourceUri: suiteUri(suiteId),
+      reportUri,
+      ...(savedTo !== undefined && { savedTo }),
+      ...(nextSteps.length > 0 && { nextSteps }),
+    },
+    text: [
+      `${counts.cases} tests against target ${target} (${environment}): ${counts.matched} as expected, ` +
+        `${counts.mismatched} not, ${counts.unobservable} whose verdict cannot be seen${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
+      ...approvalLines(approval),
+      `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(inBasisWords(byBasis))}.`,
+      ...notes.map((note) => `${note}.`),
+      ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
+      ...(omitted > 0 ? [`(${omitted} more)`] : []),
+      `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
+      ...(savedTo === undefined ? [] : [`The report is saved to ${shown(savedTo)}`]),
+      ...nextSteps.map((step) => `Next: ${step}`),
+    ].join("\n"),
+    isError: false,
+  };
+}
+
+/** How cases of one sort went; counts of 0 are left out. */
+type Standings = Readonly<Partial<Record<CaseResult["status"], number>>>;
+
+function standingsBy(
+  results: readonly CaseResult[],
+  of: (result: CaseResult) => string,
+): Readonly<Record<string, Standings>> {
+  const counts = new Map<string, Partial<Record<CaseResult["status"], number>>>();
+  for (const result of results) {
+    const sort = counts.get(of(result)) ?? {};
+    counts.set(of(result), sort);
+    sort[result.status] = (sort[result.status] ?? 0) + 1;
+  }
+  return Object.fromEntries(counts);
+}
+
+const STANDING_WORDS = {
+  matched: "as expected",
+  mismatched: "not as expected",
+  unobservable: "cannot be seen",
+} as const satisfies Record<CaseResult["status"], string>;
+
+function standingsText(sorts: Readonly<Record<string, Standings>>): string {
+  return Object.entries(sorts)
+    .map(([sort, { matched = 0, mismatched = 0, unobservable = 0 }]) => {
+      const parts = [
+        matched > 0 && `${matched} ${STANDING_WORDS.matched}`,
+        mismatched > 0 && `${mismatched} ${STANDING_WORDS.mismatched}`,
+        unobservable > 0 && `${unobservable} ${STANDING_WORDS.unobservable}`,
+      ];
+      return `${sort} ${parts.filter((part) => part !== false).join(", ")}`;
+    })
+    .join("; ");
+}
+
+type Mismatch = ReturnType<typeof mismatchRow>;
+
+function mismatchRow({ id, title, expected, basis, rule, observed }: CaseResult) {
+  return { id: cut(id), title: cut(title), expected, basis, ...(rule !== undefined && { rule }), observed };
+}
+
+function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch): string {
+  const known = BASIS_WORDS[basis];
+  const why = rule === undefined ? known : `${known}, ${rule}`;
+  return `${shown(id)} ${shown(title)}: expected ${expected} (${why}), observed ${observed}`;
+}
+
+const LONGEST = 200;
+
+function cut(text: string): string {
+  return text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`;
+}
+
+function notesOf({ results }: SuiteReport): readonly string[] {
+  const unpredicted = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
+  const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
+  return [
+    ...(accepted ? ["the service answers ok to recorded and to ignored events: only a sandbox tells them apart"] : []),
+    ...(unpredicted > 0
+      ? [`${unpredicted} of those as expected had no predicted verdict (uncertain): whatever became of them agrees`]
+      : []),
+  ];
+}
+
+/** What the first lines of a file may hold, as data and again as text. */
+const PREVIEW_TOKENS = 1100;
+const LINE_LETTERS = 160;
+
+/** The first lines of a suite's file, long ones cut: enough to see what it is. */
+export function previewOf(file: string): string {
+  const lines: string[] = [];
+  let left = PREVIEW_TOKENS;
+  for (const whole of file.slice(0, PREVIEW_TOKENS * 10).split("\n")) {
+    const line = whole.length <= LINE_LETTERS ? whole : `${whole.slice(0, LINE_LETTERS)}…`;
+    left -= tokensOf(JSON.stringify(line)) + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  return lines.join("\n");
+}
+
+const HOW_TO_RUN = {
+  json: "run_event_tests takes it as file.",
+  vitest: "npx vitest run runs it, where vitest is installed and the name ends in .test.ts or .spec.ts.",
+  playwright: "npx playwright test runs it, where @playwright/test is installed and the name ends in .spec.ts.",
+  curl: "sh runs it.",
+} as const satisfies Record<SuiteFormat, string>;
+
+/** What the files that send events by themselves test, and where. */
+const SERVICE_TESTS =
+  "It tests the service, not the app, in a sandbox that it starts itself. To name another service, set EVENT_API_URL.";
+
+/** What is to know of a file that does not hold the cases of its suite. */
+export function pageTestNote(cases: number): string {
+  return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
+}
+
+/** A suite that was generated, in words. */
+export function suiteText(suite: {
+  readonly suiteId: string;
+  readonly resourceUri: string;
+  readonly format: SuiteFormat;
+  readonly cases: number;
+  readonly byKind: Readonly<Record<string, number>>;
+  readonly byVerdict: Readonly<Record<string, number>>;
+  readonly byBasis: Readonly<Partial<Record<RuleBasis, number>>>;
+  readonly notes?: readonly string[];
+  readonly target?: string;
+  readonly savedTo?: string;
+  readonly note?: string;
+  readonly preview: string;
+}): string {
+  const { suiteId, resourceUri, format, cases, byKind, byVerdict, byBasis, target, savedTo, note, preview } = suite;
+  const { notes = [] } = suite;
+  const counted = (counts: Readonly<Record<string, number>>): string =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(", ");
+  return [
+    `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
+    `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(inBasisWords(byBasis))}.`,
+    ...notes.map((one) => `${one}.`),
+    ...(note === undefined ? [] : [`${note}.`]),
+    ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
+    ...(target === undefined
+      ? []
+      : [`It checks what the page sends to the sandbox at ${target}. To name another address, set EVENT_API_URL.`]),
+    ...(format === "vitest" || format === "curl" ? [SERVICE_TESTS] : []),
+    `All of it as ${format} is the resource ${resourceUri}; it begins:`,
+    fenced(preview.split("\n").map(seen)),
+    `Next: run_event_tests with suiteId ${suiteId} runs ${note === undefined ? "them" : "the suite's cases"} against a sandbox.`,
+  ].join("\n");
+}

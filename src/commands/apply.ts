@@ -1,0 +1,217 @@
+import { createHash } from "node:crypto";
+import { realpath } from "node:fs/promises";
+import { basename, dirname, resolve } from "node:path";
+import { Readable } from "node:stream";
+import { planLines } from "../answers/plan-words.ts";
+import type { BaseFile } from "../changes/call.ts";
+import { type ChangeRun, endingsOf } from "../changes/change-run.ts";
+import { basePathOf } from "../plans/base.ts";
+import { isApplicable, itemCount } from "../plans/diff/plan.ts";
+import { formatToRead } from "../plans/file/read-desired.ts";
+import { withIds } from "../plans/file/write-ids.ts";
+import { groupNamesOf, type PlanDocument, readPlan } from "../plans/plan-document.ts";
+import { type AppliedObjects, idsOfRows } from "../plans/renew-base.ts";
+import { FileError } from "../platform/files.ts";
+import { amount } from "../platform/text.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { changesOf } from "../tools/apis.ts";
+import { checkApplicable } from "../tools/applicable.ts";
+import { plannedRun } from "../tools/applied-plan.ts";
+import { ToolError } from "../tools/define-tool.ts";
+import { documentOf } from "../tools/kept-plan.ts";
+import { reportedRun } from "../tools/run-reports.ts";
+import { dryRunToApply } from "../tools/write/dry-runs.ts";
+import { carriedOut, forPerson, isAgreed, isUnfinished, kept, printReport, rested } from "./carry-out.ts";
+import {
+  type AskedFile,
+  askedFile,
+  bytesAtPath,
+  isThere,
+  type PlannedFile,
+  planFile,
+  printFileProblems,
+  printReading,
+} from "./plan-files.ts";
+import { type PlanContext, printLines, tell, withProject, writeOver } from "./project.ts";
+
+/** What is applied, and how. */
+interface ApplyLine extends AskedFile {
+  readonly yes: boolean;
+  readonly writeIds: boolean;
+}
+
+/**
+ * Applies a file, a plan that was written with `plan --out`, or a planned run; one that was cut short goes on. Gives the
+ * exit code: 0 where all is done or nothing was to be done, else 1.
+ */
+export async function runApply(line: CommandLine): Promise<number> {
+  const asked: ApplyLine = {
+    ...askedFile(line, "the file of a desired state or of a plan, or the ID of a planned run,"),
+    yes: isOn(line, "yes"),
+    writeIds: isOn(line, "write-ids"),
+  };
+  return withProject(line, "apply", async (context) => {
+    if (context.readOnly) {
+      throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "plan shows what would change.");
+    }
+    const runId = asked.file.trim().toUpperCase();
+    if (isUlid(runId) && !(await isThere(asked.file))) return applyRun(runId, refusePlanning(asked), context);
+    const plan = await planIn(asked.file);
+    return plan === undefined ? applyFile(asked, context) : applyPlan(plan, refusePlanning(asked), context);
+  });
+}
+
+/** Options that say how a file is planned mean nothing for what was planned already. */
+function refusePlanning(asked: ApplyLine): ApplyLine {
+  const given = [
+    asked.targeting !== undefined && "--targeting",
+    asked.prune && "--prune",
+    asked.byName && "--by-name",
+    asked.writeIds && "--write-ids",
+    asked.sheet.sheet !== undefined && "--sheet",
+    asked.sheet.columns !== undefined && "--columns",
+    asked.sheet.encoding !== undefined && "--encoding",
+  ].find((flag) => flag !== false);
+  if (given === undefined) return asked;
+  throw new SettingsError(`${given} is for the file of a desired state, and this is planned already`);
+}
+
+/** How a plan begins that `plan --out` wrote. */
+const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
+
+/** The plan that a file holds; undefined where it holds something else. */
+async function planIn(file: string): Promise<PlanDocument | undefined> {
+  const bytes = await bytesAtPath(file);
+  const begin = bytes.subarray(0, PLAN_BEGINS.length).toString("utf8");
+  return begin === PLAN_BEGINS ? readPlan(bytes.toString("utf8"), file) : undefined;
+}
+
+async function applyFile(asked: ApplyLine, context: PlanContext): Promise<number> {
+  const { file } = asked;
+  const planned = await planFile(asked, context);
+  if ("problems" in planned) {
+    printFileProblems(file, planned.problems);
+    return 1;
+  }
+  const { document, read } = planned;
+  printReading(read);
+  print(document, file);
+  if (!isApplicable(document.plan)) return 1;
+  if (itemCount(document.plan) === 0) return !asked.writeIds || (await writeIds(asked, planned, undefined)) ? 0 : 1;
+  if (!(await isAgreed("Apply this?", asked.yes))) return 1;
+  const header = await kept(planned, "plan_targeting", context, {
+    base: planned.base && (await baseFileOf(file)),
+    sheet: read.file && { file: read.file, bytes: () => Readable.from([read.bytes]) },
+  });
+  const run = await carriedOut(header, context);
+  const exitCode = await printReport(run, context);
+  return !asked.writeIds || (await writeIds(asked, planned, endingsOf(run.state))) ? exitCode : 1;
+}
+
+async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, context: PlanContext): Promise<number> {
+  checkOrigin(document, context);
+  print(document, file);
+  checkApplicable(document, context);
+  if (itemCount(document.plan) === 0) return 0;
+  if (!(await isAgreed("Apply this?", yes))) return 1;
+  const base = await baseFileOfPlan(file, document);
+  const header = await kept({ document, there: undefined }, "plan_targeting", context, { base });
+  return printReport(await carriedOut(header, context), context);
+}
+
+/** Applies a planned run, or goes on with one that was cut short. */
+async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context: PlanContext): Promise<number> {
+  const run = await plannedRun(runId, context);
+  const { header } = run;
+  if (header.environment !== context.environment) throw otherService();
+  if (header.dryRun && run.status() === "planned") return applyDryRun(run, yes, context);
+  if (run.status() === "planned") {
+    const document = await documentOf(runId, context);
+    checkOrigin(document, context);
+    print(document, runId);
+    checkApplicable(document, context);
+    if (itemCount(document.plan) > 0 && !(await isAgreed("Apply this?", yes))) return 1;
+    return printReport(await carriedOut(header, context), context);
+  }
+  if (!isUnfinished(run)) {
+    await rested(run);
+    return printReport(run, context);
+  }
+  const { pending, notApplied, unknown } = run.state.counts();
+  if (!(await isAgreed(`Go on with it? ${pending + notApplied + unknown} are not known to be done.`, yes))) return 1;
+  await context.runs.resume(runId);
+  const resumed = await plannedRun(runId, context);
+  await rested(resumed);
+  return printReport(resumed, context);
+}
+
+/** Looks whether a dry run still does what it showed, shows it, asks, and applies it. Where it does not, nothing is sent. */
+async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
+  const { header } = run;
+  if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
+  const now = await dryRunToApply(run, { isDry: false }, changesOf(context), context);
+  const { text } = "answer" in now ? now.answer : await reportedRun(run, context);
+  process.stdout.write(`${forPerson(text)}\n`);
+  if ("answer" in now || !(await isAgreed("Apply this?", yes))) return 1;
+  return printReport(await carriedOut(header, context), context);
+}
+
+/** Throws a FileError where a plan was made for another service. */
+function checkOrigin({ environment, apiUrl }: PlanDocument, context: PlanContext): void {
+  if (environment !== context.environment || apiUrl !== context.apiUrl) throw otherService();
+}
+
+function otherService(): FileError {
+  return new FileError(
+    "this was planned for another environment or address than the settings name; nothing was sent",
+    "Set TARGETING_API_URL and TARGETING_API_KEY as they were for the plan, or plan the file again.",
+  );
+}
+
+function print(document: PlanDocument, file: string): void {
+  const { plan, digest } = document;
+  printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
+}
+
+/** The base beside a file, which the run that applies the file renews. Throws where there is none. */
+export async function baseFileOf(file: string): Promise<BaseFile> {
+  const path = await realpath(basePathOf(file));
+  return { root: dirname(path), steps: [basename(path)] };
+}
+
+/**
+ * The base beside the file that a kept plan was made from; undefined where it had none. Where that file is not found from
+ * the plan, the command tells so, and the base stays as it was.
+ */
+export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
+  if (file === undefined) return undefined;
+  const path = resolve(dirname(planPath), file);
+  if (await isThere(basePathOf(path))) return baseFileOf(path);
+  tell(`${basePathOf(file)} is not there beside the plan, so that this base is not renewed.`);
+  return undefined;
+}
+
+/**
+ * Writes the `_id`s of adopted and created options into the rows of a file that have none; everything else in it stays.
+ * False where the file has changed since it was read: then nothing is written.
+ */
+export async function writeIds(
+  { file, sheet }: Pick<AskedFile, "file" | "sheet">,
+  { read: { desired, digest }, document: { plan } }: PlannedFile,
+  objects: AppliedObjects | undefined,
+): Promise<boolean> {
+  const ids = idsOfRows(desired, plan, objects);
+  if (ids.size === 0) return true;
+  const bytes = await bytesAtPath(file);
+  if (createHash("sha256").update(bytes).digest("hex") !== digest) {
+    tell(`${file} has changed since it was read: no _id was written into it. Call again with --write-ids.`);
+    return false;
+  }
+  const written = await withIds(bytes, { format: formatToRead(file), path: file, sheet }, ids);
+  await writeOver([{ path: file, pieces: [written] }]);
+  tell(`${file}: ${amount(ids.size, "_id")} written; everything else in the file stayed as it was`);
+  return true;
+}

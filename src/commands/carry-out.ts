@@ -1,0 +1,100 @@
+import { unmarked } from "../answers/fence.ts";
+import type { ChangeRun } from "../changes/change-run.ts";
+import type { ChangeHeader, KeptPlan } from "../changes/changes.ts";
+import { needsConfirmation } from "../changes/run-rules.ts";
+import type { MadePlan } from "../plans/plan-document.ts";
+import { asPlanned } from "../plans/planned-undo.ts";
+import { stopSignal } from "../runtime/terminal.ts";
+import { changesOf } from "../tools/apis.ts";
+import { ToolError } from "../tools/define-tool.ts";
+import { reportedRun } from "../tools/run-reports.ts";
+import { type Decision, startDecided } from "../tools/write/decide.ts";
+import { personHere } from "../web/person.ts";
+import { type PlanContext, saysYes, tell } from "./project.ts";
+
+/** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */
+export async function isAgreed(question: string, yes: boolean): Promise<boolean> {
+  const without = "Nothing was sent: there is no terminal to ask in, and --yes was not given.";
+  return yes || saysYes(question, "Nothing was sent.", without);
+}
+
+/**
+ * Keeps a plan as a run that is not started, with the sheet that it was made of; gives its header. `base` is renewed when
+ * the run ends.
+ */
+export async function kept(
+  { document, there }: MadePlan,
+  plannedBy: "plan_targeting" | "undo_run",
+  context: PlanContext,
+  { base, sheet }: Pick<KeptPlan, "base" | "sheet"> = {},
+): Promise<ChangeHeader> {
+  const { caller } = context;
+  const text = JSON.stringify(document);
+  const made = asPlanned(document.plan, there);
+  return (await changesOf(context).keepPlan(made, { text, plannedBy, base, sheet, caller })).header;
+}
+
+/**
+ * Starts a planned run that the person agreed to, after a look at what is there now, and waits until it rests. Where
+ * something has changed so that it matters, nothing is sent and the run has failed.
+ */
+export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
+  const changes = changesOf(context);
+  const bytes = context.runs.part(header.runId, "input");
+  await changes.runs.checkExecutable(header);
+  const plan = await changes.plan(header.call, context.signal, bytes);
+  const person = { who: personHere(process.env), caller: header.caller };
+  const decision: Decision = { answer: "approved", channel: "terminal", person, saw: () => true };
+  const run = await startDecided(header, plan, needsConfirmation(plan) ? decision : undefined, context);
+  if (run === undefined) throw new ToolError("the planned run is gone", "Plan it again.");
+  await rested(run);
+  return run;
+}
+
+/** Without a terminal, progress is a line for this many objects. */
+const OBJECTS_PER_LINE = 1000;
+
+/** Waits until a run rests, and shows how far it is; a signal stops it between two requests. */
+export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): Promise<void> {
+  const isTerminal = process.stderr.isTTY;
+  let told = 0;
+  const unwatch = run.watch(({ items, pending }) => {
+    const done = items - pending;
+    if (isTerminal) process.stderr.write(`\r${done} of ${items} done`);
+    else if (done - told >= OBJECTS_PER_LINE) {
+      told = done;
+      tell(`${done} of ${items} done`);
+    }
+  });
+  void stopSignal().then(() => run.stop("interrupted"));
+  await run.rest;
+  unwatch();
+  if (isTerminal) process.stderr.write("\r\u001b[K");
+}
+
+/** Whether something of a run is still to be done, or to be found out. */
+export function isUnfinished(run: ChangeRun): boolean {
+  const status = run.status();
+  const { pending, notApplied, unknown } = run.state.counts();
+  if (status !== "interrupted" && status !== "cancelled") return status !== "running" && unknown > 0;
+  return pending + notApplied + unknown > 0;
+}
+
+/**
+ * A report without the steps that name tools, which only an agent has, and without marks for it; what the state needs is
+ * said to both.
+ */
+export function forPerson(text: string): string {
+  return unmarked(text)
+    .split("\n")
+    .filter((line) => !line.startsWith("Next: ") || !/\b[a-z]+_[a-z_]+\b/.test(line.replace(/_id: \S+/, "")))
+    .join("\n");
+}
+
+/** Prints the report of a run. Gives the exit code: 0 where all of it is done, else 1. */
+export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
+  const { text } = await reportedRun(run, context, [], { withTotals: true });
+  process.stdout.write(`${forPerson(text)}\n`);
+  if (isUnfinished(run)) tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);
+  return run.status() === "succeeded" ? 0 : 1;
+}

@@ -1,0 +1,83 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { SEAL_KEY_FILE } from "../runs/files/side-stores.ts";
+import { SETTINGS } from "../settings/registry.ts";
+import { givenText, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { isPlain, type Setting } from "../settings/value-types.ts";
+import type { Check } from "./doctor-machine.ts";
+
+/** What others of this machine, or on the way to a service, could read: a check that is no "ok", with its remedy. */
+type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
+
+/** Looks at the files that hold secrets, and at the addresses to which keys go. Reads no content and sends nothing. */
+export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
+  return [...openFiles(settings), ...plainAddresses(settings, input)];
+}
+
+/** Secrets that lie in files, with the permissions that they should have. Windows keeps access lists instead. */
+function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
+  if (process.platform === "win32") return [];
+  const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
+  return [
+    // What is made in it has permissions of its own: an open folder shows names, and what older programs left there.
+    ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", mostly: "note" }),
+    ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
+    ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),
+  ];
+}
+
+/** What is said of a path that should be its owner's alone. */
+interface OwnPath {
+  /** The permissions that it should have, as `chmod` takes them. */
+  readonly right: string;
+  readonly why: string;
+  /** What it is where every user of the machine may use the path; a problem where absent. */
+  readonly mostly?: Exposure["state"];
+}
+
+function openOne(
+  about: string,
+  path: string | undefined,
+  { right, why, mostly = "problem" }: OwnPath,
+): readonly Exposure[] {
+  const mode = path === undefined ? 0 : modeOf(path);
+  const isForAll = (mode & 0o007) !== 0;
+  if (!isForAll && (mode & 0o070) === 0) return [];
+  const who = isForAll ? "every user of this machine" : "its group";
+  const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
+  // Access for a group may be intended, as on a mounted volume; access for all users never is.
+  return [{ about, state: isForAll ? mostly : "note", found, remedy: `chmod ${right} ${path}` }];
+}
+
+/** The permissions of a file; none where it is not there, or cannot be looked at: then it tells nothing either. */
+function modeOf(path: string): number {
+  try {
+    return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
+  } catch (thrown) {
+    if (thrown instanceof Error && "code" in thrown) return 0;
+    throw thrown;
+  }
+}
+
+const SENDERS: readonly (readonly [Setting<string>, string])[] = [
+  [SETTINGS.targetingApiUrl, "the key of the management API is sent"],
+  [SETTINGS.eventApiUrl, "the key of the event API is sent"],
+  [SETTINGS.publicUrl, "callers send their tokens and keys"],
+];
+
+/** Addresses of live services to which keys go without encryption. A sandbox is sent no key but its own public ones. */
+function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
+  if (environment.kind === "sandbox") return [];
+  return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {
+    const address = givenText(setting, input)?.text;
+    if (address === undefined || !isPlain(address)) return [];
+    return [
+      {
+        about: "addresses",
+        state: "note",
+        found: `${setting.variable} is ${address}: ${what} over plain http, readable on the way`,
+        remedy: `Let ${setting.variable} begin with https://.`,
+      },
+    ];
+  });
+}

@@ -1,0 +1,149 @@
+import { access, constants, mkdtemp, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+import { syncFolder } from "../platform/durable-files.ts";
+import { runsIn } from "../runs/files/run-folder.ts";
+import type { FoundStore } from "../runs/postgres/start.ts";
+import type { Settings } from "../settings/settings.ts";
+
+/** One thing that was looked at. A note costs nothing but may surprise; a problem must be fixed. */
+export interface Check {
+  readonly about: string;
+  readonly state: "ok" | "note" | "problem";
+  readonly found: string;
+  /** What to do; only where something is to be done. */
+  readonly remedy?: string;
+}
+
+/** A check that found something well. */
+export function ok(about: string, found: string): Check {
+  return { about, state: "ok", found };
+}
+
+/** A check that found something surprising. */
+export function note(about: string, found: string, remedy?: string): Check {
+  return { about, state: "note", found, ...(remedy !== undefined && { remedy }) };
+}
+
+/** A check that found what must be fixed. */
+export function problem(about: string, found: string, remedy?: string): Check {
+  return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
+}
+
+/** Whether this version of Node ("20.18.1") is one that the package asks for. */
+export function checkNode(running: string): Check {
+  const least = packageJson.engines.node.replace(">=", "");
+  const isRecent = running.localeCompare(least, "en", { numeric: true }) >= 0;
+  return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
+}
+
+/** Whether runs could be kept in the folder. One that is not there yet is not made: its parent is looked at. */
+async function checkStateFolder(folder: string): Promise<Check> {
+  const about = "state folder";
+  try {
+    const existing = await nearestExisting(folder);
+    if (existing !== folder) {
+      await access(existing, constants.W_OK);
+      return ok(about, `${folder} will be made by the first run`);
+    }
+    // Only writing tells: permissions alone do not, on every platform and file system.
+    await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
+    if (await syncFolder(folder)) return ok(about, `${folder} can be written`);
+    return note(
+      about,
+      `${folder} can be written, but its file system cannot put the names of files on the disk: a power failure may take away the newest runs, and what they had sent`,
+      "Let TARGETING_MCP_STATE_DIR name a folder on a local file system.",
+    );
+  } catch (thrown) {
+    const remedy = "Let TARGETING_MCP_STATE_DIR name a folder that can be written.";
+    return problem(about, `${folder} cannot be written: ${reasonOf(thrown)}`, remedy);
+  }
+}
+
+/** Whether the folders that `file` and `saveTo` may use are there, and what they allow. */
+export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
+  if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
+  return Promise.all(folders.map(checkFolder));
+}
+
+async function checkFolder(folder: string): Promise<Check> {
+  const about = "allowed folders";
+  const remedy = "Make the folder readable, or take it out of TARGETING_MCP_ALLOWED_DIRS.";
+  try {
+    if (!(await stat(folder)).isDirectory()) return problem(about, `${folder} is no folder`, remedy);
+    await access(folder, constants.R_OK);
+  } catch (thrown) {
+    return problem(about, `${folder} cannot be read: ${reasonOf(thrown)}`, remedy);
+  }
+  try {
+    await access(folder, constants.W_OK);
+    return ok(about, `${folder} can be read and written`);
+  } catch (thrown) {
+    return note(about, `${folder} can be read; saveTo cannot write there: ${reasonOf(thrown)}`);
+  }
+}
+
+async function nearestExisting(folder: string): Promise<string> {
+  try {
+    await stat(folder);
+    return folder;
+  } catch (thrown) {
+    const parent = dirname(folder);
+    if (reasonOf(thrown) !== "ENOENT" || parent === folder) throw thrown;
+    return nearestExisting(parent);
+  }
+}
+
+function reasonOf(thrown: unknown): string {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+}
+
+/** Where runs are kept, in the diagnosis. */
+export interface StoreShown {
+  readonly kind: "files" | "postgres";
+  /** Whether it can be worked with. */
+  readonly ok: boolean;
+  /** The database in words; absent where it was not reached. */
+  readonly server?: string | undefined;
+  /** The number of the last migration, the one that is needed, and what the tables hold: bytes by table. */
+  readonly tables?: FoundStore["tables"];
+  /** What must be fixed, and what is weak. */
+  readonly problems: readonly string[];
+}
+
+/** Looks at where runs are kept; gives that, and the checks that tell of it. */
+export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "stateDir">): Promise<{
+  readonly store: StoreShown;
+  readonly checks: readonly Check[];
+}> {
+  if (store === undefined) {
+    const check = await checkStateFolder(stateDir);
+    const isUsable = check.state === "ok";
+    return { store: { kind: "files", ok: isUsable, problems: isUsable ? [] : [check.found] }, checks: [check] };
+  }
+  const { lookAtStore } = await import("../runs/postgres/start.ts");
+  const { server, tables, weaknesses, problem: wrong } = await lookAtStore(store);
+  const lying = (await Promise.all(["runs", "event-runs"].map((one) => runsIn(join(stateDir, one))))).flat().length;
+  const problems = [...(wrong === undefined ? [] : [wrong.message]), ...weaknesses];
+  const checks: readonly Check[] = [
+    wrong === undefined
+      ? ok("store", [server, ...(tables ? [sizeWords(tables)] : [])].join(", "))
+      : problem("store", wrong.message, wrong.remedy),
+    ...weaknesses.map((one) => note("store", one)),
+    ...(lying === 0
+      ? []
+      : [
+          note(
+            "store",
+            `${lying} runs lie in ${stateDir}, and are left there`,
+            "Unset TARGETING_MCP_STORE to see them.",
+          ),
+        ]),
+  ];
+  return { store: { kind: "postgres", ok: wrong === undefined, server, tables, problems }, checks };
+}
+
+function sizeWords({ runs, bytes }: NonNullable<FoundStore["tables"]>): string {
+  const sum = Object.values(bytes).reduce((total, one) => total + one, 0);
+  return `${runs} runs, ${Math.ceil(sum / 1_048_576)} MB`;
+}

@@ -1,0 +1,286 @@
+import { type Redactor, redactorFor } from "../answers/redact.ts";
+import { checkAccess, uncovered } from "../http/check-access.ts";
+import { allTools, listedTools, type Offer } from "../mcp/tool-list.ts";
+import { RunStoreError } from "../runs/store.ts";
+import { type Connected, whileConnected } from "../runtime/connect.ts";
+import { ownCaller } from "../runtime/own-caller.ts";
+import { inputOf, isOn, routesOf, settingsFrom } from "../runtime/settings-input.ts";
+import { VERSION } from "../runtime/version.ts";
+import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../settings/access-file.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
+import { givenText, type Settings, type SettingsInput, type Source } from "../settings/settings.ts";
+import { type Setting, SettingsError } from "../settings/value-types.ts";
+import { checkEvents, checkManagement } from "./doctor-apis.ts";
+import { exposures } from "./doctor-exposures.ts";
+import {
+  type Check,
+  checkFolders,
+  checkNode,
+  checkStore,
+  note,
+  ok,
+  problem,
+  type StoreShown,
+} from "./doctor-machine.ts";
+
+/** A person waits for the answer: no probe takes longer, and none is tried again. */
+const PROBE_TIMEOUT_MS = 10_000;
+/** The most runs that are listed: more do not help a reader. */
+const MOST_RUNS = 20;
+
+/** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
+export async function runDoctor(line: CommandLine): Promise<number> {
+  const asJson = isOn(line, "json");
+  const diagnosis = await diagnose(inputOf(line));
+  process.stdout.write(asJson ? `${JSON.stringify(diagnosis, null, 2)}\n` : diagnosisText(diagnosis));
+  return diagnosis.ok ? 0 : 1;
+}
+
+/** Looks at everything that a server started with these settings would depend on; changes nothing in an API. */
+async function diagnose(input: SettingsInput): Promise<Diagnosis> {
+  const shown = SETTING_LIST.map((setting): SettingShown => {
+    const { variable, secret, otherwise } = setting;
+    const given = givenText(setting, input);
+    const value = secret ? (given === undefined ? "not set" : "set") : (given?.text ?? otherwise);
+    return { variable, source: given?.source ?? "default", value };
+  });
+  const node = checkNode(process.versions.node);
+  const usable = usableSettings(input);
+  if ("problem" in usable) {
+    const checks = [node, usable.problem];
+    return { ...NOTHING_FOUND, version: VERSION, checks, settings: shown };
+  }
+  const { settings, access } = usable;
+  const byCallers = keysOfCallers(input, usable);
+  return whileConnected(forProbing(settings), async (connected) => {
+    const { store, checks: ofStore } = await checkStore(settings);
+    const checks = [
+      node,
+      ...settings.unknownVariables.map(misspelt),
+      ...ofStore,
+      ...exposures(settings, input),
+      ...(await checkHostFiles(input)),
+      ...checkApprovers(usable, input),
+      ...(await checksOfIssuer(settings)),
+      ...(await checkFolders(settings.allowedDirs)),
+      ...(await checkApis(connected, settings, byCallers)),
+    ];
+    // A store that cannot be used holds no runs either: that is said once.
+    const { unfinishedRuns, problem: ofRuns } = store.ok
+      ? await findUnfinished(connected, ownCaller(settings))
+      : { unfinishedRuns: [] };
+    const doubt = store.ok ? await connected.services.runs.retentionDoubt() : undefined;
+    const ofClock =
+      doubt === undefined
+        ? []
+        : [note("clock", doubt, "If the clock is wrong, set it right: nothing is removed until then.")];
+    const all = [...checks, ...ofClock, ...(ofRuns === undefined ? [] : [ofRuns])];
+    const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
+    return {
+      ok: !clean.some(({ state }) => state === "problem"),
+      version: VERSION,
+      environment: settings.environment.kind,
+      checks: clean,
+      store,
+      settings: shown,
+      tools: listedTools(await allTools(), withKeysOf(byCallers, connected.offer)).map(({ tool }) => tool.name),
+      unfinishedRuns,
+    };
+  });
+}
+
+const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
+
+/** Settings and access file, as they are read where callers come over HTTP. */
+interface Usable {
+  readonly settings: Settings;
+  readonly access: Access;
+}
+
+const THIS_HOST = "127.0.0.1";
+const EVERY_HOST = "0.0.0.0";
+
+function usableSettings(input: SettingsInput): Usable | { readonly problem: Check } {
+  try {
+    // Where callers over HTTP bring keys of their own, an address without a key is well.
+    const settings = settingsFrom({ ...input, overHttp: true });
+    routesOf(settings);
+    const access = readAccess(settings.http.accessFile);
+    const { oauth, ownKeys, accessFile } = settings.http;
+    const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
+    // Without authentication only this machine can be meant: the host itself is no setting.
+    checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
+    return { settings, access };
+  } catch (thrown) {
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    return { problem: problem("settings", thrown.message) };
+  }
+}
+
+/** A fixed port of the embedded sandbox may be held by a server that runs; the one that is looked at takes another. */
+function forProbing(settings: Settings): Settings {
+  const { environment } = settings;
+  return {
+    ...settings,
+    environment: environment.kind === "sandbox" ? { ...environment, port: 0 } : environment,
+    requestTimeoutMs: Math.min(settings.requestTimeoutMs, PROBE_TIMEOUT_MS),
+    retryBudgetMs: 0,
+    logLevel: "silent",
+  };
+}
+
+/** Keys of this server in the files of hosts: loaded late, since that needs their parsers. */
+async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
+  const { openHostFiles } = await import("../setup/open-files.ts");
+  return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
+}
+
+/** Over stdio a person is reached otherwise: so this is about servers that ask who calls. */
+function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
+  const { ownKeys, oauth } = settings.http;
+  if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
+  const lacking = uncovered(settings, access, { asksWho: true, environment });
+  return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
+}
+
+/** What it takes to read an authorization server is loaded where there is one. */
+async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
+  const { oauth } = settings.http;
+  if (oauth === undefined) return [];
+  const { checkIssuer } = await import("./doctor-apis.ts");
+  return checkIssuer(oauth, settings.proxies);
+}
+
+function misspelt(variable: string): Check {
+  return note("settings", `${variable} is no setting`, "Is it misspelt? `targeting-mcp --help` lists them.");
+}
+
+async function checkApis(
+  { services }: Connected,
+  settings: Settings,
+  byCallers: KeysOfCallers,
+): Promise<readonly Check[]> {
+  const { management, events } = services;
+  const { readOnly, environment } = settings;
+  const options = { routes: routesOf(settings), readOnly, isSandbox: environment.kind === "sandbox" };
+  const without = (about: string, keys: string | undefined, variables: string): Check =>
+    keys === undefined
+      ? note(about, "not configured: its tools are not listed", `Set ${variables} to use it.`)
+      : ok(about, `set up for http: ${keys}, so that none was tried here`);
+  return [
+    ...(management === undefined
+      ? [without("management API", byCallers.targeting, "TARGETING_API_URL and TARGETING_API_KEY")]
+      : await checkManagement(management, options)),
+    ...(events === undefined
+      ? [without("event API", byCallers.events, "EVENT_API_URL and EVENT_APP_KEY")]
+      : await checkEvents(events, options)),
+  ];
+}
+
+/** Where callers over HTTP have the key of an API from, in words; undefined where no caller can have one. */
+type KeysOfCallers = Readonly<Record<Offer["toolsets"][number], string | undefined>>;
+
+function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
+  const of = (address: Setting<string>, key: keyof ProjectKeys): string | undefined => {
+    if (givenText(address, input) === undefined) return undefined;
+    if (settings.http.ownKeys) return "callers over HTTP bring keys of their own (TARGETING_MCP_OWN_KEYS)";
+    const isInProjects = [...access.projects.values()].some((keys) => keys[key] !== undefined);
+    return isInProjects ? "keys stand in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
+  };
+  return {
+    targeting: of(SETTINGS.targetingApiUrl, "targetingApiKey"),
+    events: of(SETTINGS.eventApiUrl, "eventAppKey"),
+  };
+}
+
+/** What is offered to a caller who has every key that callers can have. */
+function withKeysOf(byCallers: KeysOfCallers, offer: Offer): Offer {
+  const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
+  return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
+}
+
+/** The runs of a caller that are not done; why they cannot be told, where that is so. */
+async function findUnfinished({ services }: Connected, caller: string) {
+  const unfinishedRuns: UnfinishedRun[] = [];
+  try {
+    for await (const { runId, tool, status, open } of services.runs.list(caller)) {
+      if (open || status === "interrupted") unfinishedRuns.push({ runId, tool, status });
+      if (unfinishedRuns.length === MOST_RUNS) break;
+    }
+    return { unfinishedRuns };
+  } catch (thrown) {
+    if (!(thrown instanceof RunStoreError)) throw thrown;
+    return { unfinishedRuns, problem: problem("runs", thrown.message) };
+  }
+}
+
+function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[] {
+  return checks.map((check) => ({
+    ...check,
+    found: redactor.text(check.found),
+    ...(check.remedy !== undefined && { remedy: redactor.text(check.remedy) }),
+  }));
+}
+
+/** A setting, where it came from, and its text; of a secret only whether it is set. */
+export interface SettingShown {
+  readonly variable: string;
+  readonly source: Source;
+  readonly value: string;
+}
+
+/** A run that `resume_run` could continue, or that is being driven now. */
+export interface UnfinishedRun {
+  readonly runId: string;
+  readonly tool: string;
+  readonly status: string;
+}
+
+/** What `targeting-mcp doctor --json` prints. */
+export interface Diagnosis {
+  /** False when something must be fixed. */
+  readonly ok: boolean;
+  readonly version: string;
+  /** Undefined where the settings cannot be used. */
+  readonly environment: "live" | "sandbox" | undefined;
+  readonly checks: readonly Check[];
+  /** Where runs are kept; undefined where the settings cannot be used. */
+  readonly store?: StoreShown;
+  readonly settings: readonly SettingShown[];
+  /** Names of the tools that would be listed. */
+  readonly tools: readonly string[];
+  readonly unfinishedRuns: readonly UnfinishedRun[];
+}
+
+const MARKS = { ok: "ok", note: "note", problem: "FIX" } as const satisfies Record<Check["state"], string>;
+
+/** A diagnosis as a person reads it in a terminal. */
+export function diagnosisText(diagnosis: Diagnosis): string {
+  const { ok, version, environment, checks, settings, tools, unfinishedRuns } = diagnosis;
+  const found = checks.flatMap(({ about, state, found, remedy }): readonly (readonly string[])[] => [
+    [MARKS[state], about, found],
+    ...(remedy === undefined ? [] : [["", "", `→ ${remedy}`]]),
+  ]);
+  const given = settings.filter(({ source }) => source !== "default");
+  const paragraphs = [
+    `targeting-mcp ${version}${environment === undefined ? "" : `, environment: ${environment}`}`,
+    table(found),
+    given.length === 0
+      ? "Settings: every one has its default."
+      : `Settings (all others have their defaults):\n${table(given.map((one) => [one.variable, one.source, one.value]))}`,
+    tools.length === 0 ? "Tools: none would be listed." : `Tools (${tools.length}): ${tools.join(", ")}`,
+    ...(unfinishedRuns.length === 0
+      ? []
+      : [`Unfinished runs:\n${table(unfinishedRuns.map((run) => [run.runId, run.tool, run.status]))}`]),
+    ok ? "Nothing must be fixed." : "Something must be fixed: see the lines marked FIX.",
+  ];
+  return `${paragraphs.join("\n\n")}\n`;
+}
+
+/** Rows in columns; the last column is as wide as it is. */
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");
+  return rows.map((row) => `  ${line(row).trimEnd()}`).join("\n");
+}

@@ -1,0 +1,90 @@
+import { savedForm } from "../files/save-file.ts";
+import { writtenSheet } from "../files/sheet-writing.ts";
+import type { SheetFormat } from "../files/written-rows.ts";
+import { baseOf, basePathOf, baseText, type ServiceTargeting } from "../plans/base.ts";
+import { driftSince } from "../plans/diff/match.ts";
+import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.ts";
+import { desiredText, sheetOf } from "../plans/file/write-desired.ts";
+import { givenTargeting } from "../plans/read-targeting.ts";
+import { FileError } from "../platform/files.ts";
+import { amount } from "../platform/text.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { SettingsError, text } from "../settings/value-types.ts";
+import { baseFor, isThere } from "./plan-files.ts";
+import { onlyWord, readShowing, saysYes, tell, withProject, writeOver } from "./project.ts";
+
+/**
+ * Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code.
+ */
+export async function runExport(line: CommandLine): Promise<number> {
+  const given = onlyWord(line, "the ID or name of a targeting");
+  const to = optionOf(line, "to", text);
+  const [isForced, fresh, isBaseOnly] = [isOn(line, "force"), isOn(line, "fresh"), isOn(line, "base-only")];
+  if (isBaseOnly && to === undefined)
+    throw new SettingsError("--base-only needs --to, the file that the base belongs to");
+  const delimiter = optionOf(line, "delimiter", text);
+  const form = to === undefined ? ({ format: "yaml" } as const) : formOrUsage(to, delimiter);
+  return withProject(line, "export", async (context) => {
+    const targetingId = await givenTargeting(given, context.memory);
+    const there = await readShowing(context, targetingId, fresh);
+    if (to === undefined) {
+      for (const piece of desiredText(there, "yaml")) process.stdout.write(piece);
+      return 0;
+    }
+    if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
+    // The file first: beside an older base, what is the same in file and service is no difference.
+    const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
+    await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
+    tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
+    if (form.format === "csv" && !isBaseOnly)
+      tell("In a spreadsheet, import all columns as text: opening it changes IDs. An .xlsx file has them as texts.");
+    return 0;
+  });
+}
+
+type ExportForm = SheetFormat | { readonly format: Exclude<DesiredFormat, "csv"> };
+
+function formOrUsage(path: string, delimiter: string | undefined): ExportForm {
+  try {
+    if (delimiter !== undefined || /\.(?:csv|tsv|xlsx)$/i.test(path)) return savedForm(path, delimiter);
+    const format = formatOfDesired(path);
+    return format === "csv" ? savedForm(path, delimiter) : { format };
+  } catch (thrown) {
+    if (thrown instanceof FileError) throw new SettingsError(`${thrown.message}. ${thrown.remedy}`);
+    throw thrown;
+  }
+}
+
+function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<string | Uint8Array> | Iterable<string> {
+  if (form.format !== "csv" && form.format !== "xlsx") return desiredText(there, form.format);
+  const rows = async function* () {
+    yield* sheetOf(there, form);
+  };
+  return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
+}
+
+/** Asks before a file or a base is replaced, and says how much of what others changed is accepted by it. */
+async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
+  const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
+  const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();
+  if (found.length === 0) return true;
+  const accepted = await acceptedWords(to, there);
+  const what = `${found.join(" and ")} ${found.length === 1 ? "exists" : "exist"} already. ${accepted}`;
+  return saysYes(`${what} Replace?`, "Nothing was written.", `${what} Nothing was written; --force replaces.`);
+}
+
+async function acceptedWords(to: string, there: ServiceTargeting): Promise<string> {
+  try {
+    const base = await baseFor(to, undefined);
+    if (base === undefined) return "It has no base beside it.";
+    if (base.targeting._id !== there.targeting._id) return "Its base is of another targeting.";
+    const many = driftSince(base, there).length;
+    return many === 0
+      ? "Nothing was changed by others since."
+      : `Since then others made ${amount(many, "change")}, which replacing it accepts.`;
+  } catch (thrown) {
+    if (thrown instanceof FileError) return "Its base cannot be read.";
+    throw thrown;
+  }
+}

@@ -1,0 +1,212 @@
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { type AuthOptions, asksWho, authenticator } from "../http/auth.ts";
+import { checkAccess, uncovered } from "../http/check-access.ts";
+import { driveLeftRuns, LAST_CALLS_MS, type Started, servedFigures, startProcess } from "../http/orphaned-runs.ts";
+import { type People, people } from "../http/people.ts";
+import type { Projects } from "../http/projects.ts";
+import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../http/server.ts";
+import { type CallsUnderWay, callsUnderWay } from "../mcp/calls-under-way.ts";
+import { questionSeal } from "../mcp/elicitation.ts";
+import { createMcpServer } from "../mcp/server.ts";
+import type { ServerParts } from "../mcp/server-parts.ts";
+import { loadSkills } from "../mcp/skills.ts";
+import {
+  allTools,
+  hiddenTools,
+  type ListedTool,
+  listedTools,
+  toolsThatWrite,
+  toolsWithLists,
+} from "../mcp/tool-list.ts";
+import type { Log } from "../observe/log.ts";
+import { bracketed, listen, originOf } from "../runtime/listening.ts";
+import { NO_TRACES } from "../runtime/observers.ts";
+import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { giveUpAfter } from "../runtime/store.ts";
+import { stopSignal } from "../runtime/terminal.ts";
+import { VERSION } from "../runtime/version.ts";
+import { readAccess } from "../settings/access-file.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { SETTINGS } from "../settings/registry.ts";
+import { givenText, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { text, wholeNumber } from "../settings/value-types.ts";
+import { allowedHostnames } from "../web/http-errors.ts";
+import { exposures } from "./doctor-exposures.ts";
+
+/** After a signal: for answers that are on their way, in milliseconds. */
+const LAST_ANSWERS_MS = 2000;
+const IDLE_SWEEP_MS = 50;
+
+/** Serves MCP over HTTP until a signal comes; gives the exit code. */
+export async function runHttp(line: CommandLine): Promise<number> {
+  process.stderr.on("error", () => undefined);
+  // Signals are handled from the beginning: a program that waits for the line "serving" may send one at once.
+  const asked = stopSignal();
+  const host = optionOf(line, "host", text) ?? "127.0.0.1";
+  const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 3000;
+  const input = { ...inputOf(line), overHttp: true } as const;
+  const settings = settingsFrom(input);
+  const access = readAccess(settings.http.accessFile);
+  checkAccess(settings, access, host);
+  const started = await startProcess({ line, input, settings, access, serves: true }, settings.http.metrics, asked);
+  const { all, backend, isReady, log, stopping, problem, close } = started;
+  if (isReady !== true) {
+    await close();
+    return isReady === false ? 1 : 0;
+  }
+  const { services, start } = all.of(undefined);
+  const { face, calls, listensAt, asks } = await serverOf(started, host, port);
+  await Promise.race([start(), asked]);
+  await driveLeftRuns(started);
+  const url = (await listen(face.server, host, port)) + MCP_PATH;
+  listensAt(url);
+  log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
+  warn(log, settings, input);
+  const lacking = uncovered(settings, access, { asksWho: asks, environment: input.environment });
+  if (lacking !== undefined) log.warn(lacking.found, { remedy: lacking.remedy });
+  if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
+  await asked;
+  log.info("stopping", {});
+  stopping.abort();
+  giveUpAfter(backend, LAST_CALLS_MS);
+  await stop(face, all, calls);
+  await close();
+  return 0;
+}
+
+/** Makes the server; `listensAt` tells it its address as soon as its port is open. */
+async function serverOf(
+  {
+    settings,
+    access,
+    accessOfNow,
+    tokens,
+    all,
+    input,
+    log,
+    seals,
+    observer,
+    stopping: { signal: stopping },
+    backend,
+    figures,
+  }: Started,
+  host: string,
+  port: number,
+) {
+  const calls = callsUnderWay();
+  const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
+  const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
+  const { auth, metadata } = await authOf(
+    settings,
+    { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys, noteToken: tokens.note },
+    { publicUrl, log },
+  );
+  const tools = await allTools();
+  const asks = asksWho(auth);
+  let address = publicUrl;
+  const deciders = people({
+    ...{ settings, access: accessOfNow, all, asksWho: asks, stopping, environment: input.environment },
+    address: () => new URL("/", address).href,
+    key: () => seals("page"),
+    endedSessions: backend.endedSessions,
+  });
+  const shared = { calls, observer, seal: questionSeal(await seals("question")), skills: await loadSkills() };
+  const face = httpFace({
+    ...auth,
+    hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
+    authenticate: authenticator(auth),
+    partsFor: partsMaker(all, tools, deciders.servicesFor, shared),
+    createServer: createMcpServer,
+    toolsWithLists: toolsWithLists(tools),
+    metadata,
+    sessions: settings.http.sessions,
+    waitMs: settings.waitMs,
+    page: deciders.serve,
+    maxConcurrency: settings.http.maxConcurrency,
+    log,
+    stopping,
+    ready: backend.ready,
+    metrics: figures && servedFigures(figures, access),
+  });
+  const listensAt = (url: string): void => {
+    address = settings.http.publicUrl ?? url;
+  };
+  return { face, calls, listensAt, asks };
+}
+
+function warn(log: Log, settings: Settings, input: SettingsInput): void {
+  for (const variable of settings.unknownVariables)
+    log.warn("this variable is no setting; is it misspelt?", { variable });
+  for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
+}
+
+async function authOf(
+  { http: { oauth }, proxies }: Settings,
+  known: AuthOptions,
+  { publicUrl, log }: { readonly publicUrl: string; readonly log: Log },
+) {
+  if (oauth === undefined) return { auth: known, metadata: new Map<string, unknown>() };
+  const { issuer, audience = publicUrl, jwksUrl, projectClaim } = oauth;
+  const resource = protectedResource(publicUrl, issuer);
+  // Loaded late: most servers have no authorization server.
+  const { jwtVerifier } = await import("../http/jwt.ts");
+  const auth: AuthOptions = {
+    ...known,
+    jwt: jwtVerifier({ issuer, audience, jwksUrl, projectClaim, proxies }, (reason) =>
+      log.warn("the keys of the authorization server cannot be read", { reason }),
+    ),
+    resourceMetadataUrl: resource.url,
+  };
+  return { auth, metadata: resource.metadata };
+}
+
+/** What a caller's servers are made of. Tools and their schemas are made once, since a server is made per request. */
+function partsMaker(
+  all: Projects,
+  tools: readonly ListedTool[],
+  servicesFor: People["servicesFor"],
+  shared: Pick<ServerParts, "calls" | "observer" | "seal" | "skills">,
+): HttpOptions["partsFor"] {
+  const writingTools = toolsThatWrite(tools);
+  return ({ name, owner: caller, keys, readOnly, folders }) => {
+    const project = all.of(keys);
+    const { services, offer, redactor, log, audit, use, forgotten } = project;
+    const mine = {
+      ...services,
+      ...servicesFor({ name, owner: caller, keys }, project),
+      noteDecision: audit,
+      readOnly: services.readOnly || readOnly,
+      allowedDirs: folders,
+    };
+    const its = { ...offer, readOnly: mine.readOnly };
+    return {
+      ...shared,
+      version: VERSION,
+      writingTools,
+      caller,
+      loadViews: async () => (await import("../mcp/views.ts")).loadViews(its),
+      tools: listedTools(tools, its),
+      hidden: hiddenTools(tools, its),
+      environment: mine.environment,
+      services: async () => mine,
+      redactor,
+      log,
+      audit,
+      use,
+      forgotten,
+    };
+  };
+}
+
+/** Takes nothing new, lets runs end between two requests, and waits for what is in flight to be answered. */
+async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnderWay): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
+  await Promise.all([all.interrupt(), calls.idle(LAST_CALLS_MS)]);
+  await Promise.race([closed, delay(LAST_ANSWERS_MS, undefined, { ref: false })]);
+  await close();
+  server.closeAllConnections();
+  clearInterval(idle);
+}

@@ -1,0 +1,81 @@
+import { type Clock, systemClock } from "../platform/clock.ts";
+import { connect } from "../runtime/connect.ts";
+import { cannotListen } from "../runtime/listening.ts";
+import { LOOPBACK, type LocalPage, localPage } from "../runtime/local-page.ts";
+import { ownCaller } from "../runtime/own-caller.ts";
+import { sealKeys } from "../runtime/seal-key.ts";
+import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { backendOf } from "../runtime/store.ts";
+import { stopSignal } from "../runtime/terminal.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import type { Settings } from "../settings/settings.ts";
+import { SettingsError, wholeNumber } from "../settings/value-types.ts";
+import type { ToolServices } from "../tools/context.ts";
+import { openBrowser } from "../web/browser.ts";
+import { personHere } from "../web/person.ts";
+import { shownEnvironment } from "../web/seen.ts";
+
+/** It ends when no page has been open for this time, in milliseconds. */
+const ENDS_AFTER_MS = 600_000;
+const LOOK_MS = 1000;
+
+/** Serves the page of this machine's state folder until a signal comes, or nobody looks any more; gives the exit code. */
+export async function runPage(line: CommandLine): Promise<number> {
+  const asked = stopSignal();
+  const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
+  const input = inputOf(line);
+  const settings = settingsFrom({ ...input, overStdio: true });
+  if (settings.page === "off") throw new SettingsError("TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
+  const stopping = new AbortController();
+  const backend = await backendOf(settings);
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
+  const { services, audit, log, close } = connect(settings, {
+    stopping: stopping.signal,
+    backend,
+    sealKey: () => seals("confirmation"),
+  });
+  const { project } = services;
+  const shown = {
+    services: { ...drivable(services, settings), noteDecision: audit, person: personHere(input.environment) },
+    caller: ownCaller(settings),
+    project,
+  };
+  const environment = shownEnvironment(services, project);
+  const page = await localPage(shown, { log, port, environment }).catch((cause: unknown) => {
+    throw cannotListen(LOOPBACK, port, cause);
+  });
+  const opened = await opensPage(page, input.environment);
+  if (opened) await Promise.race([asked, nobodyLooks(page.open, systemClock)]);
+  stopping.abort();
+  await page.close();
+  await close();
+  return opened ? 0 : 1;
+}
+
+/** An embedded sandbox is that of one process alone: what waits for another one's cannot be driven from here. */
+function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
+  const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
+  if (isElsewhere) return services;
+  return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
+}
+
+/** Opens the page in a browser, and at a terminal prints its link; false where neither is possible. */
+async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
+  const link = page.link();
+  const isTerminal = process.stdout.isTTY === true;
+  if (isTerminal) process.stdout.write(`The page, once and within two minutes: ${link}\n`);
+  const isOpen = environment.BROWSER !== "none" && (await openBrowser(link, environment));
+  if (!(isOpen || isTerminal)) {
+    process.stderr.write("No browser can be opened here. Run this command in a terminal, or set BROWSER.\n");
+  }
+  return isOpen || isTerminal;
+}
+
+/** Resolves ten minutes after the last page was closed; `open` gives how many are open. */
+export async function nobodyLooks(open: () => number, clock: Pick<Clock, "now" | "sleep">): Promise<void> {
+  let since = clock.now();
+  while (clock.now() - since < ENDS_AFTER_MS) {
+    await clock.sleep(LOOK_MS);
+    if (open() > 0) since = clock.now();
+  }
+}

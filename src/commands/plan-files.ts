@@ -1,0 +1,150 @@
+import { readFile, realpath, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import * as z from "zod";
+import { problemLine } from "../answers/plan-words.ts";
+import { sheetNotes } from "../answers/sheets.ts";
+import type { SheetArguments } from "../files/detect-sheet.ts";
+import { ENCODINGS } from "../files/input-file.ts";
+import { type Base, basePathOf, readBase } from "../plans/base.ts";
+import type { Problem } from "../plans/file/desired.ts";
+import { formatToRead, type ReadDesired, readDesired } from "../plans/file/read-desired.ts";
+import { type MadePlan, makePlan } from "../plans/plan-document.ts";
+import { FileError, hasCode } from "../platform/files.ts";
+import { parseJson } from "../platform/json.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { oneOf, path, SettingsError, text } from "../settings/value-types.ts";
+import { onlyWord, type PlanContext, printLines, readShowing, tell } from "./project.ts";
+
+/** A file that is to be planned. */
+export type AskedFile = ReturnType<typeof askedFile>;
+
+/** The file that a command line names, `what` in words, and how it is planned. */
+export function askedFile(line: CommandLine, what: string) {
+  return {
+    file: onlyWord(line, what),
+    targeting: optionOf(line, "targeting", text),
+    /** The path of the base, where it is not the one beside the file. */
+    base: optionOf(line, "base", path),
+    prune: isOn(line, "prune"),
+    byName: isOn(line, "by-name"),
+    /** Everything is read anew. */
+    fresh: isOn(line, "fresh"),
+    /** How a sheet is read. */
+    sheet: sheetOf(line),
+  } as const;
+}
+
+/** How the options of a command line say that a sheet is read. Throws a SettingsError where they are of another form. */
+function sheetOf(line: CommandLine): SheetArguments {
+  const [sheet, named, columns] = [
+    optionOf(line, "sheet", text),
+    optionOf(line, "encoding", oneOf(...ENCODINGS)),
+    optionOf(line, "columns", text),
+  ];
+  const headings =
+    columns === undefined ? undefined : z.record(z.string(), z.string()).safeParse(parseJson(columns)).data;
+  if (columns !== undefined && headings === undefined) {
+    throw new SettingsError(`--columns is no JSON object of texts: ${columns}`);
+  }
+  return {
+    encoding: named,
+    sheet: sheet !== undefined && /^\d+$/.test(sheet) ? Number(sheet) : sheet,
+    columns: headings,
+  };
+}
+
+/** The plan of a file, what the file means, and the base that it went by. */
+export interface PlannedFile extends MadePlan {
+  readonly read: ReadFile;
+  readonly base: Base | undefined;
+}
+
+/** Plans a file onto what is there; gives its problems instead where it cannot be read. Throws what planning throws. */
+export async function planFile(
+  asked: AskedFile,
+  context: PlanContext,
+): Promise<PlannedFile | { readonly problems: readonly Problem[] }> {
+  const { file, prune, byName, targeting } = asked;
+  const read = await readDesiredFile(file, asked.sheet);
+  const { desired, problems, digest } = read;
+  if (problems.length > 0) return { problems };
+  // By names, the base beside the file is that of another targeting.
+  const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
+  const request = { desired, fileDigest: digest, base, targeting, prune, byName };
+  const scene = {
+    ...{ ...context, thresholds: context },
+    read: (targetingId: string) => readShowing(context, targetingId, asked.fresh),
+  };
+  return { ...(await makePlan(request, scene)), read, base };
+}
+
+/** Prints the problems of a file, each with its place. */
+export function printFileProblems(file: string, problems: readonly Problem[]): void {
+  printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
+}
+
+/** Says how a sheet was read. */
+export function printReading({ file }: ReadDesired): void {
+  for (const note of sheetNotes(file)) tell(`Note: ${note}.`);
+}
+
+/** A file as it was read, and what it means. */
+export interface ReadFile extends ReadDesired {
+  readonly bytes: Uint8Array;
+}
+
+/** Reads a desired state from a path that a person gave. Throws a FileError where it cannot be read. */
+export async function readDesiredFile(path: string, sheet: SheetArguments): Promise<ReadFile> {
+  const format = formatToRead(path);
+  const bytes = await bytesAtPath(path);
+  const read = await readDesired({ bytes, path, sheet, format, folder: dirname(await realpath(path)) });
+  return { ...read, bytes };
+}
+
+/** The base of a file: the one that is named, else the one beside it, if there is one. Throws a FileError. */
+export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
+  if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
+  const beside = basePathOf(path);
+  return (await isThere(beside)) ? readBase((await bytesAtPath(beside)).toString("utf8"), beside) : undefined;
+}
+
+/** Whether a file or folder exists at a path. */
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (thrown) {
+    if (hasCode(thrown, "ENOENT") || hasCode(thrown, "ENOTDIR")) return false;
+    throw unreadable(path, thrown);
+  }
+}
+
+/** More bytes than this are not held in memory. */
+const MOST_BYTES = 268_435_456;
+
+/** The content of a file that a person gave. Throws a FileError where it cannot be read. */
+export async function bytesAtPath(path: string): Promise<Buffer> {
+  try {
+    const found = await stat(path);
+    if (!found.isFile()) throw new FileError(`${JSON.stringify(path)} is no file`, "Give the path of a file.");
+    if (found.size > MOST_BYTES) {
+      throw new FileError(
+        `${JSON.stringify(path)} has more than 256 MB`,
+        "Put Context IDs into files of their own (contextsFile).",
+      );
+    }
+    return await readFile(path);
+  } catch (thrown) {
+    if (thrown instanceof FileError) throw thrown;
+    throw unreadable(path, thrown);
+  }
+}
+
+function unreadable(path: string, thrown: unknown): FileError {
+  if (hasCode(thrown, "ENOENT")) return new FileError(`there is no file ${JSON.stringify(path)}`, "Check the path.");
+  const why = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "unknown reason";
+  return new FileError(`${JSON.stringify(path)} cannot be read (${why})`, "Check the path, and that it may be read.", {
+    cause: thrown,
+  });
+}

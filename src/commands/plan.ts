@@ -1,0 +1,79 @@
+import { dirname, relative, resolve, sep } from "node:path";
+import { planLines, planMarkdown } from "../answers/plan-words.ts";
+import { requestsOf } from "../changes/plan/plan-desired.ts";
+import type { Problem } from "../plans/file/desired.ts";
+import { exitCodeOf, groupNamesOf, type PlanJson, planJson } from "../plans/plan-document.ts";
+import { asPlanned } from "../plans/planned-undo.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { path, SettingsError } from "../settings/value-types.ts";
+import { type AskedFile, askedFile, planFile, printFileProblems, printReading } from "./plan-files.ts";
+import { type PlanContext, printLines, withProject, writeOver } from "./project.ts";
+
+/** How the plan of a file is shown. */
+interface PlanLine extends AskedFile {
+  readonly form: "text" | "json" | "markdown";
+  readonly out: string | undefined;
+}
+
+/**
+ * Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied.
+ */
+export async function runPlan(line: CommandLine): Promise<number> {
+  const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
+  if (asJson && asMarkdown) throw new SettingsError("--json and --markdown were both given: give one of them");
+  const asked: PlanLine = {
+    ...askedFile(line, "the file of a desired state"),
+    form: asJson ? "json" : asMarkdown ? "markdown" : "text",
+    out: optionOf(line, "out", path),
+  };
+  return withProject(line, "plan", (context) => plan(asked, context));
+}
+
+async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
+  const { file } = asked;
+  const planned = await planFile(asked, context);
+  if ("problems" in planned) return printProblems(planned.problems, asked);
+  const { document, there } = planned;
+  const made = document.plan;
+  const exitCode = exitCodeOf(made);
+  const shown = { plan: made, file, digest: document.digest, groupName: groupNamesOf(document) };
+  if (asked.form === "json") printJson(planJson(document, requestsOf(asPlanned(made, there))));
+  else if (asked.form === "markdown") process.stdout.write(planMarkdown(shown));
+  else {
+    printReading(planned.read);
+    printLines(planLines(shown));
+  }
+  if (asked.out !== undefined) {
+    // A base that is named goes with another file.
+    const isBeside = planned.base !== undefined && asked.base === undefined;
+    const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
+    await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);
+  }
+  return exitCode;
+}
+
+/** The path from the folder of one file to another, as every system writes it. */
+function pathBetween(from: string, to: string): string {
+  return relative(dirname(resolve(from)), resolve(to))
+    .split(sep)
+    .join("/");
+}
+
+/** A file that cannot be read has no plan, only what is wrong with it. */
+function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
+  if (form === "json") {
+    const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [], requests: [] };
+    printJson({
+      version: 1,
+      ...nothing,
+      problems: problems.map((one) => ({ ...one, lines: one.lines && [...one.lines] })),
+      exitCode: 1,
+    });
+  } else printFileProblems(file, problems);
+  return 1;
+}
+
+function printJson(value: PlanJson): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}

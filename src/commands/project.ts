@@ -1,0 +1,223 @@
+import { randomBytes } from "node:crypto";
+import { statSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { Tone, TonedLine } from "../answers/plan-words.ts";
+import type { Redactor } from "../answers/redact.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { failureOf } from "../mcp/failures.ts";
+import type { Log } from "../observe/log.ts";
+import type { ServiceTargeting } from "../plans/base.ts";
+import { readTargeting } from "../plans/read-targeting.ts";
+import { syncFolder } from "../platform/durable-files.ts";
+import { FileError, moveOver } from "../platform/files.ts";
+import { whileConnected } from "../runtime/connect.ts";
+import { ownCaller } from "../runtime/own-caller.ts";
+import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import { SETTINGS } from "../settings/registry.ts";
+import { givenText, type Settings } from "../settings/settings.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import type { ToolContext } from "../tools/context.ts";
+
+/** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
+export interface PlanContext extends ToolContext {
+  readonly management: ManagementApi;
+}
+
+/** A person at a terminal waits until a command is done: the longest time that a timer can wait. */
+const ANY_TIME_MS = 2 ** 31 - 1;
+
+/**
+ * Does the work of a command with the project of the settings, and closes it. Gives the exit code: what the work gives,
+ * or 1 where it fails, which is told on standard error. Throws a SettingsError where the settings do not name an API.
+ */
+export async function withProject(
+  line: CommandLine,
+  command: string,
+  work: (context: PlanContext) => Promise<number>,
+): Promise<number> {
+  const input = inputOf(line);
+  const settings = settingsFrom(input);
+  checkService(settings, givenText(SETTINGS.mode, input)?.text);
+  return whileConnected(settings, async ({ services, log, redactor }) => {
+    const { management, clock } = services;
+    const { signal } = new AbortController();
+    const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+    try {
+      if (management === undefined) throw new Error("the settings name a management API, and none is connected");
+      return await work({ ...services, ...call, management, waitMs: ANY_TIME_MS });
+    } catch (thrown) {
+      return toldFailure(thrown, command, { log, redactor });
+    }
+  });
+}
+
+/** Tells on standard error why a command failed; gives its exit code. */
+export function toldFailure(
+  thrown: unknown,
+  command: string,
+  { log, redactor }: { readonly log: Log; readonly redactor: Redactor },
+): number {
+  const { message, remedy } = failureOf(thrown, command, log);
+  tell(redactor.text(remedy === undefined ? message : `${message}\n${remedy}`));
+  return 1;
+}
+
+/** Nobody listens there: a command that looks at runs alone sends nothing. */
+const NOWHERE = {
+  kind: "sandbox",
+  url: "http://127.0.0.1:9",
+  port: 0,
+  seed: "none",
+  managementKey: "",
+  eventKey: "",
+} as const;
+
+/**
+ * Does the work of a command that looks at runs alone, as they are kept: no API has to be set, or set right. Gives what
+ * the work gives; throws what it throws.
+ */
+export async function withRuns<Result>(
+  line: CommandLine,
+  work: (context: PlanContext, told: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
+): Promise<Result> {
+  const input = { ...inputOf(line), overStdio: true } as const;
+  const isLive = givenText(SETTINGS.mode, input)?.text === "live";
+  const settings = settingsFrom(isLive ? { ...input, flags: new Map([...input.flags, ["mode", "auto"]]) } : input);
+  return whileConnected({ ...settings, environment: NOWHERE }, ({ services, log, redactor }) => {
+    const { management, clock } = services;
+    if (management === undefined) throw new Error("there is no management API beside the sandbox");
+    const { signal } = new AbortController();
+    const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
+    const environment = isLive ? "live" : settings.environment.kind;
+    return work({ ...services, ...call, environment, management, waitMs: ANY_TIME_MS }, { log, redactor });
+  });
+}
+
+/** Throws where no management API is named. A sandbox is used only where it was asked for by name and address. */
+function checkService({ environment }: Settings, mode: string | undefined): void {
+  if (environment.kind === "live" && environment.management !== undefined) return;
+  if (environment.kind === "sandbox" && mode === "sandbox") {
+    if (environment.url !== undefined) return;
+    throw new SettingsError(
+      "with TARGETING_MCP_MODE=sandbox this command needs TARGETING_MCP_SANDBOX_URL: it starts no sandbox by itself",
+      "TARGETING_MCP_SANDBOX_URL",
+    );
+  }
+  throw new SettingsError(
+    "set TARGETING_API_URL and TARGETING_API_KEY, or TARGETING_MCP_MODE=sandbox with TARGETING_MCP_SANDBOX_URL: " +
+      "this command never takes a sandbox by itself",
+    "TARGETING_API_URL",
+  );
+}
+
+/** The one word of a command line. Throws a SettingsError where it is missing. */
+export function onlyWord({ words }: CommandLine, what: string): string {
+  const [word] = words;
+  if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);
+  return word;
+}
+
+/** Prints a line for a person to standard error, which is no output of the command. */
+export function tell(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+/** Asks the person; without a terminal nothing is asked. What was not done for want of a yes is told. */
+export async function saysYes(question: string, undone: string, without: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    tell(without);
+    return false;
+  }
+  try {
+    if (await askInTerminal(question)) return true;
+  } catch (thrown) {
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
+  }
+  tell(undone);
+  return false;
+}
+
+/** Without a terminal, progress is a line for this many options that were read. */
+const OPTIONS_PER_LINE = 10_000;
+
+/**
+ * Reads a whole targeting and shows how far it is; its name is remembered for later calls. Context IDs that were read
+ * before are not read again while their option is unchanged, unless `fresh`.
+ */
+export async function readShowing(
+  { management, memory, contents, signal }: PlanContext,
+  targetingId: string,
+  fresh: boolean,
+): Promise<ServiceTargeting> {
+  const isTerminal = process.stderr.isTTY;
+  const there = await readTargeting(management, targetingId, {
+    ...{ signal, store: contents, fresh },
+    onProgress: (read, of) => {
+      if (isTerminal && (read % 100 === 0 || read === of)) process.stderr.write(`\r${read} of ${of} options read`);
+      else if (!isTerminal && read % OPTIONS_PER_LINE === 0) tell(`${read} of ${of} options read`);
+    },
+  });
+  if (isTerminal) process.stderr.write("\r\u001b[K");
+  await memory.remember([there.targeting]);
+  return there;
+}
+
+const COLORS: Readonly<Record<Tone, string | undefined>> = {
+  comes: "32",
+  changes: "33",
+  goes: "31",
+  stops: "31",
+  plain: undefined,
+};
+
+/** Lines for standard output: in colours on a terminal, unless NO_COLOR is set. */
+export function printLines(lines: readonly TonedLine[]): void {
+  const { NO_COLOR = "" } = process.env;
+  const isColored = process.stdout.isTTY && NO_COLOR === "";
+  const texts = lines.map(({ text, tone }) => {
+    const color = COLORS[tone];
+    return isColored && color !== undefined ? `\u001b[${color}m${text}\u001b[0m` : text;
+  });
+  process.stdout.write(`${texts.join("\n")}\n`);
+}
+
+/**
+ * Writes files beside their places, and then moves each over what is there, in order; what is there keeps its mode.
+ * Throws a FileError.
+ */
+export async function writeOver(
+  files: readonly {
+    readonly path: string;
+    readonly pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
+  }[],
+): Promise<void> {
+  const written: { readonly beside: string; readonly path: string }[] = [];
+  try {
+    for (const { path, pieces } of files) {
+      const beside = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}.unfinished`);
+      written.push({ beside, path });
+      const handle = await open(beside, "wx");
+      try {
+        const there = statSync(path, { throwIfNoEntry: false });
+        if (there !== undefined) await handle.chmod(there.mode & 0o777);
+        for await (const piece of pieces) await handle.appendFile(piece);
+        await handle.datasync();
+      } finally {
+        await handle.close();
+      }
+    }
+    for (const { beside, path } of written) {
+      await moveOver(beside, path);
+      await syncFolder(dirname(path));
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof Error && "code" in thrown)) throw thrown;
+    const remedy = "Check the folder, and that it may be written to.";
+    throw new FileError(`a file cannot be written (${String(thrown.code)})`, remedy, { cause: thrown });
+  } finally {
+    await Promise.all(written.map(({ beside }) => rm(beside, { force: true })));
+  }
+}

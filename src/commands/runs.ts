@@ -1,0 +1,52 @@
+import { runsText } from "../answers/run-headline.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { SettingsError, text } from "../settings/value-types.ts";
+import { savedResultsAt } from "../tools/result-sheet.ts";
+import { ownRun } from "../tools/run-reports.ts";
+import type { SaveArguments } from "../tools/shared-arguments.ts";
+import { recentRuns, shownRuns } from "../tools/shown-runs.ts";
+import { forPerson } from "./carry-out.ts";
+import { type PlanContext, toldFailure, withRuns } from "./project.ts";
+
+/** Shows the recent runs of this caller, or one of them; no API has to be set for that. Gives the exit code. */
+export async function runRuns(line: CommandLine): Promise<number> {
+  const [given] = line.words;
+  const isJson = isOn(line, "json");
+  const [to, delimiter] = [optionOf(line, "to", text), optionOf(line, "delimiter", text)];
+  if (given === undefined && to !== undefined) {
+    throw new SettingsError("--to needs the ID of the run whose sheet is written");
+  }
+  return withRuns(line, async (context, told) => {
+    try {
+      const runId = given?.trim().toUpperCase();
+      const { structured, text: words } = await (runId === undefined
+        ? all(context)
+        : to === undefined
+          ? one(runId, context)
+          : sheetOf(runId, { saveTo: to, delimiter }, context));
+      process.stdout.write(isJson ? `${JSON.stringify(structured, null, 2)}\n` : `${forPerson(words)}\n`);
+      return 0;
+    } catch (thrown) {
+      return toldFailure(thrown, "runs", told);
+    }
+  });
+}
+
+/** A run belongs to the environment that it was made in, whatever is set now. */
+async function one(runId: string, context: PlanContext) {
+  const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
+  return shownRuns({ runId }, { ...context, environment });
+}
+
+/** Writes the sheet of a run with what became of each row. */
+async function sheetOf(runId: string, to: SaveArguments, context: PlanContext) {
+  const run = await ownRun(runId, context);
+  return savedResultsAt(run, to, { ...context, environment: run.header.environment });
+}
+
+async function all(context: PlanContext) {
+  const { environment } = context;
+  const runs = await recentRuns(context);
+  return { structured: { environment, runs }, text: runsText(runs, undefined) };
+}

@@ -1,0 +1,67 @@
+import * as z from "zod";
+import type { RunHeader } from "../runs/store.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import { plannedRun } from "../tools/applied-plan.ts";
+import { ToolError } from "../tools/define-tool.ts";
+import { planWayBack } from "../tools/undo-plan.ts";
+import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
+import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
+
+/** The field of a planned way back that says which run it is; absent where nothing goes back. */
+const wayBack = z.looseObject({ runId: z.string().optional() });
+
+/**
+ * Takes a run back: shows what goes back and what does not, asks, and carries it out. Gives the exit code: 0 where all of
+ * the plan is done or nothing was to be done, else 1.
+ */
+export async function runUndo(line: CommandLine): Promise<number> {
+  const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
+  const yes = isOn(line, "yes");
+  return withProject(line, "undo", async (context) => {
+    const { header } = (await context.runs.find(runId)) ?? {};
+    if (header !== undefined && isElsewhere(header, context)) {
+      const made = header.environment === "live" ? "live" : "in a sandbox";
+      throw new ToolError(`run ${runId} was made ${made}, and not with what is set now`, placeToName(header));
+    }
+    if (context.readOnly) {
+      throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
+    }
+    const { text, structured } = await planWayBack(runId, context);
+    // What an agent would do next is asked here.
+    process.stdout.write(`${forPerson(text)}\n`);
+    const { runId: planId } = wayBack.parse(structured);
+    if (planId === undefined) return 0;
+    if (!(await isAgreed("Take this back?", yes))) return 1;
+    const planned = await plannedRun(planId, context);
+    return printReport(await carriedOut(planned.header, context), context);
+  }).catch(async (thrown: unknown) => {
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    const header = await withRuns(line, async ({ runs }) => (await runs.find(runId))?.header);
+    throw header === undefined ? thrown : new SettingsError(placeToName(header), thrown.variable);
+  });
+}
+
+/** Whether a run worked on another service than the settings name. A key may have been replaced since. */
+function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
+  return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
+}
+
+/** What to set so that a run can be taken back: the service, or the sandbox, that it worked on. */
+function placeToName({ runId, environment, sandbox }: RunHeader): string {
+  if (environment === "live") {
+    return `run ${runId} was made live: set the TARGETING_API_URL and TARGETING_API_KEY that it was made with`;
+  }
+  if (sandbox === "embedded") {
+    return (
+      `run ${runId} was made in a sandbox inside the server that made it: that sandbox ended with the server, so that ` +
+      "there is nothing to take back"
+    );
+  }
+  const address = sandbox === undefined ? "to the address of that sandbox" : `=${sandbox}`;
+  return (
+    `run ${runId} was made in a sandbox: set TARGETING_MCP_MODE=sandbox and ` +
+    `TARGETING_MCP_SANDBOX_URL${sandbox === undefined ? " " : ""}${address}`
+  );
+}

@@ -1,0 +1,52 @@
+import { createServer, type Server } from "node:http";
+import { hostname } from "node:os";
+import { getRequestListener } from "@hono/node-server";
+import { driveLeftRuns, LAST_CALLS_MS, servedFigures, startProcess } from "../http/orphaned-runs.ts";
+import { probes } from "../http/probes.ts";
+import { listen } from "../runtime/listening.ts";
+import { NO_TRACES } from "../runtime/observers.ts";
+import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
+import { giveUpAfter, withoutStore } from "../runtime/store.ts";
+import { stopSignal } from "../runtime/terminal.ts";
+import { readAccess } from "../settings/access-file.ts";
+import { type CommandLine, optionOf } from "../settings/command-line.ts";
+import { text, wholeNumber } from "../settings/value-types.ts";
+
+/** Drives runs of a shared store without serving calls, until a signal comes; gives the exit code. */
+export async function runWorker(line: CommandLine): Promise<number> {
+  process.stderr.on("error", () => undefined);
+  const asked = stopSignal();
+  const input = { ...inputOf(line), overHttp: true } as const;
+  const host = optionOf(line, "host", text) ?? "127.0.0.1";
+  const port = optionOf(line, "port", wholeNumber(0, 65_535));
+  const read = settingsFrom(input);
+  if (read.store === undefined) return withoutStore("worker");
+  // A worker drives by its name; the setting is for those that serve.
+  const settings = { ...read, store: { ...read.store, drives: true } };
+  const access = readAccess(settings.http.accessFile);
+  const start = { line, input, settings, access, serves: false };
+  const started = await startProcess(start, settings.http.metrics && port !== undefined, asked);
+  const { stopping, figures, problem, backend, all, log, isReady, close } = started;
+  let probed: Server | undefined;
+  if (isReady) {
+    if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
+    await driveLeftRuns(started);
+    const answers = probes({
+      stopping: stopping.signal,
+      ready: backend.ready,
+      metrics: figures && servedFigures(figures, access),
+    });
+    probed = createServer(getRequestListener(answers.fetch, { overrideGlobalObjects: false }));
+    const url = port === undefined ? undefined : await listen(probed, host, port);
+    log.info("driving", { worker: `${hostname()}:${process.pid}`, ...(url !== undefined && { url }) });
+    await asked;
+    log.info("stopping", {});
+  }
+  stopping.abort();
+  giveUpAfter(backend, LAST_CALLS_MS);
+  await all.interrupt();
+  await close();
+  probed?.close();
+  probed?.closeAllConnections();
+  return isReady === false ? 1 : 0;
+}

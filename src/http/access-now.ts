@@ -1,0 +1,166 @@
+import { statSync } from "node:fs";
+import * as z from "zod";
+import { parseJson } from "../platform/json.ts";
+import type { CallerTexts } from "../runs/backend.ts";
+import { type Access, callsTools, readAccess } from "../settings/access-file.ts";
+import type { Settings } from "../settings/settings.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import { callerName } from "../tools/context.ts";
+import type { CallerRights } from "../tools/execution-guard.ts";
+import { ownerOf, type SeenToken } from "./auth.ts";
+
+/**
+ * The access file as it is now: `first` until it changes. One that cannot be read any more lets nobody in until it is
+ * fixed, which `onProblem` is called with.
+ */
+export function accessNow(
+  file: string | undefined,
+  first: Access,
+  onProblem: (error: SettingsError) => void,
+): () => Access {
+  if (file === undefined) return () => first;
+  let [seen, last] = [markOf(file), first];
+  return () => {
+    const mark = markOf(file);
+    if (mark === seen) return last;
+    seen = mark;
+    try {
+      last = readAccess(file);
+    } catch (thrown) {
+      if (!(thrown instanceof SettingsError)) throw thrown;
+      onProblem(thrown);
+      last = { ...last, tokens: [] };
+    }
+    return last;
+  };
+}
+
+function markOf(file: string): string {
+  const { mtimeMs, ino, size } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  return `${mtimeMs} ${ino} ${size}`;
+}
+
+/** What callers are known by. */
+interface Knowing {
+  readonly settings: Settings;
+  /** The access file as it is now. */
+  readonly access: () => Access;
+  /** Whether the access file names every token that may call: that of a worker needs none. */
+  readonly knowsTokens: boolean;
+  /** What the tokens of an issuer said last. */
+  readonly tokens: Pick<TokenRights, "of">;
+}
+
+/**
+ * What the caller of a run may do now, whenever the run was begun: by the access file as it is now, and by the ways in
+ * that the settings leave open. Of a caller who comes with tokens of an issuer the last ones count.
+ */
+export function rightsNow({
+  settings: { http },
+  access,
+  knowsTokens,
+  tokens,
+}: Knowing): (caller: string) => Promise<CallerRights> {
+  return async (owner) => {
+    const name = callerName(owner);
+    if (name.startsWith("token:")) return knowsTokens ? ofToken(owner, name, access(), http.ownKeys) : WRITES;
+    if (name.startsWith("key:") && !http.ownKeys) return gone("this server takes no keys of callers any more");
+    const isOfIssuer = name.startsWith("oauth:") || name.startsWith("client:");
+    if (isOfIssuer && knowsTokens && http.oauth === undefined) {
+      return gone("this server lets nobody in through an authorization server any more");
+    }
+    return isOfIssuer ? ofIssuer(owner, await tokens.of(name), http.ownKeys) : WRITES;
+  };
+}
+
+const WRITES: CallerRights = { readOnly: false };
+
+function ofToken(owner: string, name: string, { tokens, projects }: Access, ownKeys: boolean): CallerRights {
+  const entry = tokens.find((one) => `token:${one.name}` === name);
+  if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
+  const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
+  // With keys of their own, callers work in other projects beside that of their token.
+  if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
+  return { readOnly: entry.readOnly, folders: entry.folders };
+}
+
+function ofIssuer(owner: string, seen: readonly SeenToken[] | undefined, ownKeys: boolean): CallerRights {
+  const its = seen?.filter((token) => ownKeys || token.owner === owner);
+  if (its?.length === 0) return gone("the token of the caller of this run is for another project now");
+  return { readOnly: its?.every(({ writes }) => !writes) ?? false, folders: [] };
+}
+
+function gone(refused: string): CallerRights {
+  return { refused };
+}
+
+/** The clients of one caller of which something is remembered: the ones seen last. */
+const MOST_CLIENTS = 8;
+/** For so long a token that was noted is not looked for again, in milliseconds; and of how many callers. */
+const FRESH_MS = 2000;
+const MOST_CALLERS = 1000;
+
+const seenTokens = z.array(
+  z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
+);
+
+/** What callers may do whose rights only the tokens of the issuer tell. */
+export interface TokenRights {
+  /** Remembers what a valid token says, for the runs of its caller. */
+  note(seen: SeenToken): Promise<void>;
+  /**
+   * The last token of each client of a caller, as far as they have not expired, or else the very last one; undefined
+   * where none was seen.
+   */
+  of(name: string): Promise<readonly SeenToken[] | undefined>;
+}
+
+/** Remembers the tokens of callers in `texts`, the last one of each client; `problem` gets what cannot be stored. */
+export function tokenRights(
+  texts: CallerTexts,
+  { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
+): TokenRights {
+  /** By caller: the token that was noted last here, and when. */
+  const noted = new Map<string, { readonly seen: SeenToken; readonly at: number }>();
+  /** What could not be stored yet. */
+  const unstored = new Map<string, SeenToken>();
+  const stored = async (name: string): Promise<readonly SeenToken[]> =>
+    seenTokens.safeParse(parseJson((await texts.read(name)) ?? "[]")).data ?? [];
+  return {
+    async note(seen) {
+      const { name } = seen;
+      const last = noted.get(name);
+      if (last !== undefined && isSame(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
+      noted.delete(name);
+      for (const [oldest] of noted) if (noted.size >= MOST_CALLERS) noted.delete(oldest);
+      noted.set(name, { seen, at: now() });
+      try {
+        const before = await stored(name);
+        if (!before.some((one) => isSame(one, seen))) await texts.keep(name, JSON.stringify(withLast(before, seen)));
+        unstored.delete(name);
+      } catch (thrown) {
+        unstored.set(name, seen);
+        problem(thrown);
+      }
+    },
+    async of(name) {
+      const before = await stored(name);
+      const late = unstored.get(name);
+      const all = late === undefined ? before : withLast(before, late);
+      const last = all.at(-1);
+      if (last === undefined) return undefined;
+      const valid = all.filter(({ until }) => until > now());
+      return valid.length > 0 ? valid : [last];
+    },
+  };
+}
+
+/** The last token of each client, the one seen last at the end. */
+function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
+  return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MOST_CLIENTS);
+}
+
+function isSame(one: SeenToken, other: SeenToken): boolean {
+  const { client, owner, writes, until } = other;
+  return one.client === client && one.owner === owner && one.writes === writes && one.until === until;
+}

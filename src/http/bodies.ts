@@ -1,0 +1,321 @@
+import type { IncomingMessage } from "node:http";
+import type { HttpBindings } from "@hono/node-server";
+import { isJsonContentType } from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { noteArrival } from "../mcp/calls-under-way.ts";
+import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
+import { httpError, whenOver } from "../web/http-errors.ts";
+
+/** The largest body that is read, in bytes: twice what one request to the API may hold. */
+const LARGEST_BODY = 16 * 1_048_576;
+/** The largest body without a list that may be long, in bytes. */
+const LARGEST_PLAIN_BODY = 256 * 1024;
+/** How long a whole body may take to arrive, counted from its headers. */
+const BODY_TIMEOUT_MS = 15_000;
+const MOST_MESSAGES = 20;
+
+/** A body that is complete within this time takes no place among the unfinished ones; most are. */
+const SOON_MS = 100;
+
+/** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
+const MOST_UNFINISHED = 64;
+const MOST_BYTES = 8 * LARGEST_BODY;
+const MOST_KEPT_VALUES = 8 * MOST_VALUES;
+
+const CLOSING = { connection: "close" } as const;
+const INVALID_REQUEST = -32_600;
+const PARSE_ERROR = -32_700;
+
+/** Bodies from this size on take turns: what is made of one takes ten times its memory. */
+const LARGE_BODY = 1_048_576;
+const MOST_LARGE_BYTES = 2 * LARGEST_BODY;
+/** What a body of many short values takes goes by their number: each counts as so many bytes of a body. */
+const BYTES_A_VALUE = 40;
+
+/** The body of a request, parsed. */
+export interface ReadBody {
+  /** The room that it holds; undefined for all but large ones. */
+  readonly held?: Held | undefined;
+  /** Undefined where the method is one without a body. */
+  readonly body: unknown;
+  readonly messages: readonly Message[];
+}
+
+/** The fields of a message that are read before an MCP server is made for it. */
+export interface Message {
+  readonly method: string | undefined;
+  /** The tool that it calls. */
+  readonly tool: string | undefined;
+}
+
+/** Reads bodies within the limits of all callers and of each. */
+export type BodyReader = (request: Request, at: HttpBindings, caller: string) => Promise<ReadBody | Response>;
+
+/**
+ * Reads bodies as JSON. Only calls of `toolsWithLists` may be large, and large ones wait at most `waitMs` milliseconds
+ * for their turn. A refused body is not kept.
+ */
+export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
+  const large = largeBodies(MOST_LARGE_BYTES);
+  const unfinished = shares(MOST_UNFINISHED);
+  const bytesKept = shares(MOST_BYTES);
+  const valuesKept = shares(MOST_KEPT_VALUES);
+  return async (request, { incoming, outgoing }, caller) => {
+    if (request.method !== "POST") return { body: undefined, messages: [] };
+    if (!isJsonContentType(request.headers.get("content-type")))
+      return httpError(415, "the body must be application/json", CLOSING);
+    const [arriving, bytes, values] = [unfinished.claim(caller), bytesKept.claim(caller), valuesKept.claim(caller)];
+    for (const claim of [arriving, bytes, values]) whenOver(outgoing, claim.end);
+    const read = await readBody(incoming, bytes, arriving);
+    arriving.end();
+    if (typeof read === "string") return httpError(...UNREAD[read]);
+    // Whatever it waits for from here on counts as the wait of its calls.
+    noteArrival(request, Date.now());
+    const count = valuesIn(read, MOST_VALUES);
+    if (count > MOST_VALUES)
+      return httpError(413, `the body holds more than ${MOST_VALUES} values: send the items in several calls`);
+    if (membersIn(read, MOST_MEMBERS) > MOST_MEMBERS)
+      return httpError(413, `an object in the body has more than ${MOST_MEMBERS} members`);
+    if (!values.more(count)) return httpError(...UNREAD.noRoom);
+    if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
+    const answered = new Promise<void>((resolve) => whenOver(outgoing, resolve));
+    const room = Math.max(read.length, count * BYTES_A_VALUE);
+    const held = await large.enter(caller, room, waitMs, answered);
+    if (held === undefined) return httpError(...UNREAD.noRoom);
+    const body = parsed(read, toolsWithLists);
+    return body instanceof Response ? body : { ...body, held };
+  };
+}
+
+type Unread = "broken" | "late" | "tooLarge" | "noRoom" | "tooMany";
+
+const UNREAD: Readonly<Record<Unread, Parameters<typeof httpError>>> = {
+  broken: [400, "the body did not arrive whole"],
+  late: [408, `the body did not arrive whole within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING],
+  tooLarge: [413, `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`, CLOSING],
+  noRoom: crowded("too much is being worked on"),
+  tooMany: crowded("too many bodies are still on their way"),
+};
+
+function crowded(why: string): Parameters<typeof httpError> {
+  return [503, `${why}; try again`, { ...CLOSING, "retry-after": "1" }];
+}
+
+/**
+ * Reads a body. It claims its bytes from `room`, and one place from `unfinished` where it does not arrive at once. Of a
+ * refused body nothing is kept; the rest is received and dropped, so that the client gets to read the answer.
+ */
+function readBody(incoming: IncomingMessage, room: Claim, unfinished: Claim): Promise<Buffer | Unread> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let isOver = false;
+  return new Promise((resolve) => {
+    const end = (how: Buffer | Unread): void => {
+      isOver = true;
+      clearTimeout(soon);
+      clearTimeout(late);
+      chunks.length = 0;
+      resolve(how);
+    };
+    const soon = setTimeout(() => unfinished.more(1) || end("tooMany"), SOON_MS);
+    const late = setTimeout(() => end("late"), BODY_TIMEOUT_MS);
+    incoming.on("data", (chunk: Buffer) => {
+      if (isOver) return;
+      bytes += chunk.length;
+      chunks.push(chunk);
+      if (bytes > LARGEST_BODY) end("tooLarge");
+      else if (!room.more(chunk.length)) end("noRoom");
+    });
+    incoming.once("end", () => end(Buffer.concat(chunks)));
+    incoming.once("error", () => end("broken"));
+    incoming.once("close", () => end("broken"));
+    if (Number(incoming.headers["content-length"] ?? 0) > LARGEST_BODY) end("tooLarge");
+  });
+}
+
+const message = z.object({ method: z.string(), params: z.object({ name: z.string().optional() }).optional() });
+
+function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | Response {
+  let body: unknown;
+  try {
+    body = JSON.parse(json.toString("utf8"));
+  } catch {
+    return httpError(400, "the body is no JSON", {}, PARSE_ERROR);
+  }
+  const given: readonly unknown[] = Array.isArray(body) ? body : [body];
+  if (given.length > MOST_MESSAGES)
+    return httpError(400, `a batch holds at most ${MOST_MESSAGES} messages`, {}, INVALID_REQUEST);
+  const messages = given.map(messageOf);
+  const mayBeLarge = messages.some(({ tool }) => tool !== undefined && toolsWithLists.has(tool));
+  if (json.length > LARGEST_PLAIN_BODY && !mayBeLarge)
+    return httpError(413, `without a list of items a body has at most ${LARGEST_PLAIN_BODY} bytes`);
+  return { body, messages };
+}
+
+function messageOf(given: unknown): Message {
+  const { data } = message.safeParse(given);
+  return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
+}
+
+/** How long one body keeps others from being planned, in milliseconds: a call may wait much longer for an API or a person. */
+const TURN_MS = 5000;
+
+/** The room that one large body holds. */
+export interface Held {
+  /** Holds it until this work has ended as well; takes it again where all earlier work has ended. */
+  until(work: Promise<unknown>): void;
+  /** Its call is planned, and takes little more memory from now on: the next body may be parsed. */
+  planned(): void;
+}
+
+/** Lets large bodies be parsed and planned in turns, and only so many bytes of them be worked on. */
+export interface LargeBodies {
+  /**
+   * Waits for room and holds it until `work` and all that was added has ended. Undefined where no room came free within
+   * `mostMs` milliseconds, or `work` ended before.
+   */
+  enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined>;
+}
+
+/** A body that waits for room. */
+interface Waiting {
+  readonly bytes: number;
+  readonly begin: (held: Held) => void;
+}
+
+/**
+ * Shares `mostBytes` among large bodies; one that is larger enters alone. A caller has at most half of it, unless it is
+ * for a single body. Callers take turns, and the bodies of each enter in the order of their arrival.
+ */
+export function largeBodies(mostBytes: number): LargeBodies {
+  /** The caller whose turn comes first stands first. */
+  const waitingOf = new Map<string, Set<Waiting>>();
+  const takenBy = new Map<string, number>();
+  let taken = 0;
+  let isPlanning = false;
+  const take = (caller: string, bytes: number): void => {
+    taken += bytes;
+    const left = (takenBy.get(caller) ?? 0) + bytes;
+    if (left === 0) takenBy.delete(caller);
+    else takenBy.set(caller, left);
+  };
+  const leaveQueue = (caller: string, body: Waiting): void => {
+    const waiting = waitingOf.get(caller);
+    waiting?.delete(body);
+    if (waiting?.size === 0) waitingOf.delete(caller);
+  };
+  const admit = (): void => {
+    if (isPlanning) return;
+    for (const [caller, waiting] of waitingOf) {
+      const [next] = waiting;
+      const own = takenBy.get(caller) ?? 0;
+      if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
+      // Nobody smaller goes first, or a large one would wait for ever.
+      if (taken > 0 && taken + next.bytes > mostBytes) return;
+      waitingOf.delete(caller);
+      waitingOf.set(caller, waiting);
+      leaveQueue(caller, next);
+      isPlanning = true;
+      next.begin(hold(caller, next.bytes));
+      return;
+    }
+  };
+  const hold = (caller: string, bytes: number): Held => {
+    let works = 0;
+    let isMine = true;
+    const planned = (): void => {
+      clearTimeout(turn);
+      if (!isMine) return;
+      isMine = false;
+      isPlanning = false;
+      admit();
+    };
+    const turn = setTimeout(planned, TURN_MS);
+    const end = (): void => {
+      works -= 1;
+      if (works > 0) return;
+      take(caller, -bytes);
+      planned();
+      admit();
+    };
+    return {
+      planned,
+      until(work) {
+        if (works === 0) take(caller, bytes);
+        works += 1;
+        work.then(end, end);
+      },
+    };
+  };
+  return {
+    enter(caller, bytes, mostMs, work) {
+      return new Promise((resolve) => {
+        const body: Waiting = {
+          bytes,
+          begin(held) {
+            clearTimeout(late);
+            held.until(work);
+            resolve(held);
+          },
+        };
+        const giveUp = (): void => {
+          clearTimeout(late);
+          leaveQueue(caller, body);
+          resolve(undefined);
+          admit();
+        };
+        const late = setTimeout(giveUp, mostMs);
+        work.then(giveUp, giveUp);
+        waitingOf.set(caller, (waitingOf.get(caller) ?? new Set()).add(body));
+        admit();
+      });
+    },
+  };
+}
+
+/** The part of a shared resource that one request holds. */
+interface Claim {
+  /** Takes more. False, and takes nothing, where this caller or all callers would exceed the limit, or after `end`. */
+  more(amount: number): boolean;
+  /** Gives everything back, and takes no more. */
+  end(): void;
+}
+
+/** A resource that callers share, of which one caller gets at most half. */
+export interface Shares {
+  /** The most that one caller gets. */
+  readonly forOne: number;
+  claim(caller: string): Claim;
+}
+
+/** Shares `forAll` among all callers, of which each gets at most half (at least 1). */
+export function shares(forAll: number): Shares {
+  const forOne = Math.max(1, Math.floor(forAll / 2));
+  const taken = new Map<string, number>();
+  let all = 0;
+  return {
+    forOne,
+    claim(caller) {
+      let mine = 0;
+      let isOver = false;
+      const take = (amount: number): void => {
+        all += amount;
+        mine += amount;
+        const left = (taken.get(caller) ?? 0) + amount;
+        if (left === 0) taken.delete(caller);
+        else taken.set(caller, left);
+      };
+      return {
+        more(amount) {
+          if (isOver || all + amount > forAll || (taken.get(caller) ?? 0) + amount > forOne) return false;
+          take(amount);
+          return true;
+        },
+        end() {
+          isOver = true;
+          take(-mine);
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { originOf } from "../runtime/listening.ts";
+import { type Access, ALL_PROJECTS, callsTools } from "../settings/access-file.ts";
+import type { Settings } from "../settings/settings.ts";
+import { isLoopback, SettingsError } from "../settings/value-types.ts";
+import { mayOpen } from "../web/browser.ts";
+
+/** Settings that say something about access tokens, and nothing without an issuer of them. */
+const OF_AN_ISSUER = [
+  "TARGETING_MCP_OAUTH_AUDIENCE",
+  "TARGETING_MCP_OAUTH_JWKS_URL",
+  "TARGETING_MCP_OAUTH_PROJECT_CLAIM",
+  "TARGETING_MCP_OAUTH_CLIENT_ID",
+  "TARGETING_MCP_OAUTH_CLIENT_SECRET",
+] as const;
+
+/**
+ * Refuses settings that would let in every caller, or none, when they are served on a host. Throws a SettingsError.
+ */
+export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
+  const { oauth, ownKeys, accessFile } = http;
+  const alone = OF_AN_ISSUER.find((variable) => sources.get(variable) !== "default");
+  if (oauth === undefined && alone !== undefined) {
+    throw new SettingsError(
+      `TARGETING_MCP_OAUTH_ISSUER is missing: ${alone} is set, and says nothing without it`,
+      "TARGETING_MCP_OAUTH_ISSUER",
+    );
+  }
+  if (http.approvalWebhook !== undefined && !/^https?:\/\/./i.test(http.approvalWebhook)) {
+    throw new SettingsError(
+      "TARGETING_MCP_APPROVAL_WEBHOOK must be an http:// or https:// address",
+      "TARGETING_MCP_APPROVAL_WEBHOOK",
+    );
+  }
+  const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
+  if (accessFile !== undefined && !asks) {
+    throw new SettingsError(
+      `${accessFile} (TARGETING_MCP_ACCESS_FILE) holds no token that calls tools: no caller could be let in`,
+      "TARGETING_MCP_ACCESS_FILE",
+    );
+  }
+  const isHere = (): boolean => isLoopback(originOf(host, 80));
+  if (!asks && !isHere()) {
+    throw new SettingsError(
+      `every program that reaches ${host} could call: set TARGETING_MCP_ACCESS_FILE, TARGETING_MCP_OAUTH_ISSUER or ` +
+        "TARGETING_MCP_OWN_KEYS (docs/guides/run-for-a-team.md), or serve on 127.0.0.1",
+      "TARGETING_MCP_ACCESS_FILE",
+    );
+  }
+  if (oauth !== undefined && http.publicUrl === undefined && oauth.audience === undefined && !isHere()) {
+    throw new SettingsError(
+      "TARGETING_MCP_PUBLIC_URL is missing: access tokens must be meant for it",
+      "TARGETING_MCP_PUBLIC_URL",
+    );
+  }
+  if (oauth?.projectClaim !== undefined && access.projects.size === 0) {
+    throw new SettingsError(
+      "TARGETING_MCP_OAUTH_PROJECT_CLAIM names projects, and TARGETING_MCP_ACCESS_FILE holds none",
+      "TARGETING_MCP_ACCESS_FILE",
+    );
+  }
+  const hasKeys =
+    environment.kind === "sandbox" || environment.management !== undefined || environment.events !== undefined;
+  const someoneNeedsThem =
+    access.tokens.some((token) => token.project === undefined && callsTools(token)) ||
+    (oauth !== undefined && oauth.projectClaim === undefined);
+  if (!hasKeys && someoneNeedsThem && !ownKeys) {
+    throw new SettingsError(
+      "TARGETING_API_KEY and EVENT_APP_KEY are missing, and there are callers who name no project of the access file",
+      "TARGETING_API_KEY",
+    );
+  }
+}
+
+/**
+ * What is refused over HTTP for want of a person who could approve it, and what to do; undefined where all have one.
+ * `asksWho` says whether callers have to say who they are: else the person of this machine decides.
+ */
+export function uncovered(
+  settings: Settings,
+  access: Access,
+  { asksWho, environment }: { readonly asksWho: boolean; readonly environment: Parameters<typeof mayOpen>[1] },
+): { readonly found: string; readonly remedy: string } | undefined {
+  const { confirm, readOnly, page } = settings;
+  if (confirm !== "strict" || readOnly) return undefined;
+  const without = page === "off" ? [] : projectsWithout(settings, access);
+  if (page !== "off" && (asksWho ? without.length === 0 : mayOpen(page, environment))) return undefined;
+  const named = without.filter((name) => name !== undefined);
+  return {
+    found:
+      `nobody can approve over HTTP what deletes or takes away${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
+      `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
+    remedy:
+      'Let an entry of TARGETING_MCP_ACCESS_FILE say "approves": true for the project (docs/guides/run-for-a-team.md), or set ' +
+      "TARGETING_MCP_CONFIRM=ask.",
+  };
+}
+
+/** The projects that callers work in and nobody approves for; undefined is that of the configured keys. */
+function projectsWithout(
+  { http: { oauth, ownKeys } }: Settings,
+  { tokens, projects }: Access,
+): readonly (string | undefined)[] {
+  const asked = new Set(tokens.filter(callsTools).map(({ project }) => project));
+  const ofIssuer = oauth?.projectClaim === undefined ? [undefined] : [...projects.keys()];
+  if (oauth !== undefined) for (const name of ofIssuer) asked.add(name);
+  if (ownKeys) asked.add("keys of callers");
+  const covered = new Set(tokens.filter(({ approves }) => approves).map(({ project }) => project));
+  if (oauth?.clientId !== undefined) for (const name of ofIssuer) covered.add(name);
+  return covered.has(ALL_PROJECTS) ? [] : [...asked].filter((name) => !covered.has(name));
+}

@@ -1,0 +1,73 @@
+import { createPublicKey } from "node:crypto";
+import { createLocalJWKSet, type JWTVerifyGetKey } from "jose";
+import * as z from "zod";
+import type { Proxies } from "../settings/environment.ts";
+import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
+
+/** Where an issuer's keys are. */
+export interface IssuerKeysOptions {
+  readonly issuer: string;
+  /** Undefined: where the issuer's metadata says. */
+  readonly jwksUrl: string | undefined;
+  /** The proxies on the way to the issuer. */
+  readonly proxies: Proxies;
+}
+
+/** Is handed what is wrong with the keys of the issuer, each time they are read. */
+export type KeysProblem = (reason: string) => void;
+
+/** What an issuer publishes: keys that can be used, and how many members there are in all. */
+interface PublishedKeys {
+  readonly usable: readonly PublicJwk[];
+  readonly count: number;
+}
+
+const keySet = z.object({ keys: z.array(z.unknown()) });
+const text = z.string().exactOptional();
+const publicJwk = z
+  .looseObject({ kty: z.string(), crv: text, x: text, y: text, n: text, e: text })
+  .refine((jwk) => !Object.hasOwn(jwk, "d"), "the private half may not be published");
+type PublicJwk = z.infer<typeof publicJwk>;
+
+/** Keeps the issuer's keys, and finds that of a token among them, as jose asks for it. */
+export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): KeptRead<JWTVerifyGetKey> {
+  return keptRead(async () => {
+    const { usable, count } = await publishedKeys(options);
+    if (usable.length === 0) problem(noneUsable(count));
+    return createLocalJWKSet({ keys: [...usable] });
+  }, problem);
+}
+
+/** What is wrong where an issuer publishes this many keys of which none can be used. */
+export function noneUsable(count: number): string {
+  return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
+}
+
+/** Reads the keys of an issuer. Members that cannot be used are left out, as RFC 7517 (5) has it. */
+export async function publishedKeys(options: IssuerKeysOptions): Promise<PublishedKeys> {
+  const { jwksUrl, proxies } = options;
+  const address = jwksUrl ?? (await discovered(options));
+  const answer = await issuerFetch(proxies)(address, { method: "GET", headers: {} });
+  if (answer.status !== 200) throw new Error(`${address} answered ${answer.status}`);
+  const { data } = keySet.safeParse(await answer.json().catch(() => undefined));
+  if (data === undefined) throw new Error(`${address} did not answer with a set of keys`);
+  return { usable: data.keys.flatMap(usableKey), count: data.keys.length };
+}
+
+async function discovered({ issuer, proxies }: IssuerKeysOptions): Promise<string> {
+  // Loaded late: where the address of the keys is set, nothing is discovered.
+  const { endpointOf, readMetadata } = await import("./issuer-metadata.ts");
+  return endpointOf(await readMetadata(issuer, proxies), "jwks_uri");
+}
+
+function usableKey(member: unknown): readonly PublicJwk[] {
+  const { data } = publicJwk.safeParse(member);
+  if (data === undefined) return [];
+  try {
+    createPublicKey({ key: data, format: "jwk" });
+    return [data];
+  } catch {
+    // Of a kind that this program does not know, or malformed.
+    return [];
+  }
+}

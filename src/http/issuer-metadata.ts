@@ -1,0 +1,48 @@
+import * as oauth from "oauth4webapi";
+import type { Proxies } from "../settings/environment.ts";
+import { isLoopback } from "../settings/value-types.ts";
+import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
+
+/** How requests to an authorization server are sent: through the proxies, and in clear only on this machine. */
+export function requestOptions(issuer: string, proxies: Proxies) {
+  return { [oauth.customFetch]: issuerFetch(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
+}
+
+const PLACES = { oauth2: "oauth-authorization-server", oidc: "openid-configuration" } as const;
+
+/** Reads the metadata of an authorization server (RFC 8414, or OpenID Connect Discovery). */
+export async function readMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
+  const at = new URL(issuer);
+  const options = requestOptions(issuer, proxies);
+  const problems: string[] = [];
+  for (const algorithm of ["oauth2", "oidc"] as const) {
+    try {
+      const answer = await oauth.discoveryRequest(at, { ...options, algorithm });
+      if (answer.status !== 200) throw new Error(`answered ${answer.status}`);
+      return await oauth.processDiscoveryResponse(at, answer);
+    } catch (problem) {
+      problems.push(`${PLACES[algorithm]}: ${reasonOf(problem)}`);
+    }
+  }
+  throw new Error(`the metadata of ${issuer} cannot be read (${problems.join("; ")})`);
+}
+
+/** Reads the metadata of an authorization server at which people can log in. */
+export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
+  const found = await readMetadata(issuer, proxies);
+  for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
+  // What signs ID tokens is checked with the keys of the issuer, whatever its metadata leaves out.
+  return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
+}
+
+/** An address that the metadata names, where it can be trusted. Throws where it is missing, or travels in clear. */
+export function endpointOf(
+  server: oauth.AuthorizationServer,
+  name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",
+): string {
+  const { [name]: address = "" } = server;
+  const isSafe =
+    URL.canParse(address) && (/^https:/i.test(address) || (/^http:/i.test(address) && isLoopback(address)));
+  if (!isSafe) throw new Error(`the metadata of ${server.issuer} has no ${name}, or one that travels in clear`);
+  return address;
+}

@@ -1,0 +1,127 @@
+import { openHttp } from "../api/http.ts";
+import { type Proxies, proxyFor } from "../settings/environment.ts";
+
+/** Only asymmetric signatures: the key that checks a token cannot make one. */
+export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
+
+/** What was read is used on for this time, and read anew after it, in milliseconds. */
+const FRESH_MS = 10 * 60_000;
+/** How long it stays in use while it cannot be read again. */
+const USABLE_MS = 60 * 60_000;
+/** The least time between two reads, successful or not: while there is something to use, and while there is nothing. */
+const PAUSE_MS = 30_000;
+const PAUSE_WITHOUT_MS = 5000;
+const TIMEOUT_MS = 5000;
+/** An answer above this many bytes is not read. */
+const LARGEST_ANSWER = 1_048_576;
+
+/** The authorization server cannot be read, so that nothing can be checked with what it publishes. */
+export class IssuerUnreachable extends Error {
+  constructor(cause: unknown) {
+    super("the authorization server cannot be read now; try again", { cause });
+  }
+}
+
+/** Something that is read of the authorization server. */
+export interface KeptRead<Value> {
+  /** What was read last, or is read now. Throws an IssuerUnreachable where nothing is usable, and during a pause. */
+  value(): Promise<Value>;
+  /** What is read anew; undefined during a pause, and where it cannot be read. */
+  newer(): Promise<Value | undefined>;
+}
+
+/** Keeps what `read` gives, and lets it read no more often than the pauses allow. Each failure is handed to `failed`. */
+export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: string) => void): KeptRead<Value> {
+  let last: { readonly value: Value; readonly at: number } | undefined;
+  let tried: { readonly at: number; readonly problem?: unknown } | undefined;
+  let reading: Promise<Value> | undefined;
+  const usable = () => (last !== undefined && ageOf(last) < USABLE_MS ? last : undefined);
+  const isPausing = () => tried !== undefined && ageOf(tried) < (usable() ? PAUSE_MS : PAUSE_WITHOUT_MS);
+  const readNow = async (): Promise<Value> => {
+    tried = { at: Date.now() };
+    try {
+      const value = await read();
+      last = { value, at: Date.now() };
+      return value;
+    } catch (problem) {
+      tried = { at: Date.now(), problem };
+      failed(reasonOf(problem));
+      throw problem;
+    } finally {
+      reading = undefined;
+    }
+  };
+  const readOnce = (): Promise<Value> => {
+    reading ??= readNow();
+    return reading;
+  };
+  return {
+    async value() {
+      const old = usable();
+      const isRead = reading !== undefined;
+      // One request waits for what is read anew, the others go on with what there was.
+      if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
+      if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
+      try {
+        return await readOnce();
+      } catch (problem) {
+        if (old === undefined) throw new IssuerUnreachable(problem);
+        return old.value;
+      }
+    },
+    async newer() {
+      if (reading === undefined && isPausing()) return undefined;
+      // Why it failed has been handed over.
+      return readOnce().catch(() => undefined);
+    },
+  };
+}
+
+/** How long ago something was; what a clock that was set back shows as the future is as old as can be. */
+function ageOf({ at }: { readonly at: number }): number {
+  const age = Date.now() - at;
+  return age < 0 ? Number.POSITIVE_INFINITY : age;
+}
+
+/** What an error says, with the errors that caused it. What else it carries may hold tokens, and is left out. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;
+}
+
+/** A request to the authorization server. */
+interface IssuerRequest {
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}
+
+/**
+ * Sends requests to the authorization server through the proxies of the settings. They are seldom: no connection is
+ * kept. Redirects are not followed.
+ */
+export function issuerFetch(proxies: Proxies) {
+  return async (address: string, { method, headers, body }: IssuerRequest): Promise<Response> => {
+    const { origin, pathname, search } = new URL(address);
+    const http = openHttp({
+      url: origin,
+      credential: headers,
+      requestTimeoutMs: TIMEOUT_MS,
+      largestAnswer: LARGEST_ANSWER,
+      proxy: proxyFor(address, proxies),
+    });
+    try {
+      const answer = await http.send({
+        ...{ operation: "issuerKeys", method, path: pathname + search },
+        ...(body instanceof URLSearchParams && { body: body.toString(), type: "application/x-www-form-urlencoded" }),
+      });
+      const given = Object.entries(answer.headers).flatMap(([name, value]): [string, string][] =>
+        value === undefined ? [] : [[name, String(value)]],
+      );
+      const content = answer.body.length === 0 ? null : answer.body;
+      return new Response(content, { status: answer.statusCode, headers: given });
+    } finally {
+      await http.close();
+    }
+  };
+}

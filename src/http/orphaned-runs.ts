@@ -1,0 +1,152 @@
+import { followWork } from "../observe/log.ts";
+import { FIGURES_TYPE } from "../observe/metrics.ts";
+import { systemClock } from "../platform/clock.ts";
+import type { Runs } from "../runs/registry.ts";
+import { observers } from "../runtime/observers.ts";
+import { sealKeys } from "../runtime/seal-key.ts";
+import { isOn } from "../runtime/settings-input.ts";
+import { backendOf, isStoreReady } from "../runtime/store.ts";
+import { orAsked } from "../runtime/terminal.ts";
+import { type Access, secretsIn } from "../settings/access-file.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import type { Settings, SettingsInput } from "../settings/settings.ts";
+import { isLoopback } from "../settings/value-types.ts";
+import { httpError } from "../web/http-errors.ts";
+import { accessNow, rightsNow, tokenRights } from "./access-now.ts";
+import { asksWho, authenticator } from "./auth.ts";
+import type { ServedFigures } from "./probes.ts";
+import { type Projects, projects, settingsOfKeys } from "./projects.ts";
+
+/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
+export const LAST_CALLS_MS = 20_000;
+
+/** What a process that serves or drives was started with. */
+interface Start {
+  readonly line: CommandLine;
+  readonly input: SettingsInput;
+  readonly settings: Settings;
+  readonly access: Access;
+  /** Whether it serves calls: then its access file names every token. */
+  readonly serves: boolean;
+}
+
+/** A process that serves or drives, with its projects and its store. */
+export type Started = Awaited<ReturnType<typeof startProcess>>;
+
+/**
+ * Makes the projects of a process, and waits for its store; `isReady` is false where that cannot be used, and undefined
+ * where the process is asked to end before.
+ */
+export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
+  const { line, input, settings, access } = start;
+  const stopping = new AbortController();
+  const { observer, over, text: figures, problem } = await observers(wantsFigures);
+  const backend = over(await backendOf(settings));
+  const seals = sealKeys(settings.sealKey, backend.sealKey);
+  const accessOfNow = accessNow(settings.http.accessFile, access, (error) =>
+    all.of(undefined).log.error("the access file has changed, and cannot be read: it lets nobody in", { error }),
+  );
+  const tokens = tokenRights(backend.callerRights, {
+    now: systemClock.now,
+    problem: (error) => all.of(undefined).log.error("the rights of a caller could not be stored", { error }),
+  });
+  const all: Projects = projects(input, settings, {
+    stopping: stopping.signal,
+    backend,
+    secrets: secretsIn(access),
+    sealKey: () => seals("confirmation"),
+    work: followWork(),
+    observer,
+    rightsOf: rightsNow({
+      ...{ settings, access: accessOfNow, tokens },
+      knowsTokens: start.serves || access.tokens.length > 0,
+    }),
+  });
+  const { log } = all.of(undefined);
+  const isReady = await orAsked(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
+  const close = async (): Promise<void> => {
+    await all.close();
+    await backend.close();
+  };
+  return {
+    ...start,
+    accessOfNow,
+    tokens,
+    stopping,
+    observer,
+    figures,
+    problem,
+    backend,
+    seals,
+    all,
+    log,
+    isReady,
+    close,
+  } as const;
+}
+
+/**
+ * Goes on with runs that other processes left, of every project whose keys this process has, until it is stopped.
+ * Without a shared store there are none.
+ */
+export async function driveLeftRuns(started: Started): Promise<void> {
+  const { settings, all, log, stopping } = started;
+  const { left } = all.of(undefined).services.runs;
+  // What only reads goes on with nothing, and counts as nobody who does.
+  if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
+  // Loaded late: only processes with a shared store need it.
+  const { claimOrphans } = await import("../runs/orphaned-runs.ts");
+  await claimOrphans({
+    left,
+    projects: projectsById(started),
+    clock: systemClock,
+    stopping: stopping.signal,
+    onRefused: ({ refusal: { message } }, runId) =>
+      log.warn("a run that was left may not be executed here", { runId, reason: message }),
+    onProblem: (error, runId) => log.warn("an orphaned run could not be resumed", { error, runId }),
+  });
+}
+
+/** The runs of an embedded sandbox end with their process, so that no other one can go on with them. */
+function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
+  const found = new Map<string, () => Runs>();
+  const isShared = ({ environment }: Settings): boolean =>
+    environment.kind === "sandbox"
+      ? environment.url !== undefined
+      : (environment.management ?? environment.events) !== undefined;
+  if (isShared(settings)) found.set(settings.project.id, () => all.of(undefined).services.runs);
+  for (const keys of access.projects.values()) {
+    const its = settingsOfKeys(input, keys, settings.environment);
+    if (isShared(its) && !found.has(its.project.id)) found.set(its.project.id, () => all.of(keys).services.runs);
+  }
+  return found;
+}
+
+/** Headers that a proxy adds: what comes with one comes from elsewhere. */
+const OF_A_PROXY = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
+
+/**
+ * Serves figures to programs of this machine, and to callers with a token of the access file. The right of a token does
+ * not matter: figures name no caller and no object. Tokens of an issuer, and keys, open nothing here.
+ */
+export function servedFigures(text: () => string, access: Access): ServedFigures {
+  const authenticate = authenticator({ access, addresses: [], ownKeys: false });
+  return {
+    contentType: FIGURES_TYPE,
+    text,
+    async refuse(request, from) {
+      if (isFromHere(request, from)) return undefined;
+      if (!asksWho({ access, jwt: undefined, ownKeys: false })) {
+        return httpError(403, "figures are for this machine, and for tokens of TARGETING_MCP_ACCESS_FILE");
+      }
+      const caller = await authenticate(request);
+      return caller instanceof Response ? caller : undefined;
+    },
+  };
+}
+
+/** Whether a request was sent on this machine, and to it: not through a proxy that runs here. */
+function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
+  const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
+  return isLocal && isLoopback(url) && !OF_A_PROXY.some((name) => headers.has(name));
+}

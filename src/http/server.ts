@@ -1,0 +1,353 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { createMcpHandler, isLegacyRequest, type McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
+import { Hono } from "hono";
+import type { ServerParts } from "../mcp/server-parts.ts";
+import { showsViews } from "../mcp/shows-views.ts";
+import type { Log } from "../observe/log.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import { foreignHost, httpError, NoRoom, whenOver } from "../web/http-errors.ts";
+import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
+import { bodyReader, type Held, type Message, type ReadBody, shares } from "./bodies.ts";
+import { type Probed, probes } from "./probes.ts";
+import { httpSessions, type SessionCall } from "./sessions.ts";
+
+/** Where MCP is served. */
+export const MCP_PATH = "/mcp";
+
+/** Limits for a client to send its headers, and its whole request; and how often they are checked. */
+const HEADERS_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 30_000;
+const TIMEOUTS_EVERY_MS = 5000;
+/** Longer than load balancers keep a connection, so that they never send into a closing one. */
+const KEEP_ALIVE_MS = 65_000;
+/** The most for all callers together. */
+const MOST_SUBSCRIPTIONS = 256;
+
+/** The protocol era that a request belongs to. */
+type Era = Parameters<McpServerFactory>[0]["era"];
+
+/** What the HTTP server is made of. */
+export interface HttpOptions extends Probed {
+  /** The names that `Host` and `Origin` may carry. */
+  readonly hostnames: string[];
+  readonly authenticate: Authenticate;
+  /**
+   * What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here, and NoRoom
+   * where no more keys can be kept.
+   */
+  readonly partsFor: (caller: Caller) => CallerParts;
+  /** Makes an MCP server of these parts: for one request, perhaps a call of one tool, or for a session. */
+  readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
+  /** Names of tools whose arguments may hold long lists; calls of other tools must be small. */
+  readonly toolsWithLists: ReadonlySet<string>;
+  /** Protected-resource metadata (RFC 9728), by path. */
+  readonly metadata: ReadonlyMap<string, unknown>;
+  readonly resourceMetadataUrl?: string | undefined;
+  /** Whether 2025-era clients get sessions. */
+  readonly sessions: boolean;
+  /** How long a call may take before it answers with what it has, in milliseconds. */
+  readonly waitMs: number;
+  /** The most messages at once for all callers; one caller gets at most half. */
+  readonly maxConcurrency: number;
+  readonly log: Log;
+  /**
+   * Answers a request of a peer for the page for people; undefined where it is for something else. Absent: there is no
+   * page.
+   */
+  readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
+}
+
+/** What a caller's servers are made of, for as long as it is kept. */
+interface CallerParts extends ServerParts {
+  /** A request begins to use them; the given function says that it is over. */
+  readonly use: () => () => void;
+  /** Aborted when they are to be let go; absent: never. */
+  readonly forgotten?: AbortSignal | undefined;
+}
+
+/** The HTTP server: `server.listen` opens its port. */
+export interface HttpFace {
+  readonly server: HttpServer;
+  /** Ends the streams and sessions that are still open. */
+  close(): Promise<unknown>;
+}
+
+type Env = { Bindings: HttpBindings };
+
+/** A request that passed all checks: its caller, the parts of its MCP servers, and its body. */
+interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
+  readonly parts: CallerParts;
+}
+
+/**
+ * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and probes. `Host`
+ * and `Origin` are checked first, then the caller, then the body, then the room for it.
+ */
+export function httpFace(options: HttpOptions): HttpFace {
+  const { log } = options;
+  const app = new Hono<Env>();
+  const serve = mcpRoute(options);
+  app.use("*", ({ req, env }, next) => {
+    const requestId = requestIdOf(req.raw);
+    env.outgoing.setHeader("x-request-id", requestId);
+    return log.during({ requestId }, async () => {
+      const refused = foreignHost(req.raw.headers, options.hostnames);
+      if (refused === undefined) return next();
+      log.warn("a request was refused for its Host or Origin", {
+        // The path of a link is one that opens the page.
+        path: req.path.replace(/^\/open\/.*/, "/open/"),
+      });
+      return refused;
+    });
+  });
+  app.route("/", probes(options));
+  for (const [path, document] of options.metadata) app.get(path, () => Response.json(document));
+  app.all(MCP_PATH, ({ req, env }) => {
+    for (const [name, value] of Object.entries(readableBy(req.raw))) env.outgoing.setHeader(name, value);
+    return preflightAnswer(req.raw) ?? serve.answer(req.raw, env);
+  });
+  app.all("*", async ({ req, env }) => {
+    return (
+      (await options.page?.(req.raw, peerOf(env.incoming))) ??
+      httpError(404, `there is nothing here: MCP is served at ${MCP_PATH}`)
+    );
+  });
+  app.onError((error) => {
+    log.error("a request failed unexpectedly", { error });
+    return httpError(500, "the request failed for a reason inside this server; its log says more");
+  });
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUTS_EVERY_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    },
+    getRequestListener(app.fetch, { overrideGlobalObjects: false }),
+  );
+  return { server, close: serve.close };
+}
+
+function mcpRoute(options: HttpOptions) {
+  const { log, stopping } = options;
+  const { pass, close } = serving(options);
+  const places = shares(options.maxConcurrency);
+  const subscriptions = shares(MOST_SUBSCRIPTIONS);
+  const read = bodyReader(options.toolsWithLists, options.waitMs);
+  /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
+  const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
+    const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
+    whenOver(outgoing, claim.end);
+    const count = messages.length;
+    if (count > places.forOne)
+      return httpError(400, `a caller has at most ${places.forOne} requests under way, and this batch holds ${count}`);
+    if (claim.more(count)) return undefined;
+    return httpError(503, "too many requests are under way; try again", { "retry-after": "1" });
+  };
+  const admitted = async (request: Request, at: HttpBindings): Promise<Admitted | Response> => {
+    const { outgoing } = at;
+    const caller = await options.authenticate(request);
+    if (caller instanceof Response) return caller;
+    const { name, missingScope } = caller;
+    const held = await read(request, at, name);
+    if (held instanceof Response) return held;
+    const refused = refusedFor(outgoing, name, held.messages);
+    if (refused !== undefined) return refused;
+    const parts = partsOrRefusal(options, caller);
+    if (parts instanceof Response) return parts;
+    if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
+    const authInfo = { token: "", clientId: caller.owner, scopes: [caller.readOnly ? SCOPES.read : SCOPES.write] };
+    return { request, outgoing, caller: name, missingScope, authInfo, forgotten: parts.forgotten, parts, ...held };
+  };
+  return {
+    async answer(request: Request, at: HttpBindings): Promise<Response> {
+      if (stopping.aborted)
+        return httpError(503, "this server is stopping", { connection: "close", "retry-after": "1" });
+      const call = await admitted(request, at);
+      if (call instanceof Response) log.info("a request was refused", { status: call.status });
+      else log.debug("a request", { caller: call.caller, method: request.method });
+      return call instanceof Response ? call : pass(call);
+    },
+    close,
+  };
+}
+
+/** Serves requests that passed all checks, of either era. */
+function serving({ log, createServer: makeServer, sessions: hasSessions, resourceMetadataUrl }: HttpOptions) {
+  const serverOf = new WeakMap<Request, (era: Era) => McpServer>();
+  const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
+  const handler = createMcpHandler(
+    ({ requestInfo, era }) => {
+      const create = requestInfo && serverOf.get(requestInfo);
+      if (create === undefined) throw new Error("a request came in without having been let in");
+      return create(era);
+    },
+    { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
+  );
+  const sessions = hasSessions ? httpSessions(onerror) : undefined;
+  /** Opens a stream of notifications, and watches what its client may hear of for as long as that is open. */
+  const listen = async ({ request, outgoing, authInfo, body }: Admitted, parts: ServerParts): Promise<Response> => {
+    const { listened } = await import("../mcp/run-updates.ts");
+    const found = await listened(body, { ...(await parts.services()), caller: parts.caller });
+    if ("refused" in found) return Response.json(found.refused);
+    const over = new AbortController();
+    whenOver(outgoing, () => over.abort());
+    found.watch((uri) => handler.notify.resourceUpdated(uri), over.signal);
+    serverOf.set(request, (era) => makeServer(parts, era));
+    return handler.fetch(request, { authInfo, parsedBody: found.message });
+  };
+  const pass = async (admitted: Admitted): Promise<Response> => {
+    const { request, authInfo, body, messages, missingScope: scope, held } = admitted;
+    const own = held === undefined ? admitted.parts : { ...admitted.parts, ...holding(held, admitted.parts) };
+    const parts = showsViews(body) ? { ...own, views: await own.loadViews?.() } : own;
+    const writes = messages.some(({ tool }) => tool !== undefined && parts.writingTools.has(tool));
+    if (writes && scope !== undefined) return scopeChallenge(scope, resourceMetadataUrl);
+    if (sessions !== undefined && (await isLegacyRequest(request, body))) {
+      return sessions.answer(admitted, () => makeServer(parts, "legacy"));
+    }
+    if (isSubscription(messages)) return listen(admitted, parts);
+    const only = Array.isArray(body) ? undefined : messages[0]?.tool;
+    serverOf.set(request, (era) => makeServer(parts, era, only));
+    return handler.fetch(request, { authInfo, parsedBody: body });
+  };
+  return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
+}
+
+/** The parts of a server for a large body: the calls of it, and the runs that go on after them, hold its room. */
+function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
+  return {
+    calls: {
+      idle: calls.idle,
+      during(call) {
+        const answer = calls.during(call);
+        until(answer);
+        return answer;
+      },
+    },
+    goesOn(rest) {
+      until(rest);
+      planned();
+    },
+  };
+}
+
+function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts | Response {
+  try {
+    return partsFor(caller);
+  } catch (thrown) {
+    if (thrown instanceof NoRoom) return httpError(503, thrown.message, { "retry-after": "5" });
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    return httpError(403, "a key was given for an API of which this server has no address");
+  }
+}
+
+/** The request ID of the client or proxy where its form is safe for a log, else a new one. */
+function requestIdOf(request: Request): string {
+  const given = request.headers.get("x-request-id");
+  return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
+}
+
+/** A stream of notifications may stay open for hours: it takes no place of working messages. */
+function isSubscription(messages: readonly Message[]): boolean {
+  return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
+}
+
+/** The metadata about authorization (RFC 9728), by the paths at which clients look for it. */
+export function protectedResource(publicUrl: string, issuer: string) {
+  const { origin, pathname } = new URL(publicUrl);
+  const base = "/.well-known/oauth-protected-resource";
+  const path = `${base}${pathname === "/" ? "" : pathname}`;
+  const document = {
+    resource: publicUrl,
+    authorization_servers: [issuer],
+    scopes_supported: Object.values(SCOPES),
+    bearer_methods_supported: ["header"],
+    resource_name: "targeting-mcp",
+  };
+  return { url: `${origin}${path}`, metadata: new Map([base, path].map((at) => [at, document])) };
+}
+
+/** What a page may read of an answer beside its body. */
+const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
+/** How long a browser may remember what it was allowed, in seconds. */
+const REMEMBERED_S = "600";
+
+/**
+ * What tells a browser that a page of an allowed `Origin` may call MCP and read the answers; nothing for programs, which
+ * send no `Origin`. Cookies are never asked for: tokens and keys travel in headers.
+ */
+function readableBy({ headers }: Request): Readonly<Record<string, string>> {
+  const origin = headers.get("origin");
+  if (origin === null) return {};
+  return { "access-control-allow-origin": origin, "access-control-expose-headers": SHOWN, vary: "Origin" };
+}
+
+/** The answer to a browser that asks whether a page may send a request, before it sends it; undefined for any other. */
+function preflightAnswer({ method, headers }: Request): Response | undefined {
+  const wanted = headers.get("access-control-request-method");
+  if (method !== "OPTIONS" || wanted === null || headers.get("origin") === null) return undefined;
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "access-control-allow-methods": "GET, POST, DELETE",
+      "access-control-allow-headers": headers.get("access-control-request-headers") ?? "",
+      "access-control-max-age": REMEMBERED_S,
+    },
+  });
+}
+
+/** Addresses of this machine and of private networks: a proxy in front of the server has one of them. */
+const NEAR = new BlockList();
+for (const [network, bits] of [
+  ["127.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["172.16.0.0", 12],
+  ["192.168.0.0", 16],
+] as const) {
+  NEAR.addSubnet(network, bits, "ipv4");
+}
+for (const [network, bits] of [
+  ["::1", 128],
+  ["fc00::", 7],
+  ["fe80::", 10],
+] as const) {
+  NEAR.addSubnet(network, bits, "ipv6");
+}
+
+/**
+ * The address that a request comes from, as it gets a share: of IPv6 the network (/64), since one host has all of its
+ * addresses. Behind a proxy of this machine or a private network it is the last address in X-Forwarded-For, which that
+ * proxy wrote; what others say there does not count.
+ */
+export function peerOf({
+  socket,
+  headers,
+}: Pick<IncomingMessage, "headers"> & { socket: { remoteAddress?: string | undefined } }) {
+  const from = plain(socket.remoteAddress ?? "");
+  const forwarded = plain([headers["x-forwarded-for"] ?? ""].flat().join().split(",").at(-1)?.trim() ?? "");
+  const isNear = (isIPv4(from) && NEAR.check(from)) || (isIPv6(from) && NEAR.check(from, "ipv6"));
+  return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
+}
+
+/** An IPv4 address as such, where it is written as one of IPv6; without zone, brackets and port. */
+function plain(address: string): string {
+  const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
+  const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");
+  return isIPv6(mapped) ? mapped : mapped.replace(/:\d+$/, "");
+}
+
+function networkOf(address: string): string {
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.toLowerCase().split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const after = tail === undefined || tail === "" ? [] : tail.split(":");
+  const whole =
+    tail === undefined ? groups : [...groups, ...Array(8 - groups.length - after.length).fill("0"), ...after];
+  return whole
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(":");
+}

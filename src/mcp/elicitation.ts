@@ -1,0 +1,166 @@
+import { createHash } from "node:crypto";
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  createRequestStateCodec,
+  type InputRequest,
+  type InputRequiredResult,
+  inputRequired,
+  inputResponse,
+  type McpServer,
+  type RequestStateCodec,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import * as z from "zod";
+import type { Reply } from "../tools/context.ts";
+import type { ToolQuestion } from "../tools/define-tool.ts";
+
+/** The name of the question in the protocol, and of the one field of its form. */
+const CONFIRM = "confirm";
+
+export const QUESTION_SECONDS = 600;
+
+/** What travels with a question to the client and back: a reply counts only for the same tool and the same input. */
+const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
+type SealedQuestion = z.infer<typeof sealedQuestion>;
+
+/** The same with a request to open the page where a run waits, and with a form about it (then with its digest). */
+export interface SealedOpening extends Omit<SealedQuestion, "token"> {
+  readonly run: string;
+  readonly digest?: string | undefined;
+}
+
+/** Seals questions, so that no client can forge one. */
+export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
+
+/** A seal with a key of at least 32 bytes; replies are bound to the client that was asked. */
+export function questionSeal(key: Uint8Array): QuestionSeal {
+  return createRequestStateCodec<SealedQuestion | SealedOpening>({
+    key,
+    ttlSeconds: QUESTION_SECONDS,
+    bind: (call) => call.http?.authInfo?.clientId ?? "local",
+  });
+}
+
+/** A call that may lead to a question: which tool, and the arguments it takes. */
+export interface AskedCall {
+  readonly tool: string;
+  readonly input: unknown;
+}
+
+const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
+const capabilities = z.object({ elicitation: withForms.optional() });
+
+/** Whether the client can show a form to a person. An empty capability means forms. */
+export function canAsk(call: ServerContext, server: McpServer): boolean {
+  const modes = modesOf(call, server);
+  return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
+}
+
+/** Whether the client can open an address for a person. */
+export function canOpen(call: ServerContext, server: McpServer): boolean {
+  return modesOf(call, server)?.url !== undefined;
+}
+
+function modesOf(call: ServerContext, server: McpServer) {
+  return capabilities.safeParse(declaredIn(call) ?? server.server.getClientCapabilities()).data?.elicitation;
+}
+
+/** Whether a call is one of the 2026-07-28 era: it is answered with its question, and made again with the reply. */
+export function isModern(call: ServerContext): boolean {
+  return declaredIn(call) !== undefined;
+}
+
+/** The extension by which a client follows what it called for by itself. */
+export const TASKS = "io.modelcontextprotocol/tasks";
+
+const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
+
+/** Whether a request declares that its client follows tasks. */
+export function followsTasks(call: ServerContext): boolean {
+  return withTasks.safeParse(declaredIn(call)).success;
+}
+
+/** The capabilities that a call of the 2026-07-28 era declares. */
+export function declaredIn({ mcpReq }: ServerContext): unknown {
+  const envelope: Readonly<Record<string, unknown>> = { ...mcpReq.envelope };
+  return envelope[CLIENT_CAPABILITIES_META_KEY];
+}
+
+/** How a form was answered: yes, no, or closed without a decision, e.g. by a host without a person. */
+export type Said = "yes" | "no" | "closed";
+
+const form = z.looseObject({
+  action: z.enum(["accept", "decline", "cancel"]),
+  content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
+});
+
+/** Only an accepted form whose box is ticked is an approval: a client may accept by itself, with no content at all. */
+export function saidIn(answer: unknown): Said {
+  const { data } = form.safeParse(answer);
+  if (data?.action === "decline") return "no";
+  return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
+}
+
+/**
+ * The reply to a question of this call: undefined where none was asked, "closed" where the form was closed without a
+ * decision. A reply without our seal, or with the seal of another call, is ignored.
+ */
+export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
+  const state = call.mcpReq.requestState();
+  if (state === undefined) return undefined;
+  const { data: question } = sealedQuestion.safeParse(state);
+  if (question === undefined || question.tool !== asked.tool || question.input !== digestOf(asked)) return undefined;
+  const given = inputResponse(call.mcpReq.inputResponses, CONFIRM);
+  const said = given.kind === "elicit" ? saidIn(given) : "closed";
+  return said === "closed" ? said : { token: question.token, accepted: said === "yes" };
+}
+
+/** A question that was sent to the client, and has no reply yet. */
+export interface OpenQuestion {
+  /** The reply; "closed" where the client drops the question. Never rejects. */
+  readonly said: Promise<Said>;
+  /** Cancels the question. */
+  readonly end: () => void;
+}
+
+/** Asks a 2025-era client. The question stays open as long as a confirmation is valid, beyond the end of the call. */
+export function askOlder(call: ServerContext, message: string): OpenQuestion {
+  const ending = new AbortController();
+  const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
+  const params = { mode: "form" as const, message, requestedSchema: FORM };
+  const said = call.mcpReq
+    .send({ method: "elicitation/create", params }, options)
+    .then(saidIn, () => "closed" as const);
+  return { said, end: () => ending.abort() };
+}
+
+const FORM = {
+  type: "object" as const,
+  // Without a default: a client that fills in what a form proposes must not approve by that.
+  properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
+  required: [CONFIRM],
+};
+
+/** Makes the result by which a client of the 2026-07-28 era asks the person, with `further` requests to the client. */
+export async function asking(
+  { ask }: ToolQuestion,
+  seal: QuestionSeal,
+  call: ServerContext,
+  asked: AskedCall,
+  further: Readonly<Record<string, InputRequest>> = {},
+): Promise<InputRequiredResult> {
+  return inputRequired({
+    inputRequests: { ...further, [CONFIRM]: formRequest(ask.message) },
+    requestState: await seal.mint({ tool: asked.tool, input: digestOf(asked), token: ask.token }, call),
+  });
+}
+
+/** A form with the one question. */
+export function formRequest(message: string) {
+  return inputRequired.elicit({ message, requestedSchema: FORM });
+}
+
+/** A short text for the arguments of a call. */
+export function digestOf({ input }: AskedCall): string {
+  return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
+}

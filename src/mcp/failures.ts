@@ -1,0 +1,42 @@
+import { randomBytes } from "node:crypto";
+import { requestFailure } from "../answers/request-messages.ts";
+import { isApiError } from "../api/errors.ts";
+import { UnsupportedEventError } from "../events/event-types.ts";
+import type { Log } from "../observe/log.ts";
+import { FileError } from "../platform/files.ts";
+import { ExecutionRefusedError } from "../runs/kind.ts";
+import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../runs/store.ts";
+import { ToolError } from "../tools/define-tool.ts";
+import { PlanningError } from "../tools/write/planned.ts";
+import type { SummarizedFailure } from "./failure-answer.ts";
+
+/**
+ * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown
+ * class is a fault of this server: its details go only to the log, under an ID that the answer names.
+ */
+export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
+  if (
+    thrown instanceof ToolError ||
+    thrown instanceof FileError ||
+    thrown instanceof RunStoreError ||
+    thrown instanceof ExecutionRefusedError
+  ) {
+    const { message, remedy } = thrown;
+    if (thrown instanceof DamagedRunError) return { errorCode: "RUN_DAMAGED", message, remedy, runId: thrown.runId };
+    return { ...(thrown instanceof StoreUnavailableError && { errorCode: "STORE_UNAVAILABLE" }), message, remedy };
+  }
+  if (thrown instanceof UnsupportedEventError) {
+    return { message: thrown.message, remedy: "list_event_types says what each event needs." };
+  }
+  if (isApiError(thrown)) return requestFailure(thrown);
+  if (thrown instanceof PlanningError) {
+    const { message, remedy } = requestFailure(thrown.failed);
+    return { message: `planning this failed, so nothing was changed: ${message}`, remedy };
+  }
+  const fault = randomBytes(4).toString("hex");
+  log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
+  return {
+    message: `${tool} failed for a reason inside this server (fault ${fault})`,
+    remedy: "Its log on stderr says more under that ID.",
+  };
+}

@@ -1,0 +1,139 @@
+import * as z from "zod";
+
+/** A JSON Schema, as plain data. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** The JSON Schema that is advertised for arguments or answers: small, and in a form that strict clients accept. */
+export function advertised(schema: z.ZodObject, io: "input" | "output"): JsonSchema {
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, { io });
+  return simplifiedObject(json);
+}
+
+/** Whether a value is a JSON Schema written as an object. */
+export function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The schemas that a value may follow: references followed, alternatives side by side. */
+export function formsOf(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
+  if (typeof schema.$ref === "string") {
+    const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
+    return isSchema(target) ? formsOf(target, root) : [];
+  }
+  const alternatives = schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(alternatives)) return [schema];
+  return alternatives.filter(isSchema).flatMap((alternative) => formsOf(alternative, root));
+}
+
+function stepInto(node: unknown, name: string): unknown {
+  return isSchema(node) && Object.hasOwn(node, name) ? node[name] : undefined;
+}
+
+function simplified(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(simplified);
+  return isSchema(node) ? simplifiedObject(node) : node;
+}
+
+function simplifiedObject(node: JsonSchema): JsonSchema {
+  const kept = Object.entries(node).filter(([keyword, value]) => !saysNothing(keyword, value));
+  const parts: Record<string, unknown> = {};
+  for (const [keyword, value] of kept) {
+    // Here the keys are names of fields, not keywords.
+    const isNamed = (keyword === "properties" || keyword === "$defs") && isSchema(value);
+    parts[keyword] = isNamed ? mapped(value) : simplified(value);
+  }
+  // Some clients refuse an object of which nothing is said.
+  if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
+    parts.additionalProperties = true;
+  }
+  if (!Array.isArray(parts.type)) return parts;
+  // Some clients read only a single type.
+  const { type, ...rest } = parts;
+  return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
+}
+
+function mapped(named: JsonSchema): JsonSchema {
+  return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
+}
+
+/** The bounds of `z.int()`, and what is the default: openness, no properties. */
+function saysNothing(keyword: string, value: unknown): boolean {
+  if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
+  if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
+  const isEmpty = isSchema(value) && Object.keys(value).length === 0;
+  return isEmpty && (keyword === "additionalProperties" || keyword === "properties");
+}
+
+const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
+const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
+
+/** The most values that one message may hold: parsed, each takes many times the bytes that it came in. */
+export const MOST_VALUES = 1_000_000;
+/** The most members that one object may have: none that a tool takes comes near. */
+export const MOST_MEMBERS = 10_000;
+
+/**
+ * How many values a JSON text holds, itself included, names of members not: what parsing it would make. Looks at its
+ * bytes alone, and stops a little above `most`. Of what is no JSON it counts what stands before the fault, at least.
+ */
+export function valuesIn(json: Uint8Array, most: number): number {
+  let values = 0;
+  // A name counts until its colon comes: one above `most` may still turn out to be none.
+  for (let at = 0; at < json.length && values <= most + 1; at += 1) {
+    const byte = json[at] ?? SPACE;
+    if (byte === COLON) values -= 1;
+    else if (byte === QUOTE) {
+      values += 1;
+      at = endOfString(json, at);
+    } else if (byte === OPEN_LIST || byte === OPEN_OBJECT) values += 1;
+    else if (!endsWord(byte)) {
+      values += 1;
+      at = endOfWord(json, at);
+    }
+  }
+  return values;
+}
+
+/**
+ * How many members the largest object of a JSON text has, counted in its bytes: one of very many costs far more than a
+ * list of as many values. Counts no further than to one more than `most`.
+ */
+export function membersIn(json: Uint8Array, most: number): number {
+  /** Of the objects that are open here, from the outermost on. */
+  const open: number[] = [];
+  let largest = 0;
+  for (let at = 0; at < json.length && largest <= most; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if (byte === OPEN_OBJECT) open.push(0);
+    else if (byte === CLOSE_OBJECT) open.pop();
+    else if (byte === COLON) {
+      const members = (open.pop() ?? 0) + 1;
+      open.push(members);
+      largest = Math.max(largest, members);
+    }
+  }
+  return largest;
+}
+
+/** Where the string ends that begins here. */
+function endOfString(json: Uint8Array, from: number): number {
+  let at = from + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+/** The last byte of the number or literal that begins here. */
+function endOfWord(json: Uint8Array, from: number): number {
+  let at = from;
+  while (at + 1 < json.length && !endsWord(json[at + 1] ?? SPACE)) at += 1;
+  return at;
+}
+
+function endsWord(byte: number): boolean {
+  return byte <= SPACE || byte === COMMA || byte === CLOSE_LIST || byte === CLOSE_OBJECT || isOpening(byte);
+}
+
+function isOpening(byte: number): boolean {
+  return byte === QUOTE || byte === COLON || byte === OPEN_LIST || byte === OPEN_OBJECT;
+}

@@ -1,0 +1,154 @@
+import { completable, type McpServer } from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { shown } from "../answers/fence.ts";
+import type { Redactor } from "../answers/redact.ts";
+import { matching, runsLike, targetingsLike } from "./completion.ts";
+import type { ResourceContext } from "./resource-definition.ts";
+
+/** An argument of a prompt, and how what a person typed is completed. */
+interface PromptArgument {
+  readonly meaning: string;
+  readonly needed?: true;
+  readonly complete?: (typed: string, context: ResourceContext) => string[] | Promise<string[]>;
+}
+
+/** A prompt, as data: which tool it is about, what it takes, and what it says. */
+export interface PromptDefinition {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  /** The prompt is listed only with this tool. */
+  readonly tool: string;
+  readonly arguments?: Readonly<Record<string, PromptArgument>>;
+  /** The text by the arguments; absent: that of the skill with the same name. */
+  readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
+}
+
+const TARGETING = { meaning: "Name or ID of the targeting", needed: true, complete: targetingsLike } as const;
+
+/** Every prompt. */
+export const PROMPTS: readonly PromptDefinition[] = [
+  {
+    name: "edit_targeting",
+    title: "Edit a targeting",
+    description: "Changes options of a targeting: looks first, plans, shows the plan, then acts.",
+    tool: "update_options",
+    arguments: { targeting: TARGETING, change: { meaning: "What is to be changed, in plain words", needed: true } },
+    text: ({ targeting = "", change = "" }) =>
+      `Change the targeting ${shown(targeting)} like this: ${shown(change)}.\n` +
+      "1. Find it with get_targeting and look at what the change is about with list_options.\n" +
+      "2. Make the change with as few calls as possible, each with dryRun: true first, and show me the plan.\n" +
+      "3. When I agree, apply each plan with apply_plan and its runId, and tell me what failed and why.",
+  },
+  {
+    name: "import_options",
+    title: "Import options",
+    description: "Adds many options with their Context IDs to a targeting.",
+    tool: "bulk_add_options",
+    arguments: {
+      targeting: TARGETING,
+      source: { meaning: "A file, or where the options are to be taken from", needed: true },
+    },
+    text: ({ targeting = "", source = "" }) =>
+      `Add the options from ${shown(source)} to the targeting ${shown(targeting)}.\n` +
+      "1. Read the source. Sub-options belong into the children of their group.\n" +
+      "2. Call bulk_add_options once with all of them and dryRun: true, and tell me how many options and requests it " +
+      "takes, and which names break the rules.\n" +
+      "3. When I agree, apply the plan with apply_plan and its runId. Correct what failed and send only that again. What exists already is " +
+      "left alone with onExisting: skip.",
+  },
+  {
+    name: "generate_event_tests",
+    title: "Generate event tests",
+    description: "Generates tests for the conversion events of an app and runs them against the sandbox.",
+    tool: "generate_event_tests",
+    arguments: {
+      eventName: {
+        meaning: "The event to test; all where it is left out",
+        complete: async (typed) => matching(typed, Object.keys((await import("../spec/events.ts")).EVENTS)),
+      },
+      format: {
+        meaning: "Form of the tests",
+        complete: async (typed) =>
+          matching(typed, Object.keys((await import("../events/suites/emit.ts")).SUITE_FORMATS)),
+      },
+    },
+    text: ({ eventName, format }) =>
+      `Generate tests for ${eventName ? `the event ${shown(eventName)}` : "all supported events"} with ` +
+      `generate_event_tests${format ? ` in the format ${shown(format)}` : ""}, run them with run_event_tests against ` +
+      "the sandbox, and explain every mismatch: which rule, which parameter, and what an app would have to send.",
+  },
+  {
+    name: "explain_run",
+    title: "Explain a run",
+    description: "Explains what a run did, what failed and why, and what is left to do.",
+    tool: "get_run",
+    arguments: { runId: { meaning: "ID of the run; the newest where it is left out", complete: runsLike } },
+    text: ({ runId }) =>
+      `Explain ${runId ? `the run ${shown(runId)}` : "my newest run"}: read it with get_run, first as a whole, then its ` +
+      "items that failed or are unknown. Tell me in plain words what was done, what was not and why, and what I should " +
+      "do next. Change nothing.",
+  },
+  {
+    name: "spreadsheet_to_targetings",
+    title: "Spreadsheet to targetings",
+    description: "Turns a spreadsheet or a list into options of a targeting: export, edit, plan, review, apply, undo.",
+    tool: "apply_plan",
+  },
+  {
+    name: "clean_up_safely",
+    title: "Clean up safely",
+    description: "Cleans up a targeting without losing anything: looks, saves, lists, and asks before it changes.",
+    tool: "delete_options",
+  },
+  {
+    name: "why_conversions_are_missing",
+    title: "Why are my conversions missing",
+    description: "Finds out why events of an app do not count, and what the app would have to send.",
+    tool: "list_event_types",
+  },
+  {
+    name: "test_my_tracking",
+    title: "Test my tracking",
+    description: "Tests against a sandbox whether an app sends its events right, and writes tests for its repository.",
+    tool: "inspect_events",
+  },
+];
+
+/** Registers the prompts whose tools are listed. */
+export function registerPrompts(
+  server: McpServer,
+  prompts: readonly PromptDefinition[],
+  tools: ReadonlySet<string>,
+  context: () => Promise<ResourceContext>,
+  redactor: Redactor,
+): void {
+  for (const prompt of prompts) {
+    const { name, title, description, tool, arguments: given = {} } = prompt;
+    if (!tools.has(tool)) continue;
+    const fields = Object.entries(given).map(([field, argument]) => [field, schemaOf(argument, context)] as const);
+    server.registerPrompt(
+      name,
+      { title, description, argsSchema: z.object(Object.fromEntries(fields)) },
+      async (values) => ({
+        messages: [{ role: "user", content: { type: "text", text: redactor.text(await promptText(prompt, values)) } }],
+      }),
+    );
+  }
+}
+
+/** What a prompt says with these arguments: a skill without its head, where it has no text of its own. */
+export async function promptText(
+  { name, text }: PromptDefinition,
+  values: Readonly<Record<string, string | undefined>>,
+): Promise<string> {
+  if (text !== undefined) return text(values);
+  const { SKILL_TEXTS } = await import("./skill-texts.ts");
+  return (SKILL_TEXTS[name.replaceAll("_", "-")] ?? "").replace(/^---\n[\s\S]*?\n---\n+/, "");
+}
+
+function schemaOf({ meaning, needed, complete }: PromptArgument, context: () => Promise<ResourceContext>) {
+  const plain = z.string().describe(meaning);
+  const schema = complete === undefined ? plain : completable(plain, async (typed) => complete(typed, await context()));
+  return needed ? schema : schema.optional();
+}

@@ -1,0 +1,167 @@
+import { ToolError } from "../tools/define-tool.ts";
+import { formsOf, isSchema, type JsonSchema, MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-schema.ts";
+
+const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
+
+/** How many objects and arrays may stand in one another: far more than any tool takes. */
+export const DEEPEST = 64;
+
+/** Whether data is nested so deep, in more than so many levels, that walking through it is a danger. */
+export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
+  if (typeof given !== "object" || given === null) return false;
+  return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
+}
+
+/** One reading of arguments. */
+interface Reading {
+  readonly root: JsonSchema;
+  /** How many values may still be read from texts. */
+  left: number;
+}
+
+/**
+ * Reads arguments as they were meant: where the schema takes no text, a text that holds a JSON array or object, a
+ * number, or true or false, becomes what it holds, at any depth; one of several words in another case becomes that word,
+ * and fields of items that hold `null` and cannot are left out. What cannot be read stays as it is. Throws a ToolError
+ * where the texts hold too much.
+ */
+export function understood(given: unknown, schema: JsonSchema): unknown {
+  return read(given, schema, { root: schema, left: MOST_VALUES });
+}
+
+function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
+  const forms = formsOf(schema, reading.root);
+  if (typeof value === "string") return fromText(value, forms, reading);
+  if (Array.isArray(value)) {
+    const items = forms.find((form) => form.type === "array")?.items;
+    return isSchema(items) ? value.map((item) => read(item, items, reading)) : value;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const form = forms.find((one) => isSchema(one.properties));
+  const properties = form?.properties;
+  if (form === undefined || !isSchema(properties) || !isSchema(value)) return value;
+  const readField = ([name, field]: [string, unknown]): [string, unknown] => {
+    const known = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return [name, isSchema(known) ? read(field, known, reading) : field];
+  };
+  const fields = schema === reading.root ? value : itemFields(value, form, reading.root);
+  return Object.fromEntries(Object.entries(fields).map(readField));
+}
+
+function fromText(text: string, forms: readonly JsonSchema[], reading: Reading): unknown {
+  const words = forms.length === 1 ? forms[0]?.enum : undefined;
+  if (Array.isArray(words))
+    return words.find((word) => String(word).toLowerCase() === text.trim().toLowerCase()) ?? text;
+  if (forms.length === 0 || forms.some((form) => form.type === "string" || form.type === undefined)) return text;
+  const parsed = parseJson(text.trim(), reading);
+  const form = forms.find(({ type }) => isOfType(parsed, type));
+  return form === undefined ? text : read(parsed, form, reading);
+}
+
+function isOfType(value: unknown, type: unknown): boolean {
+  if (type === "array") return Array.isArray(value);
+  if (type === "object") return isSchema(value);
+  if (type === "integer") return typeof value === "number";
+  return (type === "boolean" || type === "number") && typeof value === type;
+}
+
+function parseJson(text: string, reading: Reading): unknown {
+  const json = Buffer.from(text);
+  reading.left -= valuesIn(json, reading.left);
+  if (membersIn(json, MOST_MEMBERS) > MOST_MEMBERS)
+    throw new ToolError(`an object in the texts of the arguments has more than ${MOST_MEMBERS} members`);
+  if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MOST_VALUES} values`, REMEDY);
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return isTooDeep(parsed) ? undefined : parsed;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Lists that say what is looked at: an empty one means the same as none, and changes nothing anywhere. */
+const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
+
+/** Arguments that say the same in several ways: where one says something, an empty list in another says nothing. */
+const ALTERNATIVES: readonly (readonly string[])[] = [
+  ["ids", "names"],
+  ["items", "events", "removeEverywhere", "file"],
+];
+
+/**
+ * Arguments without those that were not given: hosts send `null`, and empty texts, for each optional argument that their
+ * model left out. An empty list counts as absent only where that cannot widen an effect.
+ */
+export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
+  if (!isSchema(given) || !isSchema(properties)) return given;
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const isAbsent = (name: string): boolean => {
+    const value = given[name];
+    if (needed.has(name) || !Object.hasOwn(properties, name)) return false;
+    return value === null || value === "" || (isEmptyList(value) && isNothing(name, given));
+  };
+  if (!Object.keys(given).some(isAbsent)) return given;
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !isAbsent(name)));
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+function isNothing(name: string, given: JsonSchema): boolean {
+  if (FILTERS.has(name)) return true;
+  const others = ALTERNATIVES.find((names) => names.includes(name))?.filter((other) => other !== name) ?? [];
+  return others.some((other) => saysSomething(given[other]));
+}
+
+function saysSomething(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : typeof value === "string" && value !== "";
+}
+
+/**
+ * The fields of an item without those that hold `null` and cannot: a host that sends one such field sends `null` for
+ * everything, so that no `null` of the item says anything then. For such hosts the text `[]` says what `null` does.
+ */
+function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
+  const { properties, required, additionalProperties } = form;
+  if (!isSchema(properties) || additionalProperties !== false) return item;
+  const needed = new Set(Array.isArray(required) ? required : []);
+  const takesNull = (name: string): boolean => {
+    const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return isSchema(schema) && formsOf(schema, root).some(({ type }) => type === "null");
+  };
+  const isForAll = Object.entries(item).some(
+    ([name, value]) => value === null && !needed.has(name) && !takesNull(name),
+  );
+  const fields = Object.entries(item).flatMap(([name, value]): readonly (readonly [string, unknown])[] => {
+    if (value === null && isForAll && !needed.has(name)) return [];
+    return [[name, value === "[]" && takesNull(name) ? null : value]];
+  });
+  return Object.fromEntries(fields);
+}
+
+/** The fields that hold IDs. */
+const IDS: ReadonlySet<string> = new Set([
+  ...["targetingId", "optionId", "runId", "suiteId", "_id", "_ids", "ids", "parent", "addFrom", "removeFrom"],
+  "compareWith",
+]);
+const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
+
+/** Arguments whose IDs have the capital letters that all IDs have; the same object where none lacks them. */
+export function withUpperIds(given: unknown, field = ""): unknown {
+  if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
+  if (Array.isArray(given)) {
+    const changed = given.map((one: unknown) => withUpperIds(one, field));
+    return changed.some((one, index) => one !== given[index]) ? changed : given;
+  }
+  if (!isSchema(given)) return given;
+  let changed: Record<string, unknown> | undefined;
+  for (const name of Object.keys(given)) {
+    const value = given[name];
+    const upper = withUpperIds(value, name);
+    if (upper === value) continue;
+    changed ??= { ...given };
+    changed[name] = upper;
+  }
+  return changed ?? given;
+}

@@ -1,0 +1,258 @@
+import { type McpServer, ResourceNotFoundError, ResourceTemplate } from "@modelcontextprotocol/server";
+import { suiteReportUri, suiteUri } from "../answers/event-suites.ts";
+import type { Redactor } from "../answers/redact.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { runsLike, suitesLike, targetingIdsLike } from "./completion.ts";
+import type { ResourceContent, ResourceContext, ResourceDefinition } from "./resource-definition.ts";
+
+const JSON_TYPE = "application/json";
+/** The content changes only with this server's version. */
+const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
+
+function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
+  const uri = `targeting://spec/${name}`;
+  return {
+    name: `spec-${name}`,
+    title,
+    description,
+    uriTemplate: uri,
+    cacheHint: LASTING,
+    read: async () => ({ mimeType: JSON_TYPE, text: JSON.stringify(await content(), null, 1) }),
+  };
+}
+
+/** What the API documents say, to be looked up. */
+const SPEC_RESOURCES: readonly ResourceDefinition[] = [
+  page("events", "Supported events", "Every supported event with its required and optional parameters.", async () =>
+    (await import("../events/event-types.ts")).listEventTypes(),
+  ),
+  page("limits", "Limits", "Every limit of both APIs, with the section that states it.", async () => {
+    const { EVENT_LIMITS, LIMITS } = await import("../spec/limits.ts");
+    return { management: LIMITS, events: EVENT_LIMITS };
+  }),
+  page(
+    "errors",
+    "Error codes",
+    "Every error code of the management API, when it comes, and what its detail holds.",
+    async () => ({ errors: (await import("../spec/error-codes.ts")).ERROR_CODES }),
+  ),
+];
+
+const JUNIT = "application/xml";
+
+/** What writes suites. Only reading one loads it, so that starting stays fast. */
+const emitting = () => import("../events/suites/emit.ts");
+
+/** Suites of event tests, and the reports on them: each seen only by the caller who made it. */
+const SUITE_RESOURCES: readonly ResourceDefinition[] = [
+  {
+    name: "event-test-suite",
+    title: "Suite of event tests",
+    description: "A suite of event tests, in the form that was asked for.",
+    uriTemplate: suiteUri("{suiteId}"),
+    complete: { suiteId: suitesLike },
+    async read({ suiteId = "" }, context) {
+      const kept = await context.suites.find(context.caller, suiteId);
+      if (kept === undefined) return undefined;
+      const [{ emitSuite, SUITE_FORMATS }, { emittedUrl }] = await Promise.all([
+        emitting(),
+        import("../tools/apis.ts"),
+      ]);
+      const { suite, format } = kept;
+      const text = await emitSuite(suite, format, await emittedUrl(format, context));
+      return { mimeType: SUITE_FORMATS[format].mimeType, text };
+    },
+    async list({ suites, caller }) {
+      const { SUITE_FORMATS } = await emitting();
+      return (await suites.list(caller)).map(({ suiteId, suite, format }) => ({
+        uri: suiteUri(suiteId),
+        name: `${suite.cases.length} event tests (${SUITE_FORMATS[format].fileName})`,
+        mimeType: SUITE_FORMATS[format].mimeType,
+      }));
+    },
+  },
+  {
+    name: "event-test-report",
+    title: "Report of event tests",
+    description: "What the last run of a suite of event tests gave, case by case, as JUnit XML.",
+    uriTemplate: suiteReportUri("{suiteId}"),
+    complete: { suiteId: suitesLike },
+    async read({ suiteId = "" }, { suites, caller }) {
+      const report = (await suites.find(caller, suiteId))?.report;
+      if (report === undefined) return undefined;
+      const { junitXml } = await import("../events/suites/junit.ts");
+      return { mimeType: JUNIT, text: junitXml(report, `event tests ${suiteId}`) };
+    },
+    async list({ suites, caller }) {
+      const run = (await suites.list(caller)).filter(({ report }) => report !== undefined);
+      return run.map(({ suiteId }) => ({
+        uri: suiteReportUri(suiteId),
+        name: `Report of the event tests ${suiteId}`,
+        mimeType: JUNIT,
+      }));
+    },
+  },
+];
+
+const NDJSON = "application/x-ndjson";
+/** A part ends at the first of these: so many characters, or so much time. */
+const PART_CHARACTERS = 1_000_000;
+const PART_MS = 10_000;
+
+const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from = "0" }, context) => {
+  const { management, clock, waitMs, stopping } = context;
+  const [, top, , inside] = /^(\d{1,6})(-(\d{1,6}))?$/.exec(from) ?? [];
+  if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
+  const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
+  const end = clock.now() + PART_MS;
+  // Loaded late, with the first of these resources that is read.
+  const { managementOf } = await import("../tools/apis.ts");
+  const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
+  const { walkOptions } = await import("../reads/option-walk.ts");
+  const { steadily } = await import("../reads/pages.ts");
+  const { optionRow } = await import("../answers/reading.ts");
+  const text = await steadily(async (walk) => {
+    const lines: string[] = [];
+    let size = 0;
+    const list = { targetingId, signal: stopping, ...walk };
+    for await (const { option, next } of walkOptions(api, list, start)) {
+      const line = JSON.stringify(optionRow(option, "detailed"));
+      lines.push(line);
+      size += line.length;
+      if (size < PART_CHARACTERS && clock.now() < end) continue;
+      const place = next.inside === undefined ? `${next.top}` : `${next.top}-${next.inside}`;
+      lines.push(JSON.stringify({ next: `targeting://targetings/${targetingId}/options/${place}` }));
+      break;
+    }
+    return lines.map((line) => `${line}\n`).join("");
+  });
+  return { mimeType: NDJSON, text };
+};
+
+/** The options of a targeting, as they are now. */
+const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
+  {
+    name: "targeting-options",
+    title: "Options of a targeting",
+    description:
+      "Every option of a targeting, each group followed by its sub-options, one JSON object a line. " +
+      "A last line with `next` names the next part.",
+    uriTemplate: "targeting://targetings/{targetingId}/options",
+    complete: { targetingId: targetingIdsLike },
+    read: readOptions,
+  },
+  {
+    name: "targeting-options-part",
+    title: "Further options of a targeting",
+    description: "The options of a targeting from a place on.",
+    uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
+    complete: { targetingId: targetingIdsLike },
+    read: readOptions,
+  },
+];
+
+/** What reads runs. Only reading one loads it, so that starting stays fast. */
+const reads = () => import("./run-reads.ts");
+
+/** What is kept of a run, and read in parts: the first part that is cut names the next one. */
+const IN_PARTS = [
+  {
+    part: "results",
+    mimeType: NDJSON,
+    title: "Results of a run",
+    description:
+      "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
+    further: { title: "Further results of a run", description: "The results of a run from an item on." },
+  },
+  {
+    part: "removed",
+    mimeType: NDJSON,
+    title: "What a run took away",
+    description: "What a run deleted or took away, one JSON object a line, kept so that it can be brought back.",
+    further: { title: "Further things that a run took away", description: "What a run took away from a byte on." },
+  },
+  {
+    part: "not-removed",
+    mimeType: NDJSON,
+    title: "What a run did not take away",
+    description:
+      "What a run was to delete or take away and did not, or where that is not known, one JSON object a line with " +
+      '`removed: "no"` or `"unknown"`.',
+    further: {
+      title: "Further things that a run did not take away",
+      description: "What a run did not take away, or may not have, from a byte on.",
+    },
+  },
+  {
+    part: "rejects",
+    mimeType: "text/plain",
+    title: "Rows of a run's file that failed",
+    description:
+      "The rows of a file that failed, with their reasons, as CSV or NDJSON that the tool reads once they are fixed. " +
+      "A last line with `next` names the next part.",
+    further: {
+      title: "Further rows that failed",
+      description: "The rows of a run's file that failed, from a byte on.",
+    },
+  },
+] as const;
+
+/** Every resource template. */
+export const RESOURCES: readonly ResourceDefinition[] = [
+  ...IN_PARTS.flatMap(({ part, mimeType, further, ...whole }): readonly ResourceDefinition[] => {
+    const name = `run-${part}`;
+    const uriTemplate = `targeting://runs/{runId}/${part}`;
+    const read: ResourceDefinition["read"] = async ({ runId = "", from = "0" }, context) =>
+      content(mimeType, await (await reads()).readPart(runId, part, Number(from), context));
+    return [
+      { name, ...whole, uriTemplate, complete: { runId: runsLike }, read },
+      { name: `${name}-part`, ...further, uriTemplate: `${uriTemplate}/{from}`, complete: { runId: runsLike }, read },
+    ];
+  }),
+  {
+    name: "run-plan",
+    title: "Plan of a run",
+    description: "All of a planned desired state or undo, as targeting-mcp plan --json prints it.",
+    uriTemplate: "targeting://runs/{runId}/plan",
+    complete: { runId: runsLike },
+    read: async ({ runId = "" }, context) =>
+      content("application/json", await (await reads()).readPlanned(runId, context)),
+  },
+  ...SUITE_RESOURCES,
+  ...TARGETING_RESOURCES,
+  ...SPEC_RESOURCES,
+];
+
+/** Registers resources with a server. Their content passes the redactor. */
+export function registerResources(
+  server: McpServer,
+  resources: readonly ResourceDefinition[],
+  context: () => Promise<ResourceContext>,
+  redactor: Redactor,
+): void {
+  for (const { name, title, description, uriTemplate, read, list, complete = {}, cacheHint } of resources) {
+    const about = { title, description, ...(cacheHint && { cacheHint }) };
+    const answer = async (uri: URL, variables: Readonly<Record<string, string | string[]>>) => {
+      const given = Object.fromEntries(Object.entries(variables).map(([key, value]) => [key, String(value)]));
+      const content = await read(given, await context());
+      if (content === undefined) throw new ResourceNotFoundError(uri.href, `there is nothing at ${uri.href}`);
+      return { contents: [{ uri: uri.href, mimeType: content.mimeType, text: redactor.text(content.text) }] };
+    };
+    if (!uriTemplate.includes("{")) {
+      server.registerResource(name, uriTemplate, about, (uri) => answer(uri, {}));
+      continue;
+    }
+    const completions = Object.entries(complete).map(
+      ([variable, find]) => [variable, async (typed: string) => find(typed, await context())] as const,
+    );
+    const template = new ResourceTemplate(uriTemplate, {
+      list: list && (async () => ({ resources: await list(await context()) })),
+      complete: Object.fromEntries(completions),
+    });
+    server.registerResource(name, template, about, answer);
+  }
+}
+
+function content(mimeType: string, text: string | undefined): ResourceContent | undefined {
+  return text === undefined ? undefined : { mimeType, text };
+}

@@ -1,0 +1,59 @@
+import type { McpServer } from "@modelcontextprotocol/server";
+import type { Redactor } from "../answers/redact.ts";
+import type { RootGuard } from "../files/folders.ts";
+import type { Audit } from "../observe/audit.ts";
+import type { Log } from "../observe/log.ts";
+import type { Observer } from "../observe/observer.ts";
+import type { ToolContext, ToolServices } from "../tools/context.ts";
+import type { ToolAnswer } from "../tools/define-tool.ts";
+import type { CallsUnderWay } from "./calls-under-way.ts";
+import type { QuestionSeal } from "./elicitation.ts";
+import type { Skills } from "./skills.ts";
+import type { Hidden, ListedTool } from "./tool-list.ts";
+
+/** What a client that shows views gets beside the rest (MCP Apps, 2026-01-26). */
+export interface Views {
+  /** The tools that only views call. */
+  readonly tools: readonly ListedTool[];
+  /** The `_meta` of a tool, by which its run is shown in a view; undefined where it has none. */
+  readonly metaOf: (tool: string) => Meta | undefined;
+  /** Registers the view with a server. */
+  readonly attach: (server: McpServer) => void;
+  /** What travels to a view in the `_meta` of an answer about a run, for the person alone. */
+  readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
+}
+
+type Meta = Readonly<Record<string, unknown>>;
+
+/** What servers of one process share. */
+export interface ServerParts {
+  readonly version: string;
+  readonly tools: readonly ListedTool[];
+  /** The tools that a setting hides, by name; none where absent. */
+  readonly hidden?: ReadonlyMap<string, Hidden>;
+  readonly environment: "live" | "sandbox";
+  /**
+   * What calls are carried out with. It may be loaded by the first call, since loading it takes a fifth of the start.
+   */
+  readonly services: () => Promise<ToolServices>;
+  readonly seal: QuestionSeal;
+  readonly redactor: Redactor;
+  readonly log: Log;
+  readonly calls: CallsUnderWay;
+  /** Called with the end of each run that a call follows, which may come after its answer. */
+  readonly goesOn?: ToolContext["goesOn"];
+  /** Who calls: runs and confirmations are theirs alone. */
+  readonly caller: string;
+  readonly audit: Audit;
+  /** What no root of a client may open; absent: roots count for nothing. */
+  readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
+  /** Names of tools that change an API, whether they are listed or not. */
+  readonly writingTools: ReadonlySet<string>;
+  readonly skills?: Skills;
+  /** Loads what clients get that show views. */
+  readonly loadViews?: () => Promise<Views>;
+  /** The same, in the parts of a server for such a client. */
+  readonly views?: Views | undefined;
+  /** Looks at each call. */
+  readonly observer?: Observer | undefined;
+}

@@ -1,0 +1,306 @@
+import type { Readable, Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { JSONRPCMessage, McpServer, McpServerFactory, Transport } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import type { Log } from "../observe/log.ts";
+import { parseJson } from "../platform/json.ts";
+import type { CallsUnderWay } from "./calls-under-way.ts";
+import type { Listening } from "./run-updates.ts";
+import { showsViews } from "./shows-views.ts";
+
+/** How long running calls may go on after the input has ended, so that `printf … | targeting-mcp` is answered. */
+const LAST_ANSWERS_MS = 2000;
+
+const INVALID_REQUEST = -32_600;
+
+/** The protocol era of a connection. */
+type Era = Parameters<McpServerFactory>[0]["era"];
+
+/** What a connection over standard input and output is made of. */
+export interface StdioOptions {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** The longest message that is read, in bytes. */
+  readonly maxLineBytes: number;
+  /** Makes the server for a client that shows views, or for one that does not. */
+  readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
+  /** Looks at a request to listen to notifications, which may be refused. */
+  readonly listened: (message: JSONRPCMessage) => Promise<Listening>;
+  readonly calls: CallsUnderWay;
+  readonly log: Log;
+  /** Called as soon as the input has ended: nothing new may start. */
+  readonly onInputEnd: () => void;
+}
+
+/** A connection that is being served. */
+export interface StdioConnection {
+  /** Resolves when the connection is over: the input ended and the last answers are out, or the output broke. */
+  readonly ended: Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself.
+ */
+export function serveOverStdio(options: StdioOptions): StdioConnection {
+  return new LineConnection(options);
+}
+
+/**
+ * One message per line, in both directions. The SDK's own transport would end the connection at a line that is too
+ * long, and drop running calls when the input ends. A client of the 2026 era says with each request whether it shows
+ * views: these requests and the others are answered by a server each, which are made with their first request.
+ */
+class LineConnection implements StdioConnection {
+  readonly ended: Promise<void>;
+  #over = (): void => undefined;
+  readonly #options: StdioOptions;
+  readonly #lines: Lines;
+  readonly #faces = new Map<boolean, Transport>();
+  readonly #closing: (() => Promise<void>)[] = [];
+  readonly #servers = new Map<boolean, McpServer>();
+  /** By the ID of the request: ends what is watched for a client that listens. */
+  readonly #listening = new Map<unknown, AbortController>();
+  /** Which of the two servers the last message was for that says so. */
+  #last: boolean | undefined;
+  #inputEnded = false;
+  #closed = false;
+
+  constructor(options: StdioOptions) {
+    const { input, output, maxLineBytes } = options;
+    this.#options = options;
+    this.#lines = new Lines({
+      mostBytes: maxLineBytes,
+      onLine: (line) => this.#read(line),
+      onLongLine: (line) => refuseLine(line, options),
+    });
+    this.ended = new Promise((resolve) => {
+      this.#over = resolve;
+    });
+    input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
+    // One that was destroyed only closes.
+    for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
+    if (input.readableEnded || input.destroyed) this.#endOfInput();
+    output.on("error", (error) => {
+      this.#over();
+      if (!this.#closed) for (const face of this.#faces.values()) face.onerror?.(error);
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#closing.map((close) => close()));
+    this.#endMessages();
+  }
+
+  #endMessages(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#options.input.removeAllListeners("data").pause();
+    for (const ending of this.#listening.values()) ending.abort();
+    for (const face of this.#faces.values()) face.onclose?.();
+  }
+
+  /** Hands a message to its server. What is no request may be about a request of either. */
+  #deliver(message: JSONRPCMessage): void {
+    const said = showsViews(message);
+    if (said === undefined && !("id" in message) && this.#faces.size > 0) {
+      this.#endListening(message);
+      for (const face of this.#faces.values()) face.onmessage?.(message);
+      return;
+    }
+    this.#last = said ?? this.#last ?? false;
+    this.#faceFor(this.#last).onmessage?.(message);
+  }
+
+  #faceFor(isWithViews: boolean): Transport {
+    const known = this.#faces.get(isWithViews);
+    if (known !== undefined) return known;
+    const { output, createServer, log } = this.#options;
+    const transport = faceOver(output, () => this.#endMessages());
+    this.#faces.set(isWithViews, transport);
+    const onerror = (error: Error): void => log.warn("a message could not be handled", { error });
+    const create = async ({ era }: Parameters<McpServerFactory>[0]): Promise<McpServer> => {
+      const server = await createServer(isWithViews, era);
+      this.#servers.set(isWithViews, server);
+      return server;
+    };
+    this.#closing.push(serveStdio(create, { transport, onerror }).close);
+    return transport;
+  }
+
+  #read(line: string): void {
+    // The SDK checks the kind of message.
+    const message = parseJson(line);
+    if (isMessage(message)) {
+      if ("method" in message && message.method === "subscriptions/listen") this.#listen(message);
+      else this.#deliver(message);
+    } else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
+  }
+
+  /** Delivers a request to listen, and sends what it is to hear of. */
+  #listen(message: JSONRPCMessage): void {
+    const { listened, output, log } = this.#options;
+    listened(message)
+      .then((found) => {
+        if ("refused" in found) return void output.write(`${JSON.stringify(found.refused)}\n`);
+        if (!isMessage(found.message)) return;
+        const isWithViews = showsViews(message) ?? false;
+        const ending = new AbortController();
+        if ("id" in message) this.#listening.set(message.id, ending);
+        this.#deliver(found.message);
+        const failed = (error: unknown): void => log.debug("an update could not be sent", { error });
+        found.watch((uri) => {
+          this.#servers.get(isWithViews)?.server.sendResourceUpdated({ uri }).catch(failed);
+        }, ending.signal);
+      })
+      .catch((error: unknown) => log.error("a request to listen failed", { error }));
+  }
+
+  #endListening(message: JSONRPCMessage): void {
+    if (!("method" in message) || message.method !== "notifications/cancelled") return;
+    const id = message.params?.requestId;
+    this.#listening.get(id)?.abort();
+    this.#listening.delete(id);
+  }
+
+  #endOfInput(): void {
+    if (this.#inputEnded) return;
+    this.#inputEnded = true;
+    this.#lines.end();
+    this.#options.onInputEnd();
+    this.#answerLast()
+      .catch((error: unknown) => this.#options.log.error("the connection could not be closed", { error }))
+      .finally(this.#over);
+  }
+
+  async #answerLast(): Promise<void> {
+    // The last messages become calls, and the last results answers, before the next turn of the event loop.
+    await nextTurn();
+    await this.#options.calls.idle(LAST_ANSWERS_MS);
+    await nextTurn();
+    this.#endMessages();
+  }
+}
+
+/** A server's way to the client of a connection, which it may share with another server. */
+function faceOver(output: Writable, closed: () => void): Transport {
+  return {
+    start: async () => {},
+    // An error of the stream is an error of the output, too.
+    send: (message) => new Promise((resolve) => void output.write(`${JSON.stringify(message)}\n`, () => resolve())),
+    close: async () => closed(),
+  };
+}
+
+function isMessage(value: unknown): value is JSONRPCMessage {
+  return typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
+}
+
+function refuseLine(line: LongLine, { output, maxLineBytes, log }: StdioOptions): void {
+  const id = requestIdOf(line);
+  log.warn("a message was too long to be read", { bytes: line.bytes, limit: maxLineBytes, id });
+  if (id === undefined) return;
+  const message =
+    `the message has ${line.bytes} bytes, and the longest that is read has ${maxLineBytes}: ` +
+    "send the items in several calls, or give them as a file";
+  output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
+}
+
+/** A line that was too long to be read: its size in bytes, and what it began and ended with. */
+export interface LongLine {
+  readonly bytes: number;
+  readonly head: string;
+  readonly tail: string;
+}
+
+const SHOWN_BYTES = 512;
+const NEWLINE = 0x0a;
+const NOTHING = Buffer.alloc(0);
+
+/** How lines are handled. */
+interface LineUse {
+  /** The longest line that is read, in bytes. */
+  readonly mostBytes: number;
+  readonly onLine: (line: string) => void;
+  /** Called for each line that is left out. */
+  readonly onLongLine: (line: LongLine) => void;
+}
+
+/** Joins chunks of bytes into lines of UTF-8. Lines that are too long are left out, and not kept in memory. */
+export class Lines {
+  readonly #use: LineUse;
+  #isFirst = true;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #head = NOTHING;
+  #tail = NOTHING;
+
+  constructor(use: LineUse) {
+    this.#use = use;
+  }
+
+  /** Takes the next bytes, and passes on the lines that end in them, without their line ends. */
+  add(chunk: Buffer): void {
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      // What most messages are: a whole line in one chunk.
+      if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#pass(chunk.toString("utf8", from, at));
+      else {
+        this.#take(chunk.subarray(from, at));
+        this.#endLine();
+      }
+      from = at + 1;
+    }
+    if (from < chunk.length) this.#take(chunk.subarray(from));
+  }
+
+  /** Passes on the bytes after the last line end as a line. */
+  end(): void {
+    if (this.#bytes > 0) this.#endLine();
+  }
+
+  /** Some hosts begin with a byte order mark. */
+  #pass(line: string): void {
+    this.#use.onLine(this.#isFirst ? line.replace(/^\uFEFF/, "") : line);
+    this.#isFirst = false;
+  }
+
+  #endLine(): void {
+    if (this.#bytes <= this.#use.mostBytes) this.#pass(Buffer.concat(this.#parts).toString("utf8"));
+    else {
+      const [head, tail] = [this.#head.toString("utf8"), this.#tail.toString("utf8")];
+      this.#use.onLongLine({ bytes: this.#bytes, head, tail });
+      this.#isFirst = false;
+    }
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#head = NOTHING;
+    this.#tail = NOTHING;
+  }
+
+  #take(part: Buffer): void {
+    this.#bytes += part.length;
+    if (this.#bytes <= this.#use.mostBytes) {
+      this.#parts.push(part);
+      return;
+    }
+    if (this.#head.length === 0) this.#head = Buffer.concat(this.#parts).subarray(0, SHOWN_BYTES);
+    if (this.#head.length < SHOWN_BYTES) this.#head = Buffer.concat([this.#head, part]).subarray(0, SHOWN_BYTES);
+    this.#parts = [];
+    this.#tail = Buffer.concat([this.#tail, part.subarray(-SHOWN_BYTES)]).subarray(-SHOWN_BYTES);
+  }
+}
+
+/**
+ * The ID of a JSON-RPC request of which only the ends are known: among the members before `params`, or as the last
+ * member. Undefined where it stands elsewhere.
+ */
+export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
+  const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;
+  const member = String.raw`"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"`;
+  const first = new RegExp(String.raw`^\s*\{\s*(?:${member}\s*,\s*)*${id}`).exec(head);
+  const last = new RegExp(String.raw`,\s*${id}\s*(?:,\s*${member}\s*)*\}\s*$`).exec(tail);
+  const found = first?.[1] ?? last?.[1];
+  if (found === undefined) return undefined;
+  return found.startsWith('"') ? found.slice(1, -1) : Number(found);
+}

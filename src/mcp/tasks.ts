@@ -1,0 +1,298 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+import {
+  type CallToolResult,
+  type InputRequiredResult,
+  inputResponse,
+  type McpServer,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import * as z from "zod";
+import { taskWaitsText } from "../answers/approvals.ts";
+import { isChangeRun } from "../changes/change-run.ts";
+import type { Run } from "../runs/kind.ts";
+import type { Status } from "../runs/lifecycle.ts";
+import { changedAt } from "../runs/outcome.ts";
+import { countsOf } from "../runs/report.ts";
+import { DamagedRunError, RunStoreError } from "../runs/store.ts";
+import { ulidBytes, ulidOfBytes, ulidTime } from "../spec/ulid.ts";
+import { cancelRun } from "../tools/cancel-run.ts";
+import type { ToolContext } from "../tools/context.ts";
+import type { ToolAnswer } from "../tools/define-tool.ts";
+import { reportRun } from "../tools/run-reports.ts";
+import { goneOn } from "../tools/shown-runs.ts";
+import { atMostOneWait, progressWords } from "../tools/write/follow-run.ts";
+import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";
+import { endedWhereTooLate, waitsForDecision } from "../tools/write/waiting.ts";
+import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
+import { arrivalOf } from "./calls-under-way.ts";
+import { canAsk, canOpen, followsTasks, formRequest, saidIn, TASKS } from "./elicitation.ts";
+import { failureAnswer } from "./failure-answer.ts";
+import { failureOf } from "./failures.ts";
+import type { ServerParts } from "./server-parts.ts";
+
+// Tasks, as the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks has them (2026-08-21):
+// a task is a run of the caller, seen through a handle. Nothing is stored for it beside the run.
+
+/** What a task is, by where its run stands as it is stored. */
+const TASK_STATUS = {
+  planning: "working",
+  planned: "completed",
+  // Where nobody can be asked through the client, it is working: a person decides on the page.
+  waiting: "input_required",
+  running: "working",
+  interrupted: "completed",
+  finished: "completed",
+  cancelled: "cancelled",
+  declined: "completed",
+  expired: "completed",
+} as const satisfies Readonly<Record<Status, string>>;
+
+/** How often clients should look, in milliseconds. */
+const POLL_MS = 1000;
+const DAY_MS = 86_400_000;
+
+/** A request of a client that follows tasks, or may. */
+interface TaskRequest {
+  readonly call: ServerContext;
+  readonly server: McpServer;
+  readonly parts: ServerParts;
+}
+
+/** What a handle names: a run, or only the planning of it, which is over once it is planned. */
+interface Named {
+  readonly runId: string;
+  readonly isPlan: boolean;
+}
+
+/** A task as clients see it. */
+interface Task extends Readonly<Record<string, unknown>> {
+  readonly taskId: string;
+  readonly status: "working" | "input_required" | "completed" | "cancelled";
+  readonly statusMessage: string;
+  readonly createdAt: string;
+  readonly lastUpdatedAt: string;
+  readonly ttlMs: number;
+  readonly pollIntervalMs: number;
+  readonly inputRequests?: Readonly<Record<string, ReturnType<typeof formRequest>>>;
+  readonly result?: CallToolResult;
+}
+
+/** The answer of a call as a task, where it is about a run that is stored and goes on without the model. */
+export async function asTask(
+  answer: CallToolResult | InputRequiredResult,
+  tool: string,
+  request: TaskRequest,
+): Promise<CallToolResult | InputRequiredResult> {
+  const { data } = runAnswer.safeParse(answer);
+  // With a token or in a view it is this answer that the next step needs.
+  if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
+    return answer;
+  }
+  const context = await contextOf(request);
+  const { runId } = data.structuredContent;
+  // Without the store, or of a damaged run, the answer says what is known.
+  const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
+  if (task === undefined) return answer;
+  const { inputRequests, result, ...created } = task;
+  // The SDK checks that a tool with an output schema gives structured content.
+  return { ...created, resultType: "task", content: [], structuredContent: {} };
+}
+
+async function taskOfCall(
+  runId: string,
+  tool: string,
+  context: ToolContext,
+  request: TaskRequest,
+): Promise<Task | undefined> {
+  const run = await context.runs.findOwn(runId, context.caller);
+  if (run === undefined) return undefined;
+  const goesOn = tool === "apply_plan" || tool === "resume_run";
+  const isPlan = !goesOn && isChangeRun(run) && (run.header.dryRun === true || run.header.call.tool === "apply_plan");
+  const named = { runId, isPlan };
+  return taskOf(named, await handleOf(named, context), context, request);
+}
+
+function unlessUnreadable(thrown: unknown): undefined {
+  if (!(thrown instanceof RunStoreError)) throw thrown;
+}
+
+const IN_VIEW = "targeting-mcp/decision";
+const runAnswer = z.object({
+  structuredContent: z.object({
+    runId: z.string(),
+    confirmation: z.object({ token: z.string().optional() }).optional(),
+  }),
+  _meta: z.object({ [IN_VIEW]: z.unknown().optional() }).optional(),
+});
+
+const asked = z.object({ taskId: z.string() });
+
+type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
+
+/**
+ * Answers a request about a task. Throws a ProtocolError: the same for a handle that is wrong, is another caller's, or
+ * names a run that is gone.
+ */
+export async function answerTask(
+  method: TaskMethod,
+  params: unknown,
+  request: TaskRequest,
+): Promise<Record<string, unknown>> {
+  try {
+    return await answered(method, params, request);
+  } catch (thrown) {
+    if (thrown instanceof ProtocolError) throw thrown;
+    const { redactor, log } = request.parts;
+    const { message } = failureOf(thrown, method, log);
+    throw new ProtocolError(ProtocolErrorCode.InternalError, redactor.text(message));
+  }
+}
+
+async function answered(method: TaskMethod, params: unknown, request: TaskRequest): Promise<Record<string, unknown>> {
+  if (!followsTasks(request.call)) {
+    throw new MissingRequiredClientCapabilityError({ requiredCapabilities: { extensions: { [TASKS]: {} } } });
+  }
+  const { data } = asked.safeParse(params);
+  const context = await contextOf(request);
+  const named = data && (await namedBy(data.taskId, context));
+  if (named === undefined) throw notFound();
+  const task = await taskOf(named, data?.taskId ?? "", context, request);
+  if (method === "tasks/get") return task;
+  const isOver = task.status !== "working" && task.status !== "input_required";
+  if (method === "tasks/cancel" && !isOver) await cancelRun.handler({ runId: named.runId }, context);
+  if (method === "tasks/update") {
+    const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
+    const said = key === undefined ? "closed" : saidIn(inputResponse(request.call.mcpReq.inputResponses, key));
+    // It may have to be planned again, which goes on without the client.
+    if (question !== undefined && said !== "closed") {
+      await atMostOneWait(decideInClient(question, said === "yes", context), context);
+    }
+  }
+  return {};
+}
+
+function notFound(): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
+}
+
+/** What the tools are given for a request about a task: nothing waits, since the client looks again. */
+async function contextOf({ call, server, parts }: TaskRequest): Promise<ToolContext> {
+  const services = await servicesOfCall(parts.services);
+  // A client that opens the page was asked for that before its call became a task.
+  const opens = canOpen(call, server) && services.page?.address !== undefined;
+  return {
+    signal: call.mcpReq.signal,
+    caller: parts.caller,
+    arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
+    canAsk: () => !needsOther(services) && !opens && canAsk(call, server),
+    asTask: true,
+    ...services,
+  };
+}
+
+/** A run as a task. Throws a ProtocolError where the caller has no such run. */
+async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
+  const task = {
+    taskId,
+    createdAt: new Date(ulidTime(named.runId)).toISOString(),
+    ttlMs: context.keep.days * DAY_MS,
+    pollIntervalMs: POLL_MS,
+  };
+  const { call, server, parts } = request;
+  const { redactor, views } = parts;
+  const over = (status: "completed" | "cancelled", answer: ToolAnswer, lastUpdatedAt: string): Task => {
+    const [statusMessage = ""] = redactor.text(answer.text).split("\n");
+    const about = { ...task, lastUpdatedAt, status, statusMessage };
+    return status === "cancelled" ? about : { ...about, result: resultFor(answer, { redactor, call, server }) };
+  };
+  let run: Run | undefined;
+  try {
+    run = await runOf(named.runId, context);
+  } catch (thrown) {
+    if (!(thrown instanceof DamagedRunError)) throw thrown;
+    const failure = failureOf(thrown, "tasks/get", parts.log);
+    return over("completed", failureAnswer(failure, context.environment), task.createdAt);
+  }
+  if (run === undefined) throw notFound();
+  const status = TASK_STATUS[await standingOf(run, named, context)];
+  const lastUpdatedAt = new Date(changedAt(run.header, run.state)).toISOString();
+  const now = { ...task, lastUpdatedAt };
+  if (status === "working") {
+    const { items, pending } = countsOf(run.state);
+    return { ...now, status, statusMessage: progressWords(items - pending, items) ?? "Planning." };
+  }
+  if (status === "input_required") {
+    const asked = await questionOf(run.header.runId, taskId, context);
+    if (asked !== undefined) {
+      const request = formRequest(redactor.text(asked.question.message));
+      return { ...now, status, statusMessage: "Approval required.", inputRequests: { [asked.key]: request } };
+    }
+    if (waitsForDecision(run)) {
+      return { ...now, status: "working" as const, statusMessage: taskWaitsText(context.page?.address?.()) };
+    }
+  }
+  const answer = await reportRun(run, context);
+  const told = over(status === "cancelled" ? status : "completed", answer, lastUpdatedAt);
+  if (views?.metaOf(run.header.call.tool) === undefined || told.result === undefined) return told;
+  return { ...told, result: { ...told.result, _meta: { ...(await views.beside(answer, context)) } } };
+}
+
+/** The run of a task, or the one that it was approved to resume; undefined where the caller has none. */
+async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
+  const run = await context.runs.findOwn(runId, context.caller);
+  return run && goneOn(await endedWhereTooLate(run, context), context);
+}
+
+/** Where a run stands: what a killed process leaves only `resume_run` continues, unless another process takes it up. */
+async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
+  const { runId } = run.header;
+  const stored = (await runs.storedStatus(runId)) ?? "finished";
+  const isUnfinished = stored === "planning" || stored === "running";
+  if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
+  // Its last steps are under way.
+  if (!isUnfinished && run.status() === "running") return "running";
+  if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeTakenUp(runId))) return stored;
+  return "interrupted";
+}
+
+/** The question that a waiting run has for the person behind the client, under a key that only its task shows. */
+async function questionOf(
+  runId: string,
+  taskId: string,
+  context: ToolContext,
+): Promise<{ readonly key: string; readonly question: RunQuestion } | undefined> {
+  const question = context.canAsk() ? await runQuestion(runId, context) : undefined;
+  if (question === undefined) return undefined;
+  const key = await markOf(["question", taskId, question.digest], context);
+  return { key: `confirm-${key.toString("base64url")}`, question };
+}
+
+const RUN_BYTES = 16;
+const MARK_BYTES = 16;
+
+/** A text that nobody can guess or make, which only this caller can use, in this project. */
+async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
+  const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
+  return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
+}
+
+/** What a handle names; undefined where this caller was not given it here. */
+async function namedBy(taskId: string, context: ToolContext): Promise<Named | undefined> {
+  const bytes = Buffer.from(taskId, "base64url");
+  if (bytes.length !== RUN_BYTES + 1 + MARK_BYTES) return undefined;
+  const named = { runId: ulidOfBytes(bytes.subarray(0, RUN_BYTES)), isPlan: bytes[RUN_BYTES] === 1 };
+  const own = Buffer.from(await handleOf(named, context));
+  const given = Buffer.from(taskId);
+  return own.length === given.length && timingSafeEqual(own, given) ? named : undefined;
+}
+
+async function markOf(about: readonly unknown[], { sealKey }: Pick<ToolContext, "sealKey">): Promise<Buffer> {
+  const text = JSON.stringify(about);
+  return createHmac("sha256", await sealKey())
+    .update(text)
+    .digest()
+    .subarray(0, MARK_BYTES);
+}

@@ -1,0 +1,123 @@
+import type { ToolAnnotations } from "@modelcontextprotocol/server";
+import { once, type ToolFacts, type Toolset } from "../tools/define-tool.ts";
+import type { Prepared, Tool } from "../tools/registry.ts";
+import { advertised, formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
+import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
+
+/** What decides which tools are listed. */
+export interface Offer {
+  readonly readOnly: boolean;
+  /** The toolsets that are switched on. */
+  readonly toolsets: readonly Exclude<Toolset, "either">[];
+  /** The APIs that are configured, by the toolset that works with them. */
+  readonly configured: readonly Exclude<Toolset, "either">[];
+  /** Whether a sandbox can be inspected. */
+  readonly hasSandbox: boolean;
+}
+
+/** Why a tool is hidden, and where it belongs. */
+export interface Hidden {
+  readonly why: "readOnly" | "toolset" | "notConfigured" | "noSandbox";
+  readonly toolset: Toolset;
+}
+
+/** Whether a tool changes an API. */
+function writes({ effect }: ToolFacts): boolean {
+  return effect === "adds" || effect === "changes";
+}
+
+/** Why a tool may be missing from the list: each rule alone is enough, and read-only wins over everything. */
+const HIDDEN_BY: readonly (readonly [why: Hidden["why"], hides: (tool: ToolFacts, offer: Offer) => boolean])[] = [
+  ["readOnly", (tool, { readOnly }) => readOnly && writes(tool)],
+  ["toolset", ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset)],
+  [
+    "notConfigured",
+    ({ toolset }, { toolsets, configured }) =>
+      toolset === "either" ? !toolsets.some((chosen) => configured.includes(chosen)) : !configured.includes(toolset),
+  ],
+  ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
+];
+
+/** Of each tool that is not listed the reason, by its name. */
+export function hiddenTools(tools: readonly ListedTool[], offer: Offer): ReadonlyMap<string, Hidden> {
+  return new Map(
+    tools.flatMap(({ tool }) => {
+      const [why] = HIDDEN_BY.find(([, hides]) => hides(tool, offer)) ?? [];
+      return why === undefined ? [] : [[tool.name, { why, toolset: tool.toolset }] as const];
+    }),
+  );
+}
+
+/** A tool as clients see it. */
+export interface ListedTool {
+  readonly tool: ToolFacts;
+  readonly annotations: ToolAnnotations;
+  readonly inputSchema: () => JsonSchema;
+  readonly outputSchema: () => JsonSchema;
+  /** Checks arguments; loads the code of the tool at its first use. */
+  readonly prepare: (given: unknown) => Promise<Prepared>;
+}
+
+/** All tools as clients may see them, in their fixed order: as the build has made them, else as the code does. */
+export async function allTools(): Promise<readonly ListedTool[]> {
+  if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
+  return catalogue((await import("../tools/registry.ts")).TOOLS);
+}
+
+/** A tool as the build has made it; its code is loaded by its first call. */
+export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
+  const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
+  return {
+    tool,
+    annotations: annotationsOf(tool),
+    inputSchema: () => inputSchema,
+    outputSchema: () => outputSchema,
+    prepare: async (given) => (await loaded()).prepare(given),
+  };
+}
+
+/** The tools that are listed and callable, in their fixed order. */
+export function listedTools(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
+  const hidden = hiddenTools(tools, offer);
+  return tools.filter(({ tool }) => !hidden.has(tool.name));
+}
+
+/** Tools as clients may see them. Their schemas are made at their first use and kept. */
+export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
+  return tools.map((tool) => ({
+    tool,
+    annotations: annotationsOf(tool),
+    inputSchema: once(() => advertised(tool.input(), "input")),
+    outputSchema: once(() => advertised(tool.output(), "output")),
+    prepare: async (given) => tool.prepare(given),
+  }));
+}
+
+function annotationsOf({ effect, idempotent, toolset }: ToolFacts): ToolAnnotations {
+  return {
+    readOnlyHint: effect === "reads",
+    destructiveHint: effect === "changes",
+    idempotentHint: idempotent,
+    openWorldHint: effect !== "local" && toolset !== "either",
+  };
+}
+
+/** The names of the tools that change an API. */
+export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string> {
+  return new Set(tools.flatMap(({ tool }) => (writes(tool) ? [tool.name] : [])));
+}
+
+/**
+ * The names of the tools whose arguments are large where a caller has much to do: lists without a bound, and objects of
+ * any form, such as a suite.
+ */
+export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
+  const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
+    (type === "array" && maxItems === undefined) || (type === "object" && properties === undefined);
+  const hasList = ({ inputSchema }: ListedTool): boolean => {
+    const schema = inputSchema();
+    const fields = isSchema(schema.properties) ? Object.values(schema.properties).filter(isSchema) : [];
+    return fields.flatMap((field) => formsOf(field, schema)).some(isLarge);
+  };
+  return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
+}

@@ -1,0 +1,66 @@
+import type { McpServer } from "@modelcontextprotocol/server";
+import type { ToolContext } from "../tools/context.ts";
+import type { ToolAnswer } from "../tools/define-tool.ts";
+import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
+import type { Views } from "./server-parts.ts";
+import { VIEW_TYPE } from "./shows-views.ts";
+import { asMade, catalogue, type ListedTool, listedTools, type Offer } from "./tool-list.ts";
+
+const VIEW_URI = "ui://targeting/run.html";
+/** The content changes only with this server's version. */
+const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
+/** It loads nothing, and asks for no border, since its parts have their own ground. */
+const LOOKS = { ui: { prefersBorder: false } };
+
+/** By the second key older hosts find the view. */
+const SHOWN = { ui: { resourceUri: VIEW_URI }, "ui/resourceUri": VIEW_URI };
+const FOR_VIEWS = { ui: { visibility: ["app"] } };
+
+/** The `_meta` of the tools whose runs are shown in the view, and of the one that only the view calls. */
+const META = new Map<string, Readonly<Record<string, unknown>>>([
+  ["delete_targeting", SHOWN],
+  ["delete_options", SHOWN],
+  ["update_contexts", SHOWN],
+  ["plan_targeting", SHOWN],
+  ["apply_plan", SHOWN],
+  ["undo_run", SHOWN],
+  ["get_run", SHOWN],
+  ["decide_run", FOR_VIEWS],
+]);
+
+/** What clients get that show views, where they are offered these tools. */
+export async function loadViews(offer: Offer): Promise<Views> {
+  const tools = listedTools(await viewTools(), offer);
+  return { tools, metaOf: (tool) => META.get(tool), attach, beside };
+}
+
+async function viewTools(): Promise<readonly ListedTool[]> {
+  if (MADE_VIEW_TOOLS.length > 0) return MADE_VIEW_TOOLS.map(asMade);
+  return catalogue((await import("../tools/registry.ts")).VIEW_TOOLS);
+}
+
+function attach(server: McpServer): void {
+  const about = {
+    title: "A run and its plan",
+    description: "Shows a run with its plan to a person, who decides on it there.",
+    mimeType: VIEW_TYPE,
+    _meta: LOOKS,
+    cacheHint: LASTING,
+  };
+  server.registerResource("run-view", VIEW_URI, about, async () => {
+    const { viewDocument } = await import("../web/assets.ts");
+    return { contents: [{ uri: VIEW_URI, mimeType: VIEW_TYPE, text: await viewDocument(), _meta: LOOKS }] };
+  });
+}
+
+/** The run as the page shows it, and the secret with which a person decides on it. */
+async function beside({ structured, decision }: ToolAnswer, context: ToolContext) {
+  const runId = typeof structured.runId === "string" ? structured.runId : undefined;
+  const { runDetail } = await import("../web/rows.ts");
+  const { caller, project } = context;
+  const run = runId === undefined ? undefined : await runDetail(runId, { services: context, caller, project });
+  return {
+    ...(run && { "targeting-mcp/run": { ...run, downloads: [] } }),
+    ...(decision && { "targeting-mcp/decision": decision }),
+  };
+}

@@ -1,0 +1,106 @@
+import * as z from "zod";
+import type { RestedRun } from "../runs/kind.ts";
+import { isOfSaves } from "../saves/save-runs.ts";
+import { callerName, type DecisionLine, type ToolServices } from "../tools/context.ts";
+import type { Tool } from "../tools/registry.ts";
+import type { Log } from "./log.ts";
+
+/** A line of the audit about a run that ended, or about a call that ended none: who called which tool, and the outcome. */
+interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
+  /** Absent where no request led to it, or another process took it. */
+  readonly requestId?: string | undefined;
+  readonly environment: string;
+  readonly tool: string;
+  readonly runId?: string | undefined;
+  /** The status of the run; `error` where the call ended without one. */
+  readonly outcome: string;
+  readonly counts?: unknown;
+}
+
+/** Appends a line. */
+export type Audit = (line: OutcomeLine | DecisionLine) => void;
+
+/**
+ * Appends lines one after another: each says when, and names its caller as people know it. No line holds a key: each
+ * passes `redact`. A line that cannot be written is an error in the log, and goes there.
+ */
+export function auditInto(
+  append: (line: string) => Promise<void>,
+  { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
+): Audit & { readonly written: () => Promise<void> } {
+  let turn = Promise.resolve();
+  const audit = (given: OutcomeLine | DecisionLine): void => {
+    const at = new Date(now()).toISOString();
+    const line = redact(JSON.stringify({ at, ...given, caller: callerName(given.caller) }));
+    turn = turn
+      .then(() => append(line))
+      .catch((error: unknown) => log.error("a line of the audit could not be written", { error, line }));
+  };
+  return Object.assign(audit, { written: () => turn });
+}
+
+/** The fields of a report that the audit keeps. */
+const report = z.object({ status: z.string(), runId: z.string().optional(), counts: z.unknown() });
+/** The fields of an answer about event tests that the audit keeps. */
+const tests = z.object({
+  target: z.literal("configured"),
+  status: z.string().default("done"),
+  cases: z.number().optional(),
+  matched: z.number().optional(),
+  mismatched: z.number().optional(),
+  unobservable: z.number().optional(),
+});
+
+/** Whether the audit keeps calls of a tool: of every tool that may change an API. */
+export function isAudited({ effect }: Pick<Tool, "effect">): boolean {
+  return effect === "adds" || effect === "changes" || effect === "tests";
+}
+
+/** A call for the audit. */
+export interface AuditedCall {
+  readonly tool: Pick<Tool, "name" | "effect">;
+  readonly caller: string;
+  readonly requestId: string;
+  readonly services: Pick<ToolServices, "environment" | "project">;
+}
+
+/** The statuses of runs that have not ended: their lines come later. */
+const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
+
+/**
+ * Writes a line about a call that may have changed an API when it is answered; none where it reports a run that ended,
+ * since the process that ended it has written that. `answer` is the structured answer; undefined where the call failed
+ * without a report.
+ */
+export function auditCall(
+  audit: Audit,
+  { tool, caller, requestId, services: { environment, project } }: AuditedCall,
+  answer: Readonly<Record<string, unknown>> | undefined,
+): void {
+  const line = { requestId, caller, project: project.id, environment, tool: tool.name };
+  if (tool.effect === "tests") {
+    // Event tests change an API only in live mode. A failed call may have sent some.
+    if (environment !== "live") return;
+    const { data } = tests.safeParse(answer);
+    if (data !== undefined) {
+      const { target, status: outcome, ...counts } = data;
+      audit({ ...line, outcome, counts });
+    } else if (answer === undefined) audit({ ...line, outcome: "error" });
+    return;
+  }
+  const { data: told } = report.safeParse(answer);
+  if (told?.status === "planned") return;
+  const { runId, status = "error", counts } = told ?? {};
+  if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
+}
+
+/** Writes a line about a run when it has ended; none about one that only reads. `requestId` is of the call, if known. */
+export function auditRun(
+  audit: Audit,
+  { kind, header, status, counts }: RestedRun,
+  requestId: string | undefined,
+): void {
+  if (isOfSaves({ kind, header })) return;
+  const { runId, caller, project, environment, call } = header;
+  audit({ requestId, caller, project, environment, tool: call.tool, runId, outcome: status, counts });
+}

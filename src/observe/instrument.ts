@@ -1,0 +1,159 @@
+import { AmbiguousError, NotSentError } from "../api/errors.ts";
+import type { Backend, ProjectLock } from "../runs/backend.ts";
+import { OUTCOMES } from "../runs/outcome.ts";
+import type { RunStore } from "../runs/store.ts";
+import { type Figures, newFigures } from "./metrics.ts";
+import type { Observer } from "./observer.ts";
+
+/** What is measured, and how. */
+export interface Measured {
+  readonly observer: Observer;
+  /** The same store, of which the journal and the write lock are measured. */
+  over(backend: Backend): Backend;
+  /** The figures in the text format of Prometheus. */
+  text(): string;
+}
+
+/** Measures calls, runs, requests to the APIs, the journal and the write lock, by a clock in milliseconds. */
+export function measured(version: string, monotonic: () => number): Measured {
+  const figures = newFigures();
+  figures.gauge("build_info", "The version that runs.").add(1, { version });
+  const observer = { ...observedRuns(figures), ...observedRequests(figures), ...observedCalls(figures) };
+  const journal = measuredJournal(figures);
+  const lock = measuredLock(figures, monotonic);
+  return {
+    observer,
+    over: (backend) => ({ ...backend, runs: journal(backend.runs), lock: lock(backend.lock) }),
+    text: figures.text,
+  };
+}
+
+function observedCalls(figures: Figures): Pick<Observer, "call"> {
+  const calls = figures.counter("calls_total", "Calls of tools by tool and result.");
+  return {
+    async call({ tool }, work) {
+      let result = "error";
+      try {
+        const answer = await work();
+        if (answer.isError !== true) result = "ok";
+        return answer;
+      } finally {
+        calls.add(1, { tool, result });
+      }
+    },
+  };
+}
+
+function observedRuns(figures: Figures): Pick<Observer, "run"> {
+  const driven = figures.gauge("runs_driven", "Runs that this process drives now, those that wait included.");
+  const rested = figures.counter("runs_total", "Runs that came to rest here, by tool and status.");
+  const items = figures.counter(
+    "items_total",
+    "Outcomes that items got here, by tool; an item of a resumed run counts again where its outcome is another one.",
+  );
+  driven.add(0);
+  return {
+    async run({ header, state }, work) {
+      const { tool } = header.call;
+      driven.add(1);
+      try {
+        const status = await work();
+        if (status === undefined) return status;
+        rested.add(1, { tool, status });
+        const before = state.resumed?.counts;
+        const counts = state.counts();
+        for (const outcome of OUTCOMES) {
+          const more = (counts[outcome] ?? 0) - (before?.[outcome] ?? 0);
+          if (more > 0) items.add(more, { tool, outcome });
+        }
+        return status;
+      } finally {
+        driven.add(-1);
+      }
+    },
+  };
+}
+
+function observedRequests(figures: Figures): Pick<Observer, "request"> {
+  const requests = figures.counter(
+    "api_requests_total",
+    "Requests to the APIs by operation and result: the status of the answer, not_sent, no_answer or stopped.",
+  );
+  return {
+    async request({ operation }, work) {
+      let result = "stopped";
+      try {
+        const answer = await work();
+        result = String(answer.statusCode);
+        return answer;
+      } catch (thrown) {
+        if (thrown instanceof NotSentError) result = "not_sent";
+        if (thrown instanceof AmbiguousError) result = "no_answer";
+        throw thrown;
+      } finally {
+        requests.add(1, { operation, result });
+      }
+    },
+  };
+}
+
+function measuredJournal(figures: Figures): (store: RunStore) => RunStore {
+  const appends = figures.counter("journal_appends_total", "Entries appended to journals of runs.");
+  appends.add(0);
+  return (store) => ({
+    ...store,
+    async journal(runId, lease) {
+      const journal = await store.journal(runId, lease);
+      return {
+        ...journal,
+        append(line) {
+          appends.add(1);
+          journal.append(line);
+        },
+      };
+    },
+  });
+}
+
+function measuredLock(figures: Figures, monotonic: () => number): (lock: ProjectLock) => ProjectLock {
+  const turns = figures.counter("write_turns_total", "Turns to write to a project that were taken or waited for.");
+  const waited = figures.counter("write_wait_seconds_total", "Time for which turns to write were waited for.");
+  const queued = figures.gauge("projects_waiting", "Projects for whose turn to write something waits here now.");
+  const waiting = new Map<string, number>();
+  for (const figure of [turns, waited, queued]) figure.add(0);
+  const begin = (project: string): (() => void) => {
+    const since = monotonic();
+    const before = waiting.get(project) ?? 0;
+    waiting.set(project, before + 1);
+    if (before === 0) queued.add(1);
+    turns.add(1);
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      waited.add((monotonic() - since) / 1000);
+      const left = (waiting.get(project) ?? 0) - 1;
+      if (left > 0) return void waiting.set(project, left);
+      waiting.delete(project);
+      queued.add(-1);
+    };
+  };
+  return (lock) => ({
+    async hold(project, work, signal, caller) {
+      const over = begin(project);
+      try {
+        return await lock.hold(
+          project,
+          (turn) => {
+            over();
+            return work(turn);
+          },
+          signal,
+          caller,
+        );
+      } finally {
+        over();
+      }
+    },
+  });
+}

@@ -1,0 +1,44 @@
+import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/server";
+import type { HttpAnswer } from "../api/http.ts";
+import { type Around, nested } from "../platform/around.ts";
+import type { AroundRun } from "../runs/kind.ts";
+
+/** A call of a tool, as it came in. */
+interface ObservedCall {
+  readonly tool: string;
+  /** The `_meta` of its message, in which a client passes its trace on. */
+  readonly meta: Readonly<Record<string, unknown>> | undefined;
+  readonly jsonrpcId: string | number;
+  readonly protocolVersion: string | undefined;
+  readonly sessionId: string | undefined;
+}
+
+/** What a call is answered with. */
+export type CallAnswer = CallToolResult | InputRequiredResult;
+
+/** A request to one of the two APIs. */
+interface ObservedRequest {
+  readonly operation: string;
+  readonly method: string;
+}
+
+/** Looks at calls, runs and requests to the APIs. */
+export interface Observer {
+  readonly call: Around<ObservedCall, CallAnswer>;
+  readonly run: AroundRun;
+  readonly request: Around<ObservedRequest, HttpAnswer>;
+}
+
+/** Several observers as one; undefined where there is none. */
+export function together(observers: readonly Observer[]): Observer | undefined {
+  const [first, ...others] = observers;
+  return others.reduce<Observer | undefined>(
+    (outer, inner) =>
+      outer && {
+        call: nested(outer.call, inner.call),
+        run: nested(outer.run, inner.run),
+        request: nested(outer.request, inner.request),
+      },
+    first,
+  );
+}

@@ -1,0 +1,220 @@
+import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../runs/kind.ts";
+import { digestOfContexts, groupedBy } from "./base.ts";
+import {
+  itemCount,
+  type ParentRef,
+  type PlanItem,
+  type PlannedTargeting,
+  type SeenOption,
+  type StatePlan,
+} from "./diff/plan.ts";
+import { type Intended, intended, leaveOutUnfit } from "./unfit.ts";
+import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
+
+/** The targetings that a run changed, or changed something in, or may have. */
+export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
+  const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
+  return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
+}
+
+/**
+ * The options whose Context IDs the way back depends on: those that the run created, or whose Context IDs it changed.
+ * Where a group gets Context IDs back, all groups.
+ */
+export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
+  const needed = new Set<string>();
+  let groups = false;
+  for (const one of done.options) {
+    if (one.targeting !== targeting._id) continue;
+    const there = options.get(one._id);
+    // Another number says already that it is not as the run left it.
+    if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
+    const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
+    if (added.length + removed.length > 0) needed.add(one._id);
+    groups ||= one.did === "deleted" && one.before?.type === "collection" && one.before.contexts.length > 0;
+    groups ||= there?.type === "collection" && removed.length > 0;
+  }
+  if (groups) for (const { _id, type } of options.values()) if (type === "collection") needed.add(_id);
+  return [...needed].filter((id) => (options.get(id)?.contextCount ?? 0) > 0);
+}
+
+/**
+ * Plans the way back from what a run did. `present` has each of its targetings that is still there. By field: what the
+ * run wrote and is still so goes back; what others changed since is left alone, with both values. Nothing is read or
+ * sent.
+ */
+export function wayBack(done: Done, present: ReadonlyMap<string, Present>): WayBack {
+  const rows: UndoRow[] = [
+    ...done.unresolved.map((object) => ({ ...doubted(object), undo: "unresolved" }) as const),
+    ...done.unknown.map(
+      (object) => ({ ...doubted(object), undo: "impossible", reasons: ["unknownOutcome"] }) satisfies UndoRow,
+    ),
+  ];
+  const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);
+  for (const option of byTargeting.get(undefined) ?? []) rows.push(unplaced(option));
+  const targetings: TargetingBack[] = [];
+  for (const _id of targetingsIn(done)) {
+    const own = done.targetings.find((one) => one._id === _id);
+    const options = byTargeting.get(_id) ?? [];
+    const there = present.get(_id);
+    if (there === undefined) rows.push(...targetingGone(own, _id, options, targetings));
+    else if (own?.did !== "deleted") rows.push(...targetingThere(own, options, there, targetings));
+  }
+  return { targetings, rows };
+}
+
+function doubted({ _id, name, targeting }: DoubtedObject): Pick<UndoRow, "targeting" | "_id" | "name"> {
+  const about = { name: name ?? _id ?? "", ...(_id !== undefined && { _id }) };
+  return targeting === undefined ? about : { ...about, targeting };
+}
+
+/** An option of which nothing was read before the run changed it. */
+function unplaced(option: DoneOption): UndoRow {
+  const { _id } = option;
+  const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
+  if (unsure > 0)
+    return { _id, name: _id, undo: "caveat", field: "contexts", reasons: ["notRead"], contextIds: unsure };
+  return { _id, name: _id, undo: "impossible", reasons: ["notKept"] };
+}
+
+function targetingGone(
+  own: DoneTargeting | undefined,
+  targeting: string,
+  options: readonly DoneOption[],
+  targetings: TargetingBack[],
+): readonly UndoRow[] {
+  const rows: UndoRow[] = [];
+  if (own?.did === "created") return rows;
+  if (own?.did === "changed") {
+    rows.push({ targeting, _id: targeting, name: own.name.to, undo: "notOurs", field: "deleted", left: own.name.to });
+  }
+  if (own?.did === "deleted" && own.name !== undefined) {
+    const empty: Present = { targeting: { _id: targeting, name: own.name }, options: new Map() };
+    const all = intended(options, empty);
+    leaveOutUnfit(all, empty);
+    rows.push({ targeting, _id: targeting, name: own.name, undo: "caveat", reasons: ["newId"] });
+    return [...rows, ...assembled(all, empty, { name: own.name }, targetings)];
+  }
+  if (own?.did === "deleted") {
+    rows.push({ targeting, _id: targeting, name: targeting, undo: "impossible", reasons: ["notKept"] });
+  }
+  for (const option of options) {
+    if (option.did === "deleted") {
+      const name = option.before?.name ?? option._id;
+      rows.push({ targeting, _id: option._id, name, undo: "impossible", reasons: ["targetingGone"] });
+    } else if (option.did === "changed") {
+      rows.push({ targeting, _id: option._id, name: option._id, undo: "notOurs", field: "deleted" });
+    }
+  }
+  return rows;
+}
+
+function targetingThere(
+  own: Exclude<DoneTargeting, { readonly did: "deleted" }> | undefined,
+  options: readonly DoneOption[],
+  there: Present,
+  targetings: TargetingBack[],
+): readonly UndoRow[] {
+  const { _id, name } = there.targeting;
+  const about = { targeting: _id, _id, name };
+  const rows: UndoRow[] = [];
+  const all = intended(options, there);
+  leaveOutUnfit(all, there);
+  let planned: PlannedTargeting = { _id, name };
+  if (own?.did === "created") {
+    const staying = [...there.options.keys()].filter((id) => all.intents.get(id)?.kind !== "delete").length;
+    if (name === own.name && staying === 0) {
+      planned = { _id, name, delete: true };
+      rows.push({ ...about, undo: "exact" });
+    } else if (name !== own.name) rows.push({ ...about, undo: "notOurs", field: "name", left: own.name, now: name });
+    else rows.push({ ...about, undo: "notOurs", field: "added", left: 0, now: staying });
+  } else if (own !== undefined && name !== own.name.from) {
+    const { from, to } = own.name;
+    const values = { field: "name", left: to, now: name } as const;
+    if (name !== to) rows.push({ ...about, undo: "notOurs", ...values });
+    else if (from === undefined) rows.push({ ...about, undo: "impossible", ...values, reasons: ["notKept"] });
+    else {
+      planned = { _id, name, rename: from };
+      rows.push({ ...about, undo: "exact" });
+    }
+  }
+  return [...rows, ...assembled(all, there, planned, targetings)];
+}
+
+/** Makes the plan of a targeting out of what goes back, where anything does; gives the rows. */
+function assembled(
+  { intents, rows }: Intended,
+  present: Present,
+  targeting: PlannedTargeting,
+  targetings: TargetingBack[],
+): readonly UndoRow[] {
+  const ordered = inOrder([...intents.values()]);
+  const positions = new Map(ordered.map(({ key }, item) => [key, item]));
+  const subOptions = groupedBy(present.options.values(), ({ parent }) => parent);
+  const refOf = (parent: string | null): ParentRef => {
+    if (parent === null) return null;
+    const item = intents.get(parent)?.kind === "create" ? positions.get(parent) : undefined;
+    return item === undefined ? { _id: parent } : { item };
+  };
+  const items = ordered.map((intent): PlanItem => {
+    const item = itemOf(intent, refOf, (id) => subOptions.get(id)?.length ?? 0);
+    return { ...item, undo: intent.caveats.length === 0 ? "exact" : "caveat" };
+  });
+  const standsFor = ordered.flatMap(({ kind, key }, item) => (kind === "create" ? [{ item, _id: key }] : []));
+  const plan: StatePlan = { ...nothingElse, targeting, items, optionsThere: present.options.size };
+  const position = targetings.length;
+  if (itemCount(plan) > 0) targetings.push({ plan, standsFor });
+  const back = ordered.map(({ key, name, there, caveats }, item): UndoRow => {
+    const about = {
+      targeting: present.targeting._id,
+      _id: key,
+      name: there?.name ?? name ?? "",
+      at: { targeting: position, item },
+    };
+    return caveats.length === 0 ? { ...about, undo: "exact" } : { ...about, undo: "caveat", reasons: [...caveats] };
+  });
+  return [...back, ...rows];
+}
+
+const nothingElse = { adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [] } as const;
+
+/** What is created, groups first; then what changes; then what is deleted, sub-options first. */
+function inOrder(intents: readonly Intent[]): readonly Intent[] {
+  const rank = ({ kind, type, there }: Intent): number => {
+    if (kind === "create") return type === "collection" ? 0 : 1;
+    if (kind === "change") return 2;
+    return there?.type === "collection" ? 4 : 3;
+  };
+  return intents.toSorted((one, other) => rank(one) - rank(other));
+}
+
+function itemOf(
+  { key, kind, there, name, type = "atomic", parent, exposeChildren, add, remove }: Intent,
+  refOf: (parent: string | null) => ParentRef,
+  subOptions: (id: string) => number,
+): PlanItem {
+  if (kind === "create" || there === undefined) {
+    const fields = { name: name ?? "", type, parent: refOf(parent ?? null), exposeChildren, contexts: add };
+    return { kind: "create", line: 0, ...fields };
+  }
+  const seen = seenOf(there, subOptions);
+  if (kind === "delete") return { kind: "delete", _id: key, seen };
+  return {
+    ...{ kind: "change", line: 0, _id: key, seen, exposeChildren, name },
+    parent: parent === undefined ? undefined : refOf(parent),
+    ...(add.length + remove.length > 0 && { contexts: { add, remove, after: digestAfter(there, add, remove) } }),
+  };
+}
+
+function digestAfter({ contexts = [] }: PresentOption, add: readonly string[], remove: readonly string[]): string {
+  const taken = new Set(remove);
+  return digestOfContexts([...contexts.filter((id) => !taken.has(id)), ...add]);
+}
+
+function seenOf(
+  { _id, name, parent, type, exposeChildren, contextCount, contexts = [] }: PresentOption,
+  subOptions: (id: string) => number,
+): SeenOption {
+  const seen = { name, parent, type, contexts: contextCount, digest: digestOfContexts(contexts), exposeChildren };
+  return type === "collection" ? { ...seen, subOptions: subOptions(_id) } : seen;
+}

@@ -1,0 +1,217 @@
+import { createHash } from "node:crypto";
+import { rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../../platform/clock.ts";
+import { appendLine, createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
+import { hasCode, removeFile } from "../../platform/files.ts";
+import type { Backend, CallerTexts, EndedSessions, SuiteTexts } from "../backend.ts";
+import { onceDone } from "../kind-runs.ts";
+import type { RunStore } from "../store.ts";
+import { machineLock } from "./lease.ts";
+import { namesIn, readText, runsIn, unlessMissing, usable } from "./run-folder.ts";
+import { fileRunStore, type Retention } from "./run-store.ts";
+import { fileContentsStore, sealKeyIn, targetingMemory } from "./side-stores.ts";
+
+/** The folder that everything is kept in, and for how long. */
+interface FileBackendOptions {
+  readonly stateDir: string;
+  readonly clock: Clock;
+  readonly keep: Retention;
+}
+
+/**
+ * Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is
+ * needed.
+ */
+export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
+  const projectFolder = (id: string): string => join(stateDir, "projects", id);
+  // Versions before kept runs of events apart.
+  const earlier = join(stateDir, "event-runs");
+  const runs = fileRunStore(join(stateDir, "runs"), clock, keep);
+  return {
+    runs: withEarlier(runs, fileRunStore(earlier, clock, keep), earlier),
+    lock: machineLock(projectFolder, clock),
+    suites: fileSuites(join(stateDir, "suites")),
+    names: (project, { lasting, ...options }) =>
+      targetingMemory({
+        ...options,
+        file: lasting ? join(projectFolder(project), "targetings.json") : undefined,
+        now: () => clock.now(),
+      }),
+    contents: (project, onProblem) =>
+      fileContentsStore({ file: join(projectFolder(project), "contents.ndjson"), onProblem }),
+    async audit(line) {
+      await makeFolder(stateDir);
+      await appendLine(join(stateDir, "audit.ndjson"), line);
+    },
+    sealKey: () => sealKeyIn(stateDir),
+    endedSessions: endedSessionsIn(join(stateDir, "ended-sessions"), clock),
+    callerRights: callerTextsIn(join(stateDir, "caller-rights")),
+    close: async () => {},
+  };
+}
+
+/** Only such names are files here, so that no path leads out of the folder. */
+const SESSION_ID = /^[\w-]{1,64}$/;
+
+/** The sessions of the page that were ended, as files that hold until when they have to be known. */
+function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
+  const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "ended sessions", "");
+  return {
+    add: (id, until) =>
+      inUse(async () => {
+        if (!SESSION_ID.test(id)) return;
+        await makeFolder(folder);
+        for (const one of await namesIn(folder)) {
+          const ends = Number(await readText(join(folder, one)));
+          if (ends <= clock.now()) await rm(join(folder, one), { force: true });
+        }
+        await replaceFile(join(folder, id), String(until));
+      }),
+    has: (id) => inUse(async () => SESSION_ID.test(id) && Number(await readText(join(folder, id))) > clock.now()),
+  };
+}
+
+/**
+ * A store beside which a version before kept some runs in a folder of their own: these stay there, and new ones go to
+ * `main`. The IDs of the earlier runs are read once.
+ */
+function withEarlier(main: RunStore, earlier: RunStore, folder: string): RunStore {
+  const ids = onceDone(async (): Promise<ReadonlySet<string>> => {
+    try {
+      return new Set(await usable(folder, () => runsIn(folder)));
+    } catch (thrown) {
+      // Where the state folder is no folder, the main store throws the error for it.
+      if (thrown instanceof Error && hasCode(thrown.cause, "ENOTDIR")) return new Set();
+      throw thrown;
+    }
+  });
+  const of = async (runId: string): Promise<RunStore> => ((await ids()).has(runId) ? earlier : main);
+  const both = async (list: (store: RunStore) => Promise<readonly string[]>): Promise<readonly string[]> => {
+    if ((await ids()).size === 0) return list(main);
+    const [mine, theirs] = await Promise.all([list(main), list(earlier)]);
+    return theirs.length === 0 ? mine : [...mine, ...theirs].sort().reverse();
+  };
+  return {
+    create: (header) => main.create(header),
+    update: async (runId, record, lease) => (await of(runId)).update(runId, record, lease),
+    record: async (runId) => (await of(runId)).record(runId),
+    journal: async (runId, lease) => (await of(runId)).journal(runId, lease),
+    keep: async (runId, part, pieces) => (await of(runId)).keep(runId, part, pieces),
+    part: (runId, part) =>
+      async function* (pieceBytes) {
+        yield* (await of(runId)).part(runId, part)(pieceBytes);
+      },
+    read: async (runId) => (await of(runId)).read(runId),
+    sizes: main.sizes,
+    discard: (runId) => main.discard(runId),
+    revision: async (runId) => (await of(runId)).revision(runId),
+    async list(query) {
+      const found = await both((store) => store.list(query));
+      return "lastOf" in query ? found.slice(0, 1) : found;
+    },
+    withCallLock: (fingerprint, work) => main.withCallLock(fingerprint, work),
+    lease: async (runId) => (await of(runId)).lease(runId),
+    isDriven: async (runId) => (await of(runId)).isDriven(runId),
+    stops: {
+      ask: async (runId) => (await of(runId)).stops.ask(runId),
+      asked: async (runId) => (await of(runId)).stops.asked(runId),
+      forget: async (runId, asked) => (await of(runId)).stops.forget(runId, asked),
+    },
+    async tidy() {
+      await main.tidy();
+      if ((await ids()).size > 0) await earlier.tidy();
+    },
+    ...(main.retention && {
+      retention: {
+        ...main.retention,
+        noteService(time) {
+          main.retention?.noteService(time);
+          earlier.retention?.noteService(time);
+        },
+      },
+    }),
+  };
+}
+
+/** Texts of callers, each in a file whose name tells nothing of the caller. */
+function callerTextsIn(folder: string): CallerTexts {
+  const fileOf = (caller: string): string => join(folder, createHash("sha256").update(caller).digest("hex"));
+  const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "rights of callers");
+  return {
+    keep: (caller, text) =>
+      inUse(async () => {
+        await makeFolder(folder);
+        await replaceFile(fileOf(caller), text);
+      }),
+    read: (caller) => inUse(() => readText(fileOf(caller))),
+  };
+}
+
+/** How many suites of one caller, and how many confirmations, are kept. */
+const MOST_SUITES = 100;
+const MOST_YES = 1000;
+const YES = "yes";
+
+/**
+ * Keeps suites in files below `folder`, readable by the owner only, so that all processes that share the folder find
+ * them. Nothing is made before it is needed.
+ */
+export function fileSuites(folder: string): SuiteTexts {
+  const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
+  const kept = <T>(work: () => Promise<T>) => usable(folder, work, "suites", "");
+  const yesFile = (yes: string) => join(folder, YES, `${hashOf(yes)}.json`);
+  return {
+    put: (caller, id, text) =>
+      kept(async () => {
+        await makeFolder(folderOf(caller));
+        await replaceFile(join(folderOf(caller), `${id}.json`), text);
+        await removeOldest(folderOf(caller), MOST_SUITES, `${id}.json`);
+      }),
+    get: (caller, id) => kept(() => readText(join(folderOf(caller), `${id}.json`))),
+    list: (caller) =>
+      kept(async () => {
+        const files = (await newestFirst(folderOf(caller))).filter((file) => file.endsWith(".json"));
+        return (await Promise.all(files.map(readText))).filter((text) => text !== undefined);
+      }),
+    storedBytes: (caller) => kept(() => bytesIn(folderOf(caller))),
+    claim: (yes) =>
+      kept(async () => {
+        await makeFolder(join(folder, YES));
+        await removeOldest(join(folder, YES), MOST_YES);
+        return createFile(yesFile(yes), "");
+      }),
+    settle: (yes, text) => kept(() => replaceFile(yesFile(yes), text)),
+    settled: (yes) => kept(() => readText(yesFile(yes))),
+  };
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+/** Removes all but the newest files, and keeps the one that was just written: a clock that is behind makes it look old. */
+async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
+  const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
+  await Promise.all(old.map((file) => removeFile(file)));
+}
+
+async function bytesIn(folder: string): Promise<number> {
+  const files = await Promise.all((await namesIn(folder)).map((name) => unlessMissing(stat(join(folder, name)))));
+  return files.reduce((sum, file) => sum + (file?.size ?? 0), 0);
+}
+
+/** The files of a folder, those written last first; none where there is no such folder. */
+async function newestFirst(folder: string): Promise<readonly string[]> {
+  const names = await namesIn(folder);
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const file = join(folder, name);
+      return { file, at: (await unlessMissing(stat(file)))?.mtimeMs };
+    }),
+  );
+  return files
+    .flatMap(({ file, at }) => (at === undefined ? [] : [{ file, at }]))
+    .sort((one, other) => other.at - one.at)
+    .map(({ file }) => file);
+}

@@ -1,0 +1,229 @@
+import { reasonWords } from "../answers/failures.ts";
+import type { Redactor } from "../answers/redact.ts";
+import { eventsOver, sandboxOver } from "../api/events.ts";
+import { type ManagementApi, managementOver } from "../api/management.ts";
+import { withReadRetry } from "../api/retry.ts";
+import { Approvals } from "../approvals/approvals.ts";
+import { Changes } from "../changes/changes.ts";
+import type { LookAgain, RenewBase } from "../changes/plan/desired-changes.ts";
+import { observerOf } from "../events/observe.ts";
+import { EventRuns } from "../events/run/event-runs.ts";
+import { suiteStore } from "../events/suites/suite-store.ts";
+import type { Offer } from "../mcp/tool-list.ts";
+import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
+import type { Log } from "../observe/log.ts";
+import type { Observer } from "../observe/observer.ts";
+import { systemClock } from "../platform/clock.ts";
+import type { Backend } from "../runs/backend.ts";
+import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
+import { Runs } from "../runs/registry.ts";
+import { SaveRuns } from "../saves/save-runs.ts";
+import type { Settings } from "../settings/settings.ts";
+import { ROUTES } from "../spec/routes.ts";
+import { ulidSource } from "../spec/ulid.ts";
+import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
+import { once } from "../tools/define-tool.ts";
+import type { GuardParts } from "../tools/execution-guard.ts";
+import { type LogParts, logOf, type Told } from "./observers.ts";
+import { offerOf } from "./offer.ts";
+import { type Apis, openApis, watched } from "./open-apis.ts";
+import { routesOf } from "./settings-input.ts";
+import { backendOf } from "./store.ts";
+
+/** The context of tools, and what starts and stops it. */
+export interface Connected {
+  readonly services: ToolServices;
+  readonly offer: Offer;
+  readonly redactor: Redactor;
+  readonly log: Log;
+  readonly audit: Audit;
+  /** Starts what has to run before the first answer; resolves when it runs, or has failed. */
+  readonly start: () => Promise<void>;
+  /** Stops runs between two requests, so that a later process can take them up; resolves when they rest. */
+  readonly stopRuns: () => Promise<void>;
+  /** Stops runs, closes the connections to the APIs, and writes the rest of the audit. */
+  readonly close: () => Promise<void>;
+}
+
+/** What all contexts of one process share. */
+export interface Shared extends LogParts {
+  /** Aborted when the process is about to end. */
+  readonly stopping: AbortSignal;
+  /** The store of everything that outlives the process. */
+  readonly backend: Backend;
+  /** Gives the key that seals confirmations. */
+  readonly sealKey: () => Promise<Uint8Array>;
+  /** The log, where it was made before. */
+  readonly told?: Told;
+  /** Looks at what the process does. */
+  readonly observer?: Observer | undefined;
+  /** What a caller may do now; absent: whatever the settings allow. */
+  readonly rightsOf?: GuardParts["rightsOf"];
+}
+
+/** Connects the rooms below the server; no request is made yet, and no file is touched. */
+export function connect(settings: Settings, shared: Shared): Connected {
+  const { stopping, backend, sealKey, observer } = shared;
+  const { redactor, log } = shared.told ?? logOf(settings, shared);
+  const { retention } = backend.runs;
+  retention?.onDoubt((doubt) => log.warn(doubt, {}));
+  // A sandbox has the clock of this machine.
+  const serviceTime = settings.environment.kind === "live" ? retention?.noteService : undefined;
+  const { now, monotonic } = systemClock;
+  const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
+  const apis = watched(openApis(settings), watch);
+  const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
+    now: systemClock.now,
+    redact: redactor.text,
+    log,
+  });
+  const onRest = (run: RestedRun): void => {
+    const { requestId } = log.facts();
+    auditRun(audit, run, typeof requestId === "string" ? requestId : undefined);
+  };
+  const services: ToolServices = {
+    ...servicesOver(apis, settings, { backend, log, around: observer?.run, onRest, rightsOf: shared.rightsOf }),
+    ...{ sealKey, stopping },
+  };
+  const stopRuns = () => services.runs.stopAll();
+  return {
+    services,
+    offer: offerOf(settings),
+    redactor,
+    log,
+    audit,
+    start: async () => {
+      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be looked for", { error }));
+      try {
+        await apis.start();
+      } catch (error) {
+        log.error("the embedded sandbox could not be started", { error });
+      }
+    },
+    stopRuns,
+    close: async () => {
+      await stopRuns();
+      await apis.close();
+      await audit.written();
+    },
+  };
+}
+
+/** Does some work for a command that seals nothing, with the rooms below the server; closes them after it. */
+export async function whileConnected<Result>(
+  settings: Settings,
+  work: (connected: Connected) => Promise<Result>,
+): Promise<Result> {
+  const backend = await backendOf(settings);
+  const sealKey = () => Promise.reject(new Error("a command seals nothing"));
+  const connected = connect(settings, { backend, stopping: new AbortController().signal, sealKey });
+  try {
+    return await work(connected);
+  } finally {
+    await connected.close();
+    await backend.close();
+  }
+}
+
+/** With a shared store nobody may look at the table: each line is in the log of its process, too. */
+function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
+  return async (line) => {
+    log.info("audit", { line });
+    await append(line);
+  };
+}
+
+/** What the services keep their runs in, and who looks at them. */
+interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
+  readonly backend: Backend;
+  readonly log: Log;
+}
+
+const lookAgain: LookAgain = async (...given) => (await import("../plans/look-again.ts")).lookAgainAt(...given);
+const renewBase: RenewBase = async (...given) => (await import("../plans/renew-base.ts")).renewBaseAt(...given);
+/** What runs of changes need of plans: only one that is applied loads it. */
+const PLANS = { lookAgain, renewBase };
+
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
+  const { management, events, bench, sandbox } = apis;
+  const { environment, retryBudgetMs, requestTimeoutMs, waitMs, readConcurrency: width } = settings;
+  const {
+    readOnly,
+    confirm,
+    trustViews,
+    maxDeletes,
+    maxChangePercent,
+    keep,
+    allowedDirs,
+    maxLineBytes,
+    allowedTargetings,
+  } = settings;
+  const { id, name = id } = settings.project;
+  const half = environment.kind === "live" ? environment.half : undefined;
+  const routes = routesOf(settings);
+  // A request that hangs is to leave time for another one, also while a caller waits.
+  const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
+  const retried = (budgetMs: number): ManagementApi | undefined =>
+    management &&
+    withReadRetry(managementOver(management, routes), { clock: systemClock, budgetMs, firstTryMs, width });
+  // The targetings of an embedded sandbox end with this process, and so does the memory of their names.
+  const lasting = environment.kind === "live" || environment.url !== undefined;
+  const eventApi = events && eventsOver(events, routes);
+  const [read, driven] = [retried(Math.min(retryBudgetMs, waitMs)), retried(retryBudgetMs)];
+  const memory = backend.names(id, {
+    lasting,
+    ...(apis.seeded && { known: apis.seeded }),
+    onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
+  });
+  const guarded: GuardParts = {
+    ...{ environment: environment.kind, project: id, toolsets: settings.toolsets, waitMs, management: read, rightsOf },
+    ...{ readOnly, maxDeletes, maxChangePercent, allowedDirs, ...(allowedTargetings && { allowedTargetings }) },
+    input: (runId) => backend.runs.part(runId, "input"),
+  };
+  // Loaded late: with the first run.
+  const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(guarded));
+  const mayExecute: MayExecute = async (run) => (await guard())(run);
+  const world = {
+    ...PLANS,
+    ...{ mayExecute, onRest },
+    ...{ store: backend.runs, lock: backend.lock, memory, clock: systemClock, random: Math.random },
+    newRunId: ulidSource(systemClock.now, Math.random),
+    ...{ project: id, environment: environment.kind, retryBudgetMs, words: reasonWords },
+    ...(environment.kind === "sandbox" && { sandbox: environment.url ?? "embedded" }),
+    ...(around && { around }),
+  };
+  const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
+  const changes = driven && new Changes({ ...world, api: driven, routes, requestTimeoutMs });
+  const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
+  const contents = lasting
+    ? backend.contents(id, (error) => log.warn("Context IDs could not be kept or found again", { error }))
+    : undefined;
+  const saves = driven && new SaveRuns({ ...world, api: driven, contents });
+  const approvals = new Approvals(world);
+  const kinds = [changes?.runs, sending?.runs, saves?.runs, approvals.runs].filter((kind) => kind !== undefined);
+  return {
+    environment: environment.kind,
+    ...(settings.blocked !== undefined && { blocked: settings.blocked }),
+    ...(half !== undefined && {
+      half: { ...(half.management && { targeting: half.management }), ...(half.events && { events: half.events }) },
+    }),
+    ...(read && { management: read }),
+    runs: new Runs(world, kinds),
+    ...(changes && { changes }),
+    ...(sending && { sending }),
+    ...(eventApi && { events: eventApi }),
+    ...(bench && { testBench: { url: apis.benchUrl, events: eventsOver(bench, ROUTES), sandbox: sandboxOver(bench) } }),
+    ...(sandbox && { sandbox: sandboxOver(sandbox) }),
+    memory,
+    ...(contents && { contents }),
+    ...(saves && { saves }),
+    approvals,
+    suites: suiteStore(backend.suites),
+    ...{ readOnly, confirm, trustViews, maxDeletes, maxChangePercent, keep, allowedDirs, maxLineBytes },
+    ...(allowedTargetings && { allowedTargetings }),
+    project: { id, name },
+    apiUrl: (environment.kind === "live" ? environment.management?.url : environment.url) ?? "embedded sandbox",
+    clock: systemClock,
+    waitMs,
+  };
+}

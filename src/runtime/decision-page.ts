@@ -1,0 +1,76 @@
+import type { Settings } from "../settings/settings.ts";
+import type { DecisionPage, ToolServices } from "../tools/context.ts";
+import { once } from "../tools/define-tool.ts";
+import { mayOpen, openBrowser } from "../web/browser.ts";
+import type { LinkedPage } from "../web/linked-page.ts";
+import { personHere } from "../web/person.ts";
+import type { Connected } from "./connect.ts";
+import { ownCaller } from "./own-caller.ts";
+
+/** How long a person has to come to a page that was opened for them. */
+const COMES_WITHIN_MS = 15_000;
+
+/** The services of a server over stdio, with the page on which its person decides. */
+export function withPage(
+  { services, audit, log }: Connected,
+  { page, store }: Settings,
+  environment: Parts["environment"],
+): ToolServices {
+  const { project } = services;
+  const serve = async (): Promise<LinkedPage> => {
+    // Loaded late, like all that the page shows: most servers never open it.
+    const [{ localPage }, { shownEnvironment }] = await Promise.all([
+      import("./local-page.ts"),
+      import("../web/seen.ts"),
+    ]);
+    const shown = shownEnvironment(services, project);
+    return localPage({ services: all, caller: ownCaller({ store }), project }, { log, environment: shown });
+  };
+  const all: ToolServices = {
+    ...services,
+    person: personHere(environment),
+    noteDecision: audit,
+    page: decisionPage({ page, serve, environment }),
+  };
+  return all;
+}
+
+/** What the page of this machine's person is made of. */
+interface Parts {
+  readonly page: "auto" | "on" | "off";
+  /** Serves it; called when it is first needed. */
+  readonly serve: () => Promise<LinkedPage>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * The page that a server opens in the browser of this machine's person, in one tab however many runs wait: a link that was
+ * opened is not opened again while its tab may still come.
+ */
+export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
+  const serving = once(serve);
+  const shownRuns = new Set<string>();
+  let opening: Promise<boolean> | undefined;
+  const openOnce = (local: LinkedPage): Promise<boolean> => {
+    if (opening !== undefined) return opening;
+    const mine = openBrowser(`${local.link()}#/approvals`, environment);
+    opening = mine;
+    const over = (): void => {
+      if (opening === mine) opening = undefined;
+    };
+    void local.someoneWithin(local.linkMs).then(over);
+    void mine.then((isOpen) => isOpen || over());
+    return mine;
+  };
+  return {
+    isOffered: once(() => mayOpen(page, environment)),
+    async show({ runId }) {
+      const local = await serving();
+      if (local.open() > 0) return true;
+      const coming = local.someoneWithin(COMES_WITHIN_MS);
+      if (shownRuns.has(runId)) return coming;
+      shownRuns.add(runId);
+      return (await openOnce(local)) && coming;
+    },
+  };
+}

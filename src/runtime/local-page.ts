@@ -1,0 +1,57 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { getRequestListener } from "@hono/node-server";
+import type { Log } from "../observe/log.ts";
+import { refusalAnswer } from "../web/answers.ts";
+import { allowedHostnames, foreignHost } from "../web/http-errors.ts";
+import { type LinkedPage, linkedPage } from "../web/linked-page.ts";
+import type { Shown } from "../web/seen.ts";
+import type { ShownEnvironment } from "../web/wire.ts";
+import { openPort, originOf } from "./listening.ts";
+
+/** Where the page of this machine's user is served. */
+export const LOOPBACK = "127.0.0.1";
+
+/** The page of this machine's user, on a loopback port. */
+export interface LocalPage extends LinkedPage {
+  close(): Promise<void>;
+}
+
+interface Served {
+  readonly log: Log;
+  readonly environment: ShownEnvironment;
+}
+
+/** Serves the page on a free port of loopback; `port` asks for a certain one. It never keeps the process alive. */
+export async function localPage(
+  shown: Shown,
+  { log, environment, port = 0 }: Served & { readonly port?: number },
+): Promise<LocalPage> {
+  const server = createServer().unref();
+  const address = originOf(LOOPBACK, await openPort(server, LOOPBACK, port));
+  const page = linkedPage(shown, { address, environment });
+  const hostnames = allowedHostnames([]);
+  const serve = async (request: Request): Promise<Response> =>
+    foreignHost(request.headers, hostnames) === undefined
+      ? page.serve(request)
+      : refusalAnswer(403, "This page is served to this machine alone.");
+  server.on(
+    "request",
+    getRequestListener((request) => serve(request).catch((error: unknown) => failed(error, log)), {
+      overrideGlobalObjects: false,
+    }),
+  );
+  return {
+    ...page,
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+function failed(error: unknown, log: Log): Response {
+  log.error("a request of the page failed", { error });
+  return refusalAnswer(500, "That failed for a reason inside the server; its log says more.");
+}

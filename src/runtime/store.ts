@@ -1,0 +1,76 @@
+import type { Log } from "../observe/log.ts";
+import { systemClock } from "../platform/clock.ts";
+import { type Backend, withShares } from "../runs/backend.ts";
+import { fileBackend } from "../runs/files/backend.ts";
+import { RunStoreError } from "../runs/store.ts";
+import type { CommandLine } from "../settings/command-line.ts";
+import type { Settings } from "../settings/settings.ts";
+import { print } from "./print.ts";
+import { inputOf, settingsFrom } from "./settings-input.ts";
+
+/** How long a server waits at its start for the database, in milliseconds. */
+const WAIT_MS = 30_000;
+
+/** The store for these settings; nothing is connected, and no file is touched yet. */
+export async function backendOf({
+  stateDir,
+  keep,
+  share,
+  store,
+}: Pick<Settings, "stateDir" | "keep" | "share" | "store">): Promise<Backend> {
+  const kept = { ...keep, bytes: share.bytes };
+  if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep: kept }), share);
+  const { postgresBackend } = await import("../runs/postgres/backend.ts");
+  return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
+}
+
+/**
+ * Makes sure that a server can work with the store of its settings, and brings its tables up to date where `migrates`
+ * says so; what is weak about it is logged. Gives false where it cannot be used, which is told on standard error.
+ */
+export async function isStoreReady(
+  { store, sealKey }: Pick<Settings, "store" | "sealKey">,
+  { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },
+): Promise<boolean> {
+  if (store === undefined) return true;
+  const { prepareStore } = await import("../runs/postgres/start.ts");
+  try {
+    for (const weakness of await prepareStore(store, { migrates, waitMs: WAIT_MS, sealKey })) log.warn(weakness, {});
+    return true;
+  } catch (thrown) {
+    tellOf(thrown);
+    return false;
+  }
+}
+
+/** Brings the tables of the store up to date; gives the exit code. */
+export async function runMigrate(line: CommandLine): Promise<number> {
+  const { store } = settingsFrom({ ...inputOf(line), overHttp: true });
+  if (store === undefined) return withoutStore("migrate");
+  const { migrateStore } = await import("../runs/postgres/start.ts");
+  try {
+    const { found, wanted } = await migrateStore(store);
+    return print(
+      found >= wanted ? "the tables are up to date\n" : `the tables are up to date now (${found} to ${wanted})\n`,
+    );
+  } catch (thrown) {
+    tellOf(thrown);
+    return 1;
+  }
+}
+
+/** A process that ends waits no longer than this for a store that is away, in milliseconds. */
+export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
+  setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
+}
+
+/** Tells that a command needs a store; gives the exit code. */
+export function withoutStore(command: string): number {
+  process.stderr.write(`targeting-mcp: ${command} needs TARGETING_MCP_STORE, the postgres:// address of a database\n`);
+  return 1;
+}
+
+function tellOf(thrown: unknown): void {
+  if (!(thrown instanceof RunStoreError)) throw thrown;
+  process.stderr.write(`targeting-mcp: ${thrown.message}. ${thrown.remedy}\n`);
+}

@@ -1,0 +1,199 @@
+import { randomUUID } from "node:crypto";
+import { access, chmod, constants, lstat, mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { moveOver, removeFile } from "../platform/files.ts";
+import { SETTING_LIST } from "../settings/registry.ts";
+import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from "./entry.ts";
+
+/** For its owner alone: files that hold keys, copies of what may hold some, and new ones, which may get some later. */
+const PRIVATE = 0o600;
+/** What others may do with a file. */
+const OTHERS = 0o077;
+/** Windows keeps access lists instead of modes, and a person's folders are theirs there. */
+const HAS_MODES = process.platform !== "win32";
+
+/** Follows a link to the file that it means. Throws an UnsafeChange where the link leads nowhere. */
+export async function targetOf(file: string): Promise<string> {
+  const target = await ifThere(() => realpath(file));
+  if (target !== undefined) return target;
+  if ((await ifThere(() => lstat(file))) !== undefined) throw new UnsafeChange("it is a link to what is not there");
+  return file;
+}
+
+/** Whether a folder or file is there. */
+export async function isThere(path: string): Promise<boolean> {
+  return (await ifThere(() => stat(path))) !== undefined;
+}
+
+/** The bytes of a file; undefined where it is not there. */
+export function bytesOf(file: string): Promise<Buffer | undefined> {
+  return ifThere(() => readFile(file));
+}
+
+/** Bytes as a text, with its byte order mark. Throws an UnsafeChange where they are no UTF-8. */
+export function textOf(bytes: Buffer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new UnsafeChange("it is not encoded in UTF-8");
+  }
+}
+
+/** Throws where a file that is there may not be written; an exchange would do that to one that is read-only, too. */
+export async function checkWritable(file: string): Promise<void> {
+  const found = await ifThere(() => stat(file));
+  if (found === undefined) return;
+  if ((found.mode & 0o222) === 0) throw new UnsafeChange("it is read-only");
+  await access(file, constants.W_OK);
+}
+
+/** The permissions of a file that others than its owner can use (such as 0o644); undefined where there are none. */
+export async function modeForOthers(file: string): Promise<number | undefined> {
+  const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
+  return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
+}
+
+/** Leaves a file to its owner. Throws an UnsafeChange where its file system keeps no modes. */
+export async function makePrivate(file: string): Promise<void> {
+  await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
+  if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
+}
+
+const NO_MODES = "others could read the keys in it, since its file system keeps no permissions";
+
+/** The result of an exchange: `kept` is the copy of the file as it was. */
+export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
+
+/** The content that a file gets, and whether only its owner may read it. */
+interface FileContent {
+  /** Undefined: it is not to be there. */
+  readonly before: Buffer | undefined;
+  readonly after: string;
+  /** Whether `after` holds keys. */
+  readonly isPrivate: boolean;
+}
+
+/**
+ * Exchanges the content of a file in one step, so that no host ever reads half of it, and keeps the file as it was
+ * beside it, for its owner alone. What holds keys is for its owner alone, too; else a file keeps its permissions. Does
+ * nothing where the file no longer holds `before`. Throws an UnsafeChange where keys cannot be kept from others.
+ */
+export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
+  await mkdir(dirname(file), { recursive: true });
+  const found = (await ifThere(() => stat(file)))?.mode ?? PRIVATE;
+  const mode = found & 0o777 & ~(isPrivate ? OTHERS : 0);
+  const fresh = `${file}.${randomUUID()}.new`;
+  const kept = before && `${file}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.backup`;
+  const made: string[] = [];
+  const make = async (path: string, content: string | Buffer, itsMode: number): Promise<void> => {
+    await writeFile(path, "", { mode: PRIVATE, flag: "wx" });
+    made.push(path);
+    await chmod(path, itsMode);
+    if (isPrivate && (await modeForOthers(path)) !== undefined) throw new UnsafeChange(NO_MODES);
+    await writeFile(path, content);
+  };
+  const unmake = () => Promise.all(made.map((path) => removeFile(path)));
+  try {
+    await make(fresh, after, mode);
+    if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
+    // The last moment: what a host writes from here on until the next line would be lost.
+    if (!areSame(await bytesOf(file), before)) {
+      await unmake();
+      return { done: false };
+    }
+    await moveOver(fresh, file);
+    return { done: true, kept };
+  } catch (thrown) {
+    await unmake();
+    throw thrown;
+  }
+}
+
+function areSame(one: Buffer | undefined, other: Buffer | undefined): boolean {
+  return one === undefined || other === undefined ? one === other : one.equals(other);
+}
+
+/** Whether something is what the file system throws. */
+export function isFileError(thrown: unknown): thrown is Error {
+  return thrown instanceof Error && "code" in thrown && "syscall" in thrown;
+}
+
+async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await look();
+  } catch (thrown) {
+    if (isFileError(thrown) && "code" in thrown && thrown.code === "ENOENT") return undefined;
+    throw thrown;
+  }
+}
+
+const HIDDEN = "[redacted]";
+const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
+
+/** Fields whose texts tell how a server is started, and hold no key. */
+const PLAIN_FIELDS = ["command", "type", "cwd"];
+
+/**
+ * The lines of this server's entry that go and those that come, from `old` fields to `fresh` ones; undefined: no entry.
+ * Nothing else of the file is shown, and of the entry no value that may be a key. `args` are known to be none.
+ */
+export function linesChanged(
+  list: ServerList,
+  { old, fresh }: { readonly old: Fields | undefined; readonly fresh?: Fields },
+  args: readonly string[],
+): string {
+  const linesOf = (fields: Fields | undefined): readonly string[] => {
+    const text = fields && list.withFields("", shown(fields, args, old));
+    return text?.trimEnd().split("\n") ?? [];
+  };
+  const [before, after] = [linesOf(old), linesOf(fresh)];
+  const most = Math.min(before.length, after.length);
+  let start = 0;
+  while (start < most && before[start] === after[start]) start += 1;
+  let end = 0;
+  while (end < most - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  return [
+    ...before.slice(start, before.length - end).map((line) => `- ${line}`),
+    ...after.slice(start, after.length - end).map((line) => `+ ${line}`),
+  ].join("\n");
+}
+
+/** The fields as they may be shown; `old` are those that they replace. */
+function shown(fields: Fields, args: readonly string[], old: Fields | undefined): Fields {
+  const oldEnv = tableOf(old?.env) ?? {};
+  const one = (name: string, value: unknown): unknown => {
+    const table = tableOf(value);
+    if (name === "env" && table !== undefined)
+      return mapped(table, (variable, text) => shownIn(variable, text, oldEnv));
+    if (name === "headers" && table !== undefined) return mapped(table, () => HIDDEN);
+    if (name === "args" && Array.isArray(value)) return shownArguments(value, args);
+    if (typeof value === "number" || typeof value === "boolean") return value;
+    return PLAIN_FIELDS.includes(name) || name === "env_vars" ? value : HIDDEN;
+  };
+  return mapped(fields, one);
+}
+
+function mapped(fields: Fields, change: (name: string, value: unknown) => unknown): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(name, value)]));
+}
+
+/** The value of a variable: that of a plain setting, or a reference. */
+function shownIn(variable: string, value: unknown, old: Fields): unknown {
+  if (typeof value !== "string") return HIDDEN;
+  const setting = SETTING_LIST.find((one) => one.variable === variable);
+  if (setting?.secret === false && setting.form.read(value) !== undefined) return value;
+  if (isReference(value)) return value;
+  return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
+}
+
+/** What a person put into the arguments by hand is lost when they change: flags are shown, but only what is known of values. */
+function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
+  const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));
+  return given.map((one, index) => {
+    if (typeof one !== "string") return HIDDEN;
+    const before = given[index - 1];
+    const isSetting =
+      flags.some((flag) => one.startsWith(`${flag}=`)) || (typeof before === "string" && flags.includes(before));
+    return isSetting || known.includes(one) || /^--?[a-z][a-z-]*$/.test(one) ? one : HIDDEN;
+  });
+}

@@ -1,0 +1,104 @@
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import packageJson from "../../package.json" with { type: "json" };
+
+/** What the server is called in every configuration. */
+export const ENTRY_NAME = "targeting";
+
+/** How a host starts the server. */
+export interface Entry {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Values by variable. */
+  readonly values: Readonly<Record<string, string>>;
+  /** Variables whose values the person's environment has, and what stands for each in the file. */
+  readonly references: Readonly<Record<string, string>>;
+}
+
+/** A table of names and values, of a file or a part of it. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** How a host keeps its list of servers. Everything throws an UnsafeChange where the file cannot be changed safely. */
+export interface ServerList {
+  /** The fields of this server's entry; undefined where the file has none. */
+  readonly entryIn: (content: string) => Fields | undefined;
+  /** The fields that an entry gets; those of an old entry that are not named now stay. */
+  readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
+  /** The content of the file with these fields as this server's entry; all else stays to the letter. */
+  readonly withFields: (content: string, fields: Fields) => string;
+  /** The content of the file without this server's entry; all else stays to the letter. */
+  readonly without: (content: string) => string;
+}
+
+/** A file that is not changed; the message completes "FILE cannot be changed safely: …". */
+export class UnsafeChange extends Error {}
+
+/** What a host that asks for a key calls the answer. */
+export function inputId(variable: string): string {
+  return variable.toLowerCase().replaceAll("_", "-");
+}
+
+/** Whether a text only refers to a value in another place; a reference with a default value does not count. */
+export function isReference(text: string): boolean {
+  return /^\s*(?:\$\{(?:env:|input:)?[\w-]+(?::-)?\}\s*)?$/.test(text);
+}
+
+/** Whether a text of a file is a value: an empty text or a reference is none. */
+export function isFilledIn(text: unknown): text is string {
+  return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
+}
+
+/** The table under a name; empty where there is none. Throws an UnsafeChange where something else stands there. */
+export function tableIn(parent: Fields, name: string): Fields {
+  if (!Object.hasOwn(parent, name)) return {};
+  const found = tableOf(parent[name]);
+  if (found === undefined) throw new UnsafeChange(`what stands under ${JSON.stringify(name)} is no object`);
+  return found;
+}
+
+/** A value as a table; undefined where it is none. */
+export function tableOf(value: unknown): Fields | undefined {
+  // A copy has every property of its own, one named __proto__ too.
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+}
+
+/** How a host starts the command. */
+export type Launch = Pick<Entry, "command" | "args">;
+
+/** The command that fetches the published package. On Windows npx is a script, which only a shell starts. */
+export function publishedLaunch(platform: NodeJS.Platform): Launch {
+  const args = ["-y", packageJson.name];
+  return platform === "win32" ? { command: "cmd", args: ["/c", "npx", ...args] } : { command: "npx", args };
+}
+
+/** Where npx keeps what it fetched: a folder of its own for each command line. */
+const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
+
+/**
+ * How the program that a built file belongs to is started again: as npx did, where npx fetched it from a registry; else
+ * by this Node with its entry, whether it lies in a clone, or was installed from an archive or globally. Hosts on
+ * a desktop often have another PATH than a terminal, so that Node is named in full.
+ */
+export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
+  const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
+  if (folder !== undefined && (await isOfRegistry(join(folder, "package.json")))) return publishedLaunch(platform);
+  return { command: node, args: [join(dirname(file), "main.js")] };
+}
+
+interface LaunchOptions {
+  readonly platform: NodeJS.Platform;
+  /** The path of the Node that runs. */
+  readonly node: string;
+}
+
+/** Whether npx was asked for a version of the package, rather than for an archive, a folder or an address. */
+async function isOfRegistry(manifest: string): Promise<boolean> {
+  try {
+    const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};
+    const asked = tableOf(dependencies)?.[packageJson.name];
+    return typeof asked === "string" && !/[:/\\]/.test(asked);
+  } catch {
+    // A cache of another form: the path works in any case.
+    return false;
+  }
+}

@@ -1,0 +1,205 @@
+import { access, constants } from "node:fs/promises";
+import { dirname, posix, win32 } from "node:path";
+import type { Platform } from "../settings/settings.ts";
+import { isFileError, isThere } from "./config-file.ts";
+import { jsonList } from "./edit-json.ts";
+import { tomlList } from "./edit-toml.ts";
+import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
+
+/** A program that starts MCP servers, and where it keeps the list of them. */
+export interface Host {
+  readonly title: string;
+  readonly file: (platform: Platform) => string;
+  /** Where the list is instead, if that folder is there. */
+  readonly instead?: (platform: Platform) => string | undefined;
+  /** What stands in the file for a key that is not written there. */
+  readonly reference: (variable: string) => string;
+  /** Where the key then comes from: the environment of the host, a question of the host, or the person fills it in. */
+  readonly keysFrom: "environment" | "question" | "file";
+  /** How the list is written. */
+  readonly list: ServerList;
+  /** The host's own command that writes the same entry. */
+  readonly own?: OwnCommand;
+  /** What else must be before the host starts the server: it starts none in folders that it does not trust. */
+  readonly trust?: string;
+}
+
+/** A command of a host for its list of servers; `add` gives the arguments that write an entry, where some can. */
+interface OwnCommand {
+  readonly program: string;
+  readonly add: (entry: Entry) => readonly string[] | undefined;
+}
+
+const variables = (flag: string, values: Entry["values"]): readonly string[] =>
+  Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
+
+/** What hosts read beside JSON. A byte order mark is one too much for most of them. */
+const JSON_ALONE = { comments: false, trailingCommas: false } as const;
+const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
+
+const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
+
+/** Other words for hosts. */
+export const OTHER_WORDS: Readonly<Record<string, string>> = { claude: "claude-code", code: "vscode" };
+
+/** Every host that `setup` knows, by the word for it. */
+export const HOSTS: Readonly<Record<string, Host>> = {
+  "claude-desktop": {
+    title: "Claude Desktop",
+    file: (platform) => inApplicationFolder(platform, CLAUDE_DESKTOP),
+    instead: (platform) => (platform.platform === "win32" ? inStoreFolder(platform, CLAUDE_DESKTOP) : undefined),
+    reference: (variable) => `\${${variable}}`,
+    keysFrom: "file",
+    list: jsonList("mcpServers", { title: "Claude Desktop", reads: JSON_ALONE }),
+  },
+  "claude-code": {
+    title: "Claude Code",
+    file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
+    // An empty text counts as not set; a reference without a default to fall back on would be an error there.
+    reference: (variable) => `\${${variable}:-}`,
+    keysFrom: "environment",
+    list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
+    own: {
+      program: "claude",
+      add: ({ command, args, values, references }) => {
+        const settings = variables("--env", { ...references, ...values });
+        return ["mcp", "add", "--scope", "user", ENTRY_NAME, ...settings, "--", command, ...args];
+      },
+    },
+  },
+  vscode: {
+    title: "VS Code",
+    file: (platform) => inApplicationFolder(platform, ["Code", "User", "mcp.json"]),
+    reference: (variable) => `\${input:${inputId(variable)}}`,
+    keysFrom: "question",
+    list: jsonList("servers", {
+      title: "VS Code",
+      reads: { comments: true, trailingCommas: true },
+      more: { type: "stdio" },
+      asks: true,
+    }),
+    trust: "VS Code asks whether you trust the server when it first starts it, and starts none in Restricted Mode.",
+  },
+  cursor: {
+    title: "Cursor",
+    file: (platform) => inHome(platform, [".cursor", "mcp.json"]),
+    reference: (variable) => `\${env:${variable}}`,
+    keysFrom: "environment",
+    list: jsonList("mcpServers", { title: "Cursor", reads: WITH_COMMENTS }),
+  },
+  codex: {
+    title: "Codex",
+    file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
+    // The entry names these variables, and Codex hands their values on.
+    reference: (variable) => `\${${variable}}`,
+    keysFrom: "environment",
+    list: tomlList,
+    own: {
+      program: "codex",
+      add: ({ command, args, values, references }) => {
+        // It has no words for variables that are handed on.
+        if (Object.keys(references).length > 0) return undefined;
+        return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
+      },
+    },
+  },
+  gemini: {
+    title: "Gemini CLI",
+    file: (platform) => inHome(platform, [".gemini", "settings.json"]),
+    reference: (variable) => `\${${variable}}`,
+    keysFrom: "environment",
+    list: jsonList("mcpServers", { title: "Gemini CLI", reads: WITH_COMMENTS }),
+    own: {
+      program: "gemini",
+      add: ({ command, args, values, references }) => {
+        const settings = variables("--env", { ...references, ...values });
+        return ["mcp", "add", "--scope", "user", ...settings, ENTRY_NAME, command, "--", ...args];
+      },
+    },
+    trust:
+      "Gemini CLI starts no server in a folder that it does not trust: it asks when you first start it in one, and " +
+      "`gemini mcp list` says Disabled until then.",
+  },
+};
+
+function pathsOf({ platform }: Platform) {
+  return platform === "win32" ? win32 : posix;
+}
+
+function inHome(platform: Platform, parts: readonly string[]): string {
+  return pathsOf(platform).join(platform.home, ...parts);
+}
+
+/** In the folder that a variable of the host names, or else under the home folder. */
+function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
+  const folder = platform.environment[variable]?.trim();
+  return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
+}
+
+/** Where Windows keeps what Claude Desktop writes into its application folder when it came from the store (MSIX). */
+function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
+  const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
+  return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
+}
+
+/** The folder in which desktop programs of a platform keep their configuration. */
+function inApplicationFolder(platform: Platform, parts: readonly string[]): string {
+  const { environment } = platform;
+  const { join } = pathsOf(platform);
+  if (platform.platform === "win32")
+    return join(environment.APPDATA ?? join(platform.home, "AppData", "Roaming"), ...parts);
+  if (platform.platform === "darwin") return inHome(platform, ["Library", "Application Support", ...parts]);
+  const given = environment.XDG_CONFIG_HOME;
+  return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
+}
+
+/** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */
+export async function hostsFound(platform: Platform): Promise<readonly string[]> {
+  const found = await Promise.all(
+    Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
+  );
+  return found.flat();
+}
+
+/** Whether this machine has the command of a host, its configuration, or the folder of it. */
+export async function isHere(host: Host, platform: Platform): Promise<boolean> {
+  const file = host.file(platform);
+  const folder = dirname(file);
+  if ((await isSeen(file)) || (folder !== platform.home && (await isSeen(folder)))) return true;
+  return host.own !== undefined && (await programFound(host.own.program, platform));
+}
+
+/** Whether a path is there; one that cannot be looked at is not. */
+async function isSeen(path: string): Promise<boolean> {
+  try {
+    return await isThere(path);
+  } catch (thrown) {
+    if (isFileError(thrown)) return false;
+    throw thrown;
+  }
+}
+
+/** Whether a program can be started by its name alone. */
+export async function programFound(
+  program: string,
+  { platform, environment }: Platform,
+  canStart: (file: string) => Promise<boolean> = isStartable,
+): Promise<boolean> {
+  const { delimiter, join } = platform === "win32" ? win32 : posix;
+  const isWindows = platform === "win32";
+  const folders = (environment.PATH ?? environment.Path ?? "").split(delimiter).filter((folder) => folder !== "");
+  const endings = isWindows ? (environment.PATHEXT ?? ".COM;.EXE;.BAT;.CMD").split(";") : [""];
+  const files = folders.flatMap((folder) => endings.map((ending) => join(folder, program + ending)));
+  const there = await Promise.all(files.map((file) => canStart(file)));
+  return there.includes(true);
+}
+
+async function isStartable(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return true;
+  } catch {
+    // Whatever is the matter with it: it cannot be started.
+    return false;
+  }
+}

@@ -1,0 +1,138 @@
+import { stat } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { SETTINGS } from "../settings/registry.ts";
+import { givenText, type SettingsInput } from "../settings/settings.ts";
+import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
+import { HOSTS, type Host, programFound } from "./hosts.ts";
+import { commandLine, doctorLine } from "./settings.ts";
+
+/** What is written, and where. */
+export interface Task {
+  readonly host: Host;
+  readonly file: string;
+  readonly entry: Entry;
+  readonly input: SettingsInput;
+  /** Whether anything of the host was found on this machine. */
+  readonly found: boolean;
+}
+
+/**
+ * What the person does next: what is still missing, then the host, a check, and a first question to the agent. `keys`
+ * are those that were written now.
+ */
+export async function nextSteps(
+  { host, file, entry, input, found }: Task,
+  fields: Fields,
+  keys: Fields,
+): Promise<readonly string[]> {
+  const env = tableOf(fields.env) ?? {};
+  const names = Object.keys(entry.references);
+  const referred = names.filter((variable) => !isFilledIn(env[variable]));
+  const kept = names.filter((variable) => isFilledIn(env[variable]) && !Object.hasOwn(keys, variable));
+  const added = Object.keys(keys);
+  const own = await ownCommand(host, entry, input);
+  const withKeys = names.length === 0 ? "" : ` (with ${names.join(" and ")} in the environment)`;
+  return [
+    ...(found ? [] : [`Nothing of ${host.title} was found on this machine before: is it installed for this account?`]),
+    ...(added.length > 0 ? [`${file} now holds ${added.join(" and ")}, readable there.`] : []),
+    ...(kept.length > 0 ? [`${file} held ${kept.join(" and ")} before, and still does.`] : []),
+    ...(referred.length > 0 ? [missing(host, file, referred, input)] : []),
+    ...(host.trust === undefined ? [] : [host.trust]),
+    ...(hasNoFolder(fields) ? [folderLine(wordOf(host), await usualFolders(input))] : []),
+    ...(own === undefined ? [] : [`${host.title}'s own command writes the same:\n${own}`]),
+    `Restart ${host.title}. This checks the same settings${withKeys}:\n${doctorLine(entry, fields, input.platform)}`,
+    ...firstQuestion(env, names),
+  ];
+}
+
+function wordOf(host: Host): string {
+  return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
+}
+
+/** The line of the host's own command that writes the entry; undefined where it is not here, or cannot write it. */
+async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
+  const args = own?.add(entry);
+  if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
+  return commandLine([own.program, ...args], input.platform);
+}
+
+/** Before the server can do something, its keys must come from somewhere. */
+function missing(host: Host, file: string, referred: readonly string[], { environment }: SettingsInput): string {
+  const keys = referred.join(" and ");
+  const absent = referred.filter((variable) => (environment[variable] ?? "").trim() === "");
+  const sentence = WHERE_KEYS_COME_FROM[host.keysFrom](keys, host.title, file);
+  if (host.keysFrom !== "environment" || absent.length === 0) return sentence;
+  return `${sentence} Missing there now: ${absent.join(" and ")}; until it is set, each call says so.`;
+}
+
+const WHERE_KEYS_COME_FROM = {
+  environment: (keys, host) => `${host} takes ${keys} from the environment that it is started in.`,
+  question: (keys, host) => `${host} asks for ${keys} when it first starts the server, and keeps the answer.`,
+  file: (keys, host, file) => `Now put ${keys} into ${file}: ${host} reads keys there.`,
+} as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
+
+/** What a person can say to the agent first. The service lists no targetings, so that one is named by its ID. */
+function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
+  const isLive = (address: string, key: string): boolean =>
+    isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
+  if (env.TARGETING_MCP_MODE !== "sandbox" && isLive("TARGETING_API_URL", "TARGETING_API_KEY")) {
+    return ['Then ask: "What is in the targeting 01…?", with an ID from the console.'];
+  }
+  if (env.TARGETING_MCP_MODE !== "sandbox" && isLive("EVENT_API_URL", "EVENT_APP_KEY")) {
+    return ['Then ask: "Which events can I send, and what does a purchase need?"'];
+  }
+  if (isFilledIn(env.TARGETING_MCP_SANDBOX_URL) || isFilledIn(env.TARGETING_MCP_MODE)) {
+    return ['It works against a sandbox. Then ask: "Create a targeting News with the options Sports and Weather."'];
+  }
+  return [
+    "Nothing is missing to try it: it works against a sandbox with the data of a small shop. For the real service run " +
+      "this again with --targeting-api-url and --event-api-url.",
+    'Then ask: "Which targetings are there, and what is in them?"',
+  ];
+}
+
+const { variable, flag } = SETTINGS.allowedDirs;
+
+/** Whether a server with these fields may use files in no folder. */
+function hasNoFolder(fields: Fields): boolean {
+  return !isFilledIn(tableOf(fields.env)?.[variable]);
+}
+
+/** The settings with the folders that a person allows, where none are given or in the entry already. */
+export async function withFolders(
+  input: SettingsInput,
+  old: Fields | undefined,
+  ask: ((question: string) => Promise<boolean>) | undefined,
+): Promise<SettingsInput> {
+  const isSaid = givenText(SETTINGS.allowedDirs, input) !== undefined || (old !== undefined && !hasNoFolder(old));
+  if (isSaid || ask === undefined || flag === undefined) return input;
+  const allowed: string[] = [];
+  for (const folder of await usualFolders(input)) {
+    if (await ask(`May files in ${folder} be read, and new ones be saved there?`)) allowed.push(folder);
+  }
+  if (allowed.length === 0) return input;
+  return { ...input, flags: new Map([...input.flags, [flag, allowed.join(delimiter)]]) };
+}
+
+/** The folders in which people keep sheets, as far as they are there: downloads and documents. */
+async function usualFolders({ home, environment }: SettingsInput): Promise<readonly string[]> {
+  const named = [environment.XDG_DOWNLOAD_DIR, environment.XDG_DOCUMENTS_DIR];
+  const usual = ["Downloads", "Documents"].map((name, at) => named[at] || join(home, name));
+  const found = await Promise.all(usual.map(async (folder) => ((await isFolder(folder)) ? [folder] : [])));
+  return found.flat();
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    // What cannot be looked at is not offered.
+    return false;
+  }
+}
+
+/** How a folder is allowed later, by the word for the host. */
+function folderLine(word: string, folders: readonly string[]): string {
+  const shown = folders.length === 0 ? "FOLDER" : folders.join(delimiter);
+  return `No folder is allowed, so that no file is read or saved. To allow some: targeting-mcp setup ${word} --allowed-dirs="${shown}"`;
+}

@@ -1,0 +1,98 @@
+import { delimiter } from "node:path";
+import { routesOf, settingsFrom } from "../runtime/settings-input.ts";
+import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
+import { givenText, type SettingsInput } from "../settings/settings.ts";
+import { folders, path, type Setting, seed } from "../settings/value-types.ts";
+import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf } from "./entry.ts";
+import type { Host } from "./hosts.ts";
+
+/** The entry for the settings that are given; keys are only referred to. */
+export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
+  const values: Record<string, string> = {};
+  const references: Record<string, string> = {};
+  for (const setting of SETTING_LIST) {
+    const { variable, secret, anyCase } = setting;
+    const given = givenText(setting, input);
+    if (anyCase === true) continue;
+    if (!secret && given !== undefined) values[variable] = writtenText(setting, given.text);
+    if (secret && (given !== undefined || isNeeded(variable, input))) references[variable] = host.reference(variable);
+  }
+  return { ...launch, values, references };
+}
+
+/** A text as it is understood from any folder. */
+function writtenText({ form }: Setting<unknown>, text: string): string {
+  if (form === path) return path.read(text) ?? text;
+  if (form === seed) {
+    const choice = seed.read(text);
+    return typeof choice === "object" ? choice.file : text;
+  }
+  return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
+}
+
+/** A key is needed where the address of its API is given, and is not left alone. */
+function isNeeded(variable: string, input: SettingsInput): boolean {
+  if (givenText(SETTINGS.mode, input)?.text === "sandbox") return false;
+  const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
+  if (variable !== "TARGETING_API_KEY" && variable !== "EVENT_APP_KEY") return false;
+  return givenText(address[variable], input) !== undefined;
+}
+
+/** The keys that are given, by variable. */
+export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
+  const keys = new Map<string, string>();
+  for (const setting of SETTING_LIST) {
+    const given = setting.secret && setting.anyCase !== true ? givenText(setting, input) : undefined;
+    if (given !== undefined) keys.set(setting.variable, given.text);
+  }
+  return keys;
+}
+
+/** The variables of keys whose values stand in the fields themselves. */
+export function keysHeld(fields: Fields): readonly string[] {
+  const env = tableOf(fields.env) ?? {};
+  return SETTING_LIST.flatMap(({ variable, secret }) => {
+    const value = env[variable];
+    return secret && typeof value === "string" && !isReference(value) ? [variable] : [];
+  });
+}
+
+/** Stands for a key that only the host knows; long enough for every one. */
+const SOME_KEY = "A".repeat(44);
+
+/** Throws the SettingsError of a server that is started with these fields, where it would not start. */
+export function checkAsServer(fields: Fields, { references }: Entry, input: SettingsInput): void {
+  const keys = givenKeys(input);
+  const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
+  const handedOn: readonly unknown[] = Array.isArray(fields.env_vars) ? fields.env_vars : [];
+  const named = handedOn.flatMap((name) => (typeof name === "string" ? [[name, ""]] : []));
+  const env = { ...references, ...Object.fromEntries(named), ...tableOf(fields.env) };
+  const environment = Object.fromEntries(
+    Object.entries(env).flatMap(([variable, value]) => {
+      if (isFilledIn(value)) return [[variable, value]];
+      return secrets.includes(variable) ? [[variable, keys.get(variable) ?? SOME_KEY]] : [];
+    }),
+  );
+  routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
+}
+
+/** The line that looks at a server with these fields as the host starts it. */
+export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
+  const env = tableOf(fields.env) ?? {};
+  const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
+    const value = env[variable];
+    return secret || flag === undefined || !isFilledIn(value) ? [] : [`--${flag}=${value}`];
+  });
+  return commandLine([command, ...args, "doctor", ...flags], platform);
+}
+
+/** Words as a line for the usual shell of a platform. */
+export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
+  return words.map((word) => quoted(word, platform)).join(" ");
+}
+
+/** A word as the usual shell of a platform reads it. */
+function quoted(word: string, platform: NodeJS.Platform): string {
+  if (/^[\w@%+=:,./-]+$/.test(word) || (platform === "win32" && /^[\w+=:./\\-]+$/.test(word))) return word;
+  return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,266 @@
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { redactorFor } from "../answers/redact.ts";
+import { inputOf, isOn } from "../runtime/settings-input.ts";
+import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
+import { type CommandLine, didYouMean } from "../settings/command-line.ts";
+import type { SettingsInput } from "../settings/settings.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import {
+  bytesOf,
+  checkWritable,
+  exchange,
+  isFileError,
+  isThere,
+  linesChanged,
+  makePrivate,
+  modeForOthers,
+  targetOf,
+  textOf,
+} from "./config-file.ts";
+import { type Entry, type Fields, isFilledIn, type Launch, launchOf, tableOf, UnsafeChange } from "./entry.ts";
+import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
+import { nextSteps, type Task, withFolders } from "./next-steps.ts";
+import { openWords } from "./open-files.ts";
+import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld } from "./settings.ts";
+
+/** What a shell expects of a program that Ctrl-C ended. */
+const INTERRUPTED_CODE = 130;
+
+/** How setup reaches the person. */
+interface Person {
+  readonly say: (text: string) => void;
+  /** Asks a question; undefined where no person can answer. */
+  readonly ask: ((question: string) => Promise<boolean>) | undefined;
+  /** The person has agreed to everything but keys. */
+  readonly agreed: boolean;
+  /** How a host starts the command that runs. */
+  readonly launch: Launch;
+}
+
+/** Writes this server into a host's configuration as the command line says; gives the exit code. */
+export async function runSetup(line: CommandLine): Promise<number> {
+  const agreed = isOn(line, "yes");
+  const isRemoval = isOn(line, "remove");
+  const isTerminal = process.stdin.isTTY === true && process.stdout.isTTY === true;
+  const say = (text: string): void => void process.stdout.write(`${text}\n`);
+  try {
+    const person = {
+      say,
+      ask: isTerminal && !agreed ? askInTerminal : undefined,
+      agreed,
+      launch: await launchOf(fileURLToPath(import.meta.url), { platform: process.platform, node: process.execPath }),
+    };
+    return await (isRemoval ? remove : setUp)(line.words[0], inputOf(line), person);
+  } catch (thrown) {
+    if (!(thrown instanceof QuestionInterrupted)) throw thrown;
+    say("\nNothing was written.");
+    return INTERRUPTED_CODE;
+  }
+}
+
+/**
+ * Shows how the host's configuration would change, and changes it when the person agrees; the file as it was is kept
+ * beside it. Settings that are given are written too, keys only after a question. Gives the exit code: 1 when nothing
+ * was written for want of a yes. Throws a SettingsError where the host is unknown, its file cannot be changed, or the
+ * server would not start with the settings.
+ */
+export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
+  const host = await hostOf(word, input);
+  const file = await fileOf(host, input);
+  // A note, and no reason to stop: the host may be installed later, or in another place.
+  const found = await isHere(host, input);
+  const byHand = (): string => {
+    const entry = entryOf(host, input, person.launch);
+    return `Put this in by hand:\n${host.list.withFields("", host.list.fieldsOf(entry, undefined))}`;
+  };
+  return changeSafely(file, byHand, async (target) => {
+    const bytes = await bytesOf(target);
+    const old = host.list.entryIn((bytes && textOf(bytes)) ?? "");
+    const asked = await withFolders(input, old, person.ask);
+    const entry = entryOf(host, asked, person.launch);
+    while (true) {
+      const code = await change({ host, file: target, entry, input: asked, found }, person);
+      if (code !== undefined) return code;
+      person.say(`${file} has changed meanwhile, so that nothing was written yet.`);
+    }
+  });
+}
+
+/**
+ * Shows this server's entry in the host's configuration, and takes it out when the person agrees. Gives the exit code,
+ * and throws, as `setUp` does.
+ */
+export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
+  const host = await hostOf(word, input);
+  return changeSafely(
+    await fileOf(host, input),
+    () => "Take the entry out by hand.",
+    (target) => takeOut(host, target, input, person),
+  );
+}
+
+/** Does some work with the file that a path means. Throws a SettingsError, with what to do `byHand`, where it cannot. */
+async function changeSafely(
+  file: string,
+  byHand: () => string,
+  work: (target: string) => Promise<number>,
+): Promise<number> {
+  try {
+    return await work(await targetOf(file));
+  } catch (thrown) {
+    if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
+    throw new SettingsError(`${file} cannot be changed safely: ${thrown.message}. ${byHand()}`);
+  }
+}
+
+/**
+ * Shows what this server's entry in a host's file is, and takes it out when the person agrees; the file as it was is
+ * kept beside it. Gives the exit code: 1 when nothing was taken out for want of a yes. Throws an UnsafeChange where the
+ * file cannot be changed safely.
+ */
+async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
+  const { text: redacted } = redactorFor([...givenKeys(input).values()]);
+  while (true) {
+    const bytes = await bytesOf(file);
+    const content = bytes && textOf(bytes);
+    const old = content === undefined ? undefined : host.list.entryIn(content);
+    if (content === undefined || old === undefined) {
+      person.say(`${file} has no entry of this server.`);
+      return 0;
+    }
+    await checkWritable(file);
+    const after = host.list.without(content);
+    person.say(`${host.title}: ${file}\n\n${redacted(linesChanged(host.list, { old }, person.launch.args))}\n`);
+    if (!person.agreed && (await person.ask?.("Take this out?")) !== true) {
+      person.say(undone(person, "Nothing was taken out", "takes it out without asking"));
+      await reportOpen(file, keysHeld(old), person);
+      return 1;
+    }
+    const exchanged = await exchange(file, { before: bytes, after, isPrivate: false });
+    if (exchanged.done) {
+      const held = keysHeld(old);
+      const keys =
+        held.length === 0 ? "" : `, which still holds ${held.join(" and ")}: delete it when you need it no more`;
+      person.say(`Taken out. The file as it was: ${exchanged.kept}${keys}\nRestart ${host.title}.`);
+      return 0;
+    }
+    person.say(`${file} has changed meanwhile, so that nothing was taken out yet.`);
+  }
+}
+
+/** Where the host keeps its list here. */
+async function fileOf(host: Host, input: SettingsInput): Promise<string> {
+  const instead = host.instead?.(input);
+  return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
+}
+
+async function hostOf(given: string | undefined, input: SettingsInput): Promise<Host> {
+  const word = given !== undefined && Object.hasOwn(OTHER_WORDS, given) ? OTHER_WORDS[given] : given;
+  const host = word !== undefined && Object.hasOwn(HOSTS, word) ? HOSTS[word] : undefined;
+  if (host !== undefined) return host;
+  const all = Object.keys(HOSTS);
+  if (word !== undefined)
+    throw new SettingsError(`there is no host ${JSON.stringify(word)}; ${didYouMean(word, all, "hosts")}`);
+  const found = await hostsFound(input);
+  const here = found.length === 0 ? "none was found on this machine" : `found on this machine: ${found.join(", ")}`;
+  throw new SettingsError(`setup needs a host; the hosts are ${all.join(", ")}; ${here}`);
+}
+
+/** Shows, asks and writes; gives the exit code, or undefined where the file changed while the person was asked. */
+async function change(task: Task, person: Person): Promise<number | undefined> {
+  const { host, file, entry, input } = task;
+  const bytes = await bytesOf(file);
+  const content = bytes && textOf(bytes);
+  const old = host.list.entryIn(content ?? "");
+  const withKeys = (keys: Entry["values"]) => {
+    const fields = host.list.fieldsOf({ ...entry, values: { ...entry.values, ...keys } }, old);
+    checkAsServer(fields, entry, input);
+    return { fields, after: host.list.withFields(content ?? "", fields) };
+  };
+  const show = (fields: Fields): void => {
+    const lines = linesChanged(host.list, { old, fresh: fields }, entry.args);
+    const { text } = redactorFor([...givenKeys(input).values()]);
+    person.say(`${host.title}: ${file}\n\n${text(lines)}\n`);
+  };
+  const first = withKeys({});
+  const isThereAlready = first.after === content;
+  if (isThereAlready) person.say(`${file} has this entry already.`);
+  else {
+    await checkWritable(file);
+    show(first.fields);
+  }
+  const keys = await keysToWrite(task, person, tableOf(first.fields.env) ?? {});
+  const { fields, after } = withKeys(keys);
+  const held = keysHeld(fields);
+  if (after === content) return keepPrivate(file, held, person);
+  if (isThereAlready) show(fields);
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode !== undefined) {
+    person.say(
+      `${file} is open to others (${octal(mode)}), and will hold ${held.join(" and ")}: it becomes yours alone.`,
+    );
+  }
+  const names = Object.keys(keys).join(" and ");
+  const question = names === "" ? "Write this?" : `Write this, with the value of ${names}?`;
+  if (!person.agreed && (await person.ask?.(question)) !== true) {
+    person.say(undone(person, "Nothing was written", "writes without asking, and without keys"));
+    await reportOpen(file, keysHeld(old ?? {}), person);
+    return 1;
+  }
+  const exchanged = await exchange(file, { before: bytes, after, isPrivate: held.length > 0 });
+  if (!exchanged.done) return undefined;
+  person.say(`Written.${exchanged.kept === undefined ? "" : ` The file as it was: ${exchanged.kept}`}`);
+  for (const line of await nextSteps(task, fields, keys)) person.say(line);
+  return 0;
+}
+
+/** Reports a file that holds keys, stays as it is, and is open to others, with the command that ends that. */
+async function reportOpen(file: string, held: readonly string[], person: Person): Promise<void> {
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode === undefined) return;
+  person.say(`${openWords(file, held, mode)}: ${makePrivateLine(file)}`);
+}
+
+/** The command that leaves a file to its owner. */
+function makePrivateLine(file: string): string {
+  return commandLine(["chmod", "600", file], process.platform);
+}
+
+/** Leaves a file that holds keys, and is right as it is, to its owner; gives the exit code. */
+async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
+  const mode = held.length > 0 ? await modeForOthers(file) : undefined;
+  if (mode === undefined) return 0;
+  person.say(`${openWords(file, held, mode)}.`);
+  if (!person.agreed && (await person.ask?.("Make it yours alone?")) !== true) {
+    person.say(`To do it by hand: ${makePrivateLine(file)}`);
+    return 1;
+  }
+  await makePrivate(file);
+  person.say(`${file} is yours alone now.`);
+  return 0;
+}
+
+/** Permissions as `ls` and `chmod` number them. */
+function octal(mode: number): string {
+  return `mode ${mode.toString(8)}`;
+}
+
+/** The keys that the person wants to have in the file; `env` is what stands there without them. */
+async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
+  const keys: Record<string, string> = {};
+  for (const [variable, key] of givenKeys(input)) {
+    const held = env[variable];
+    if (held === key) continue;
+    const question = isFilledIn(held)
+      ? `${file} holds another value of ${variable}, which stays. Write that of your environment in its place?`
+      : `Write the value of ${variable} into ${file}, readable there?`;
+    if ((await person.ask?.(question)) === true) keys[variable] = key;
+  }
+  return keys;
+}
+
+/** What is said where nothing was done for want of a yes: where no person could be asked, why, and what `--yes` does. */
+function undone({ ask }: Person, what: string, withYes: string): string {
+  return ask === undefined ? `${what}: there is no terminal to ask on. --yes ${withYes}.` : `${what}.`;
+}

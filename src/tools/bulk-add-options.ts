@@ -1,0 +1,49 @@
+import * as z from "zod";
+import { ARGUMENTS } from "../changes/call.ts";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { fileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
+import {
+  aboutTargeting,
+  neededTargeting,
+  noting,
+  referenceOf,
+  targetingArguments,
+  targetingArgumentsOf,
+} from "./names.ts";
+import { dryRunArgument, runOutput, write } from "./write/write.ts";
+
+const input = () => {
+  const { items, ...others } = ARGUMENTS.bulk_add_options();
+  return z.strictObject({
+    ...targetingArguments(),
+    items: items.min(1).optional(),
+    ...fileArguments("columns name, contexts, parentName"),
+    ...others,
+    ...dryRunArgument(),
+  });
+};
+
+/** Adds options, groups and sub-options to a targeting. */
+export const bulkAddOptions = {
+  name: "bulk_add_options",
+  title: "Add options",
+  description:
+    "Adds or imports any number of options, and creates option groups with sub-options, with their Context IDs, in one targeting. Splits and retries requests.",
+  toolset: "targeting",
+  effect: "adds",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler({ items, dryRun, ...all }, context) {
+    const { about, others: named } = fileArgumentsOf(all);
+    const { reference, others } = targetingArgumentsOf(named);
+    const { optionRows } = await import("../changes/rows/input-rows.ts");
+    const opened = await openedFile(about, { items }, optionRows, context);
+    if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
+    const found = await neededTargeting(referenceOf(reference, opened), context);
+    const { _id: targetingId, note } = found;
+    const file = await aboutTargeting(opened, found, context);
+    const input = { targetingId, items: items ?? [], file, ...others };
+    return noting(note, await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context));
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

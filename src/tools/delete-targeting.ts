@@ -1,0 +1,38 @@
+import * as z from "zod";
+import { ARGUMENTS } from "../changes/call.ts";
+import type { ToolDefinition } from "./define-tool.ts";
+import { findTargeting, noting, seenTargeting, targetingArguments, targetingArgumentsOf } from "./names.ts";
+import { confirmationArgument, confirmed } from "./write/confirmed.ts";
+import { dryRunArgument, runOutput, write } from "./write/write.ts";
+
+const input = () =>
+  z.strictObject({
+    ...targetingArguments(),
+    ...ARGUMENTS.delete_targeting(),
+    ...confirmationArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Deletes targetings with all their options. */
+export const deleteTargeting = {
+  name: "delete_targeting",
+  title: "Delete targetings",
+  description: "Deletes (gets rid of) whole targetings with all their options. The person is asked first.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ ids: several, names, confirmation: token, dryRun, ...given }, context) {
+    const tool = "delete_targeting";
+    const { reference, others } = targetingArgumentsOf(given);
+    const one = await findTargeting(reference, context);
+    const ids = one === undefined ? several : [...(several ?? []), one._id];
+    const named = await Promise.all((names ?? []).map((name) => seenTargeting(name, context)));
+    const isGiven = ids !== undefined || names !== undefined;
+    const input = { ...others, ids: ids ?? [], ...(named.length > 0 && { names: named }) };
+    const call = isGiven ? ({ tool, input } as const) : undefined;
+    if (token !== undefined) return noting(one?.note, await confirmed({ tool, token, call, dryRun }, context));
+    return noting(one?.note, await write(call, { dryRun }, context));
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

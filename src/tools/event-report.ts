@@ -1,0 +1,194 @@
+import * as z from "zod";
+import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
+import { type SummarizedFailure, toldFailures } from "../answers/failures.ts";
+import { type RenderedReport, renderReport } from "../answers/run-report.ts";
+import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
+import { isJsonObject } from "../events/catalogue.ts";
+import type { EventRun } from "../events/run/event-runs.ts";
+import { EventRunState, resends, settledEntry } from "../events/run/run-state.ts";
+import { type EventSource, type GivenEvent, objectOf } from "../events/run/source.ts";
+import { verdictOf } from "../events/run/verdicts.ts";
+import { rememberingNearestName } from "../events/spelling.ts";
+import { validateEvent } from "../events/validate.ts";
+import type { InputFile } from "../files/input-file.ts";
+import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../runs/report.ts";
+import { LEAST_READ_MS, type ToolContext } from "./context.ts";
+import { unlessLate } from "./within-wait.ts";
+
+/** The argument that says what is to become of events whose answer is lost. */
+export const onUnknownArgument = () => ({
+  onUnknown: z
+    .enum(["report", "resend"])
+    .default("report")
+    .describe("When an answer is lost: report it, or send again and risk recording it twice"),
+});
+
+/** How many results a report looks at: those that fit are shown. */
+const RESULTS_READ = 50;
+
+/** The `uid` of an event, where it is known as it was given. */
+type UidOf = (object: number) => string | undefined;
+
+/** The report about events, in the form of every write. */
+function eventReport(about: {
+  readonly environment: "live" | "sandbox";
+  readonly tool: string;
+  readonly runId?: string;
+  readonly status: RunStatus;
+  readonly state: EventRunState;
+  readonly uidOf: UidOf;
+  readonly nextSteps?: readonly string[];
+  readonly notes?: readonly string[];
+  readonly hasRejects?: boolean;
+  readonly file?: InputFile | undefined;
+  readonly unknownIsFinal?: boolean;
+  readonly eventRequests?: { readonly items: number; readonly bytes: number };
+}): RenderedReport {
+  const { state, uidOf, notes = [], ...rest } = about;
+  const { runId, status } = rest;
+  // Of what was not sent nothing was corrected before sending.
+  const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
+  const mended = mendedNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
+  return renderReport({
+    ...rest,
+    counts: countsOf(state),
+    ...(status !== "planned" && { requests: state.requests, unanswered: state.lost().length }),
+    failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
+    results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
+    verdicts,
+    ...state.facts,
+    notes: [
+      ...notes,
+      ...doubts(state),
+      ...mended,
+      ...predictedNotes(state.verdicts(), status),
+      ...basisNotes(verdicts),
+    ],
+    lastAt: state.updatedAt,
+    ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
+  });
+}
+
+/** What would become of events, none of which is sent. */
+export async function plannedEventReport(
+  about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
+  events: AsyncIterable<readonly GivenEvent[]>,
+): Promise<RenderedReport> {
+  const state = new EventRunState();
+  const nearest = rememberingNearestName();
+  const uids = new Map<number, string>();
+  const requests = { items: 0, bytes: 0 };
+  const first: PreviewRow[] = [];
+  for await (const batch of events) {
+    for (const { line, event, reason } of batch.slice(0, PREVIEW_ROWS - first.length)) {
+      if (line !== undefined) first.push({ line, event, ...(reason && { reason }) });
+    }
+    const skipped = batch.reduce((sum, one) => sum + (one.skipped ?? 0), 0);
+    state.apply({ t: "begin", items: batch.length, skipped, at: 0 });
+    state.apply({ t: "events", objects: batch.map(objectOf), at: 0 });
+    for (const { index, event, text, reason } of batch) {
+      const predicted = validateEvent(event, nearest);
+      const uid = uidIn(event);
+      const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
+      if (reason !== undefined) {
+        state.apply({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at: 0 });
+      } else if (isRefused) {
+        if (uid !== undefined && uids.size < UIDS_KEPT) uids.set(index, uid);
+        state.apply(settledEntry(index, { outcome: "failed", reason: "refused", predicted, attempts: 0 }, 0));
+      } else {
+        const verdict = verdictOf(predicted, undefined);
+        state.apply({ t: "predicted", object: index, at: 0, ...(verdict && { verdict }) });
+        requests.items += 1;
+        requests.bytes += Buffer.byteLength(text ?? JSON.stringify(event));
+      }
+    }
+  }
+  const uidOf = (object: number) => uids.get(object);
+  return eventReport({
+    ...about,
+    notes: previewNotes(about.file, { columns: [], rows: first }),
+    status: "planned",
+    state,
+    uidOf,
+    ...(requests.items > 0 && { eventRequests: requests }),
+  });
+}
+
+const UIDS_KEPT = 2000;
+
+/**
+ * The report about a run of events as it stands; what failed or is in doubt is named by what was given for it: by
+ * `source`, where the call has it, else as far as it is kept.
+ */
+export async function eventRunReport(
+  run: EventRun,
+  context: ToolContext,
+  {
+    nextSteps = [],
+    notes = [],
+  }: { readonly nextSteps?: readonly string[]; readonly notes?: readonly string[] | undefined } = {},
+  source?: EventSource,
+): Promise<RenderedReport> {
+  const { header, state, status } = run;
+  const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
+  const rows = tellingResults(state, RESULTS_READ).flatMap(({ index, outcome }) =>
+    outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
+  );
+  const wanted = [...new Set([...first, ...rows])];
+  const { eventsAt, givenOf } = await import("./original-items.ts");
+  const events = source === undefined ? givenOf(run, wanted, context) : eventsAt(source, wanted);
+  // Who is meant is shown where that is read soon: a large file is not read to its end after the call has waited.
+  const given =
+    (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
+  const { tool, input } = header.call;
+  const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
+  const unknownIsFinal = !resends(header.call, state);
+  return eventReport({
+    environment: context.environment,
+    tool,
+    runId: header.runId,
+    uidOf: (object) => uidIn(given.get(object)),
+    status: status(),
+    state,
+    nextSteps,
+    notes,
+    hasRejects,
+    file: input.events.file,
+    unknownIsFinal,
+  });
+}
+
+/** Says what is not certain about events that succeeded. */
+function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
+  return [
+    uncertain > 0 &&
+      `${uncertain} sent although the documents do not say whether the service keeps them: see the verdicts and, in the results, predicted uncertain`,
+    maybeTwice > 0 && `${maybeTwice} may have been recorded twice: an answer was lost, and they were sent again`,
+  ].filter((step) => step !== false);
+}
+
+/** How many users a group of failures names. */
+const UIDS_NAMED = 5;
+
+function uidIn(event: unknown): string | undefined {
+  return isJsonObject(event) && typeof event.uid === "string" ? event.uid : undefined;
+}
+
+function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
+  const uids = failure.indexes.slice(0, UIDS_NAMED).flatMap((index) => uidOf(index) ?? []);
+  return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
+}
+
+/**
+ * The results that say most, what did not succeed with its `uid` as it was given. Of a single event only how it ended,
+ * since the caller knows it and the verdict says the rest.
+ */
+function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
+  const results = tellingResults(state, RESULTS_READ).map((result): ObjectResult => {
+    const uid = uidOf(result.index);
+    const { uid: hash, ...rest } = result;
+    return uid === undefined ? rest : { ...rest, uid };
+  });
+  if (tool !== "track_event") return results;
+  return results.map(({ uid, predicted, rule, observed, ...result }) => result);
+}

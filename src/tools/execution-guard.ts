@@ -1,0 +1,185 @@
+import { relative, sep } from "node:path";
+import { isApiError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
+import type { WriteCall } from "../changes/call.ts";
+import { fileOf } from "../changes/change-kinds.ts";
+import { isOfChanges } from "../changes/change-run.ts";
+import { FileError } from "../platform/files.ts";
+import type { ByteSource } from "../platform/held-folder.ts";
+import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
+import type { RunHeader } from "../runs/store.ts";
+import { isOfSaves } from "../saves/save-runs.ts";
+import type { ToolServices } from "./context.ts";
+import type { Toolset } from "./define-tool.ts";
+import { notAllowed, tooManyDeletes } from "./write/guards.ts";
+
+/** What a caller may do now; `refused` says why they may do nothing any more. */
+export type CallerRights =
+  | { readonly refused: string }
+  | {
+      readonly readOnly: boolean;
+      /** The folders that they may use; absent: those of the settings. */
+      readonly folders?: readonly string[];
+    };
+
+/** What decides whether a process may execute a run. */
+export interface GuardParts
+  extends Pick<
+    ToolServices,
+    "environment" | "readOnly" | "maxDeletes" | "maxChangePercent" | "allowedDirs" | "allowedTargetings" | "waitMs"
+  > {
+  /** The project behind the keys, as runs name it. */
+  readonly project: string;
+  readonly toolsets: readonly Exclude<Toolset, "either">[];
+  /** Its reads are retried; absent where the management API is not configured. */
+  readonly management: ManagementApi | undefined;
+  /** What was given with the call of a run. */
+  readonly input: (runId: string) => ByteSource;
+  /** What a caller may do now; absent: whatever the settings allow. */
+  readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
+}
+
+/** Plans that were read before: a page asks about each run that waits again and again. */
+const MOST_PLANS = 100;
+
+/** By run: why its plan may not be applied. */
+type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
+
+/**
+ * Makes the guard through which every run gets its executor. It looks at the settings of this process, at the rights of
+ * the caller as they are now, and at what the run would change.
+ */
+export function executionGuard(parts: GuardParts): MayExecute {
+  const plans: KnownPlans = new Map();
+  return async (run) => {
+    const { header } = run;
+    const rights = (await parts.rightsOf?.(header.caller)) ?? { readOnly: false };
+    return (
+      otherProject(header, parts) ??
+      bySettings(run, parts) ??
+      byRights(run, rights) ??
+      outsideFolders(run, rights, parts) ??
+      (isOfChanges(run) ? await byChange(run.header, parts, plans) : undefined)
+    );
+  };
+}
+
+function otherProject({ project, environment }: ExecutableRun["header"], parts: GuardParts): Refusal | undefined {
+  if (project === parts.project && environment === parts.environment) return undefined;
+  return {
+    code: "PROJECT",
+    message: "this run belongs to another project or environment than the keys of this server",
+    remedy: "Use the server that has the address and key with which the run was begun.",
+  };
+}
+
+/** Whether a run only reads the service. */
+function onlyReads(run: ExecutableRun): boolean {
+  return isOfSaves(run);
+}
+
+function bySettings(run: ExecutableRun, { readOnly, toolsets }: GuardParts): Refusal | undefined {
+  if (readOnly && !onlyReads(run)) {
+    return {
+      code: "READ_ONLY",
+      message: "this server only reads (TARGETING_MCP_READ_ONLY), so it does not execute this run",
+      remedy: "cancel_run ends the run. To finish it, a person starts a server without TARGETING_MCP_READ_ONLY.",
+    };
+  }
+  const toolset = toolsetOf(run);
+  if (toolset === undefined || toolsets.includes(toolset)) return undefined;
+  return {
+    code: "TOOLSET",
+    message: `this server does not have the toolset ${toolset} (TARGETING_MCP_TOOLSETS), so it does not execute this run`,
+    remedy: `cancel_run ends the run. To finish it, a person starts a server with the toolset ${toolset}.`,
+  };
+}
+
+function toolsetOf({ kind, header }: ExecutableRun): Exclude<Toolset, "either"> | undefined {
+  if (kind === "events" || header.call.tool === "run_event_tests") return "events";
+  return header.call.tool === "resume_run" ? undefined : "targeting";
+}
+
+function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined {
+  const remedy = "cancel_run ends the run. To finish it, a person gives the caller this right again.";
+  if ("refused" in rights) return { code: "CALLER", message: rights.refused, remedy };
+  if (!rights.readOnly || onlyReads(run)) return undefined;
+  return { code: "CALLER", message: "the caller of this run may only read now", remedy };
+}
+
+/** Refuses a run that would write files in folders which its caller may no longer use. */
+function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
+  const ofCaller = "folders" in rights ? rights.folders : undefined;
+  const used = isOfSaves(run) ? run.header.call.input.folders : isOfChanges(run) && ofCaller ? baseFolder(run) : [];
+  const folders = ofCaller ?? allowedDirs;
+  const outside = used.find((folder) => !folders.some((allowed) => isInside(folder, allowed)));
+  if (outside === undefined) return undefined;
+  return {
+    code: "FOLDERS",
+    message: "the run would write a file in a folder that its caller may not use now",
+    remedy: "Make the call again with a file in an allowed folder.",
+  };
+}
+
+/** The folder of the file whose base the run renews. */
+function baseFolder({ header: { call } }: { readonly header: RunHeader<WriteCall> }): readonly string[] {
+  const base = call.tool === "apply_plan" ? call.input.base : undefined;
+  return base === undefined ? [] : [base.root];
+}
+
+function isInside(folder: string, allowed: string): boolean {
+  const steps = relative(allowed, folder);
+  return steps === "" || !(steps === ".." || steps.startsWith(`..${sep}`) || steps.includes(":"));
+}
+
+/** Whether the settings let a change happen, by the targetings that it is about and by how much it deletes. */
+async function byChange(
+  header: RunHeader<WriteCall>,
+  parts: GuardParts,
+  plans: KnownPlans,
+): Promise<Refusal | undefined> {
+  const { call, runId } = header;
+  const { allowedTargetings, management } = parts;
+  const bytes = parts.input(runId);
+  const tooMany = tooManyDeletes(call, parts.maxDeletes) ?? (await planNotApplied(header, bytes, parts, plans));
+  if (tooMany !== undefined) return { code: "LIMITS", ...tooMany };
+  if (allowedTargetings === undefined || management === undefined) return undefined;
+  const signal = AbortSignal.timeout(parts.waitMs);
+  const reading = { allowedTargetings, management: () => management.forCall?.() ?? management, signal };
+  try {
+    const refused = await notAllowed(call, fileOf(call) && bytes, reading);
+    return refused && { code: "TARGETINGS", ...refused };
+  } catch (thrown) {
+    if (!isApiError(thrown) && !signal.aborted) throw thrown;
+    return {
+      code: "NOT_CHECKED",
+      message: "the service did not tell which targetings this run would change, and only some may change here",
+      remedy: "Try again later.",
+    };
+  }
+}
+
+/** Why a plan may not be applied by the settings as they are now; undefined for another call. */
+async function planNotApplied(
+  { call, runId }: RunHeader<WriteCall>,
+  bytes: ByteSource,
+  limits: Pick<GuardParts, "maxDeletes" | "maxChangePercent">,
+  plans: KnownPlans,
+): Promise<Pick<Refusal, "message" | "remedy"> | undefined> {
+  if (call.tool !== "apply_plan") return undefined;
+  if (plans.has(runId)) return plans.get(runId);
+  const [{ readKeptPlan }, { notApplicable }] = await Promise.all([
+    import("../plans/look-again.ts"),
+    import("./applicable.ts"),
+  ]);
+  try {
+    const refused = notApplicable(await readKeptPlan(bytes), limits);
+    if (plans.size >= MOST_PLANS) plans.clear();
+    plans.set(runId, refused);
+    return refused;
+  } catch (thrown) {
+    // Without a whole plan there is nothing that could be applied, and applying it says so.
+    if (thrown instanceof FileError) return undefined;
+    throw thrown;
+  }
+}

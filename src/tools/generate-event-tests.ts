@@ -1,0 +1,80 @@
+import * as z from "zod";
+import { basisNote, suiteUri } from "../answers/event-suites.ts";
+import { contentsOf, emitSuite, type SuiteFormat } from "../events/suites/emit.ts";
+import { CASE_KINDS, MOST_SEED } from "../events/suites/suite.ts";
+import { findFreePlace } from "../files/folders.ts";
+import { inOnePiece, saveFile } from "../files/save-file.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import { emittedUrl } from "./apis.ts";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
+
+const FORMATS: readonly SuiteFormat[] = ["json", "vitest", "playwright", "curl"];
+
+const input = () =>
+  z.strictObject({
+    eventNames: z.array(z.string()).min(1).optional().describe("Default: all"),
+    kinds: z.array(z.enum(CASE_KINDS)).min(1).optional().describe("Default: all"),
+    uid: z.string().min(1).max(EVENT_LIMITS.stringLength.value).optional().describe("User of the test events"),
+    seed: z.int().min(0).max(MOST_SEED).optional().describe("The same seed gives the same tests"),
+    format: z
+      .enum(FORMATS)
+      .default("json")
+      .describe("A suite, or a file that runs by itself: playwright is one test of the events that a page sends"),
+    saveTo: z.string().optional().describe("New file in an allowed folder for all of it in that form"),
+  });
+
+/** Generates tests of events, with the verdict that the documents give each. */
+export const generateEventTestsTool = {
+  name: "generate_event_tests",
+  title: "Generate event tests",
+  description:
+    "Generates test cases from the API's rules: valid events, missing and wrong parameters, limits, misspelt names, sequences, with expected results; or playwright, vitest, curl tests. Sends nothing.",
+  toolset: "events",
+  effect: "local",
+  idempotent: true,
+  input,
+  output: () =>
+    z.looseObject({
+      environment: z.string(),
+      suiteId: z.string().optional(),
+      resourceUri: z.string().optional(),
+      cases: z.number().optional(),
+      byKind: z.looseObject({}).optional(),
+      byVerdict: z.looseObject({}).optional(),
+      byBasis: z.looseObject({}).optional(),
+      target: z.string().optional(),
+      savedTo: z.string().optional(),
+      note: z.string().optional(),
+      notes: z.array(z.string()).optional(),
+      preview: z.string().optional(),
+    }),
+  async handler({ format, saveTo, ...choice }, context) {
+    const { environment, suites, caller, allowedDirs } = context;
+    // Only this tool needs it, so that no start pays for it.
+    const { generateEventTests } = await import("../events/suites/generate.ts");
+    const { pageTestNote, previewOf, suiteText } = await import("../answers/suite-reports.ts");
+    const suite = generateEventTests(choice);
+    if (suite.cases.length === 0) {
+      throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");
+    }
+    const place = saveTo ? await findFreePlace(saveTo, allowedDirs) : undefined;
+    const { suiteId } = await suites.keep(caller, suite, format);
+    const target = await emittedUrl(format, context);
+    const text = await emitSuite(suite, format, target);
+    if (place !== undefined) await saveFile(place, inOnePiece(text));
+    const notes = basisNote(suite.cases.map(({ basis }) => basis));
+    const facts = {
+      suiteId,
+      resourceUri: suiteUri(suiteId),
+      format,
+      seed: suite.seed,
+      ...contentsOf(suite, format),
+      ...(notes.length > 0 && { notes }),
+      ...(format === "playwright" && { target }),
+      ...(format === "playwright" && { note: pageTestNote(suite.cases.length) }),
+      ...(place !== undefined && { savedTo: place.path }),
+      preview: previewOf(text),
+    };
+    return { structured: { environment, ...facts }, text: suiteText(facts), isError: false };
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

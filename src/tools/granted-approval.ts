@@ -1,0 +1,83 @@
+import type { ApprovalRun, Granted } from "../approvals/approvals.ts";
+import { isChangeRun } from "../changes/change-run.ts";
+import type { Run } from "../runs/kind.ts";
+import { changesOf, eventsOf } from "./apis.ts";
+import type { ToolContext, ToolServices } from "./context.ts";
+import { checkStarted, yesToGoOn } from "./resumed-change.ts";
+import { ownRun } from "./run-reports.ts";
+import { type Approved, type Decision, decide, type Person } from "./write/decide.ts";
+
+const STALE = "the run is no longer as it was when this was asked";
+
+/**
+ * Starts what a person approved beside changes, once in all processes; "stale" where it would be something else by now.
+ * The approval stands in its journal before anything is done. Throws ToolErrors where it cannot be done any more.
+ */
+export async function grant(
+  approval: ApprovalRun,
+  approved: Approved,
+  services: ToolServices,
+): Promise<Run | "stale" | undefined> {
+  const { approvals } = services;
+  const { header, state } = approval;
+  const { waits } = state.facts;
+  if (approvals === undefined || waits === undefined) return undefined;
+  const work = await workOf(approval, approved, callerContext(approval, services));
+  if (work !== undefined) return approvals.runs.start(header, { ...approved, work }, { meanwhile: state });
+  const facts = { ...state.facts, waits: { ...waits, stale: STALE } };
+  const { name = "" } = state.objects[0] ?? {};
+  const entries = [{ t: "approval", facts, name, at: services.clock.now() }] as const;
+  return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
+}
+
+/** What is needed to carry out a call for the one who made it. */
+export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
+  const { clock, stopping } = services;
+  return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
+}
+
+/** What an approval leads to; undefined where it would be something else by now. */
+async function workOf(
+  approval: ApprovalRun,
+  approved: Approved,
+  context: ToolContext,
+): Promise<Granted["work"] | undefined> {
+  const { runId, call } = approval.header;
+  const { about, saveTo } = call.input;
+  if (call.tool === "run_event_tests") {
+    eventsOf(context);
+    const { runAgreed } = await import("./suite-run.ts");
+    return (signal) => runAgreed(runId, { suiteId: about, saveTo }, { ...context, signal });
+  }
+  const run = await ownRun(about, context);
+  if (!isChangeRun(run) || run.status() === "running") return undefined;
+  await checkStarted(run, context);
+  if ((await yesToGoOn(run, context))?.sentence !== approval.state.facts.effect) return undefined;
+  await context.runs.checkExecutable(run);
+  return async () => {
+    await changesOf(context).runs.resume(about, approved);
+  };
+}
+
+/**
+ * Resumes a run for a person who presses that button: theirs is the approval that it may need. Throws ToolErrors, and an
+ * ExecutionRefusedError.
+ */
+export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
+  const { runId } = run.header;
+  if (!isChangeRun(run)) {
+    await services.runs.resume(runId);
+    return;
+  }
+  const context = callerContext(run, services);
+  await checkStarted(run, context);
+  await services.runs.checkExecutable(run);
+  const { runs } = changesOf(services);
+  if ((await yesToGoOn(run, context)) === undefined) {
+    await runs.resume(runId);
+    return;
+  }
+  const decision: Decision = { answer: "approved", channel: "page", person, saw: () => true };
+  const start = (approved: Approved) => runs.resume(runId, approved);
+  await decide(runId, decision, services, { looked: { run, digest: "", start } });
+}

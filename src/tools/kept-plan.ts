@@ -1,0 +1,111 @@
+import * as z from "zod";
+import { readCursor } from "../answers/budget.ts";
+import { pagesOf, planAnswer, planPage, rowsOfPlan, undoAnswer } from "../answers/plan-answers.ts";
+import { blockedText } from "../answers/run-report.ts";
+import type { ChangeRun } from "../changes/change-run.ts";
+import type { ChangeHeader } from "../changes/changes.ts";
+import type { DesiredChanges } from "../changes/plan/desired-changes.ts";
+import { requestsOf } from "../changes/plan/plan-desired.ts";
+import type { PlannedRequest } from "../changes/rows/entries.ts";
+import { isApplicable, itemCount, type StatePlan } from "../plans/diff/plan.ts";
+import { readKeptPlan } from "../plans/look-again.ts";
+import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
+import { asPlanned } from "../plans/planned-undo.ts";
+import type { Refusal } from "../runs/kind.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, ToolError } from "./define-tool.ts";
+
+/** The plan of a planned run, as it was kept. Throws a FileError where it cannot be read. */
+export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
+  return readKeptPlan(runs.part(runId, "input"));
+}
+
+/**
+ * A page of all that a planned run would do. Throws a ToolError for a cursor of something else, and a FileError where
+ * the plan cannot be read.
+ */
+export async function planPageOf(
+  { header, state }: ChangeRun,
+  { cursor, limit = MOST_ROWS }: { readonly cursor: string; readonly limit: number | undefined },
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { runId, call } = header;
+  const from = readCursor(cursor, pagesOf(runId), z.int().min(0));
+  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to start again.");
+  const tool = state.facts.tool ?? call.tool;
+  const rows = rowsOfPlan(await documentOf(runId, context));
+  return planPage(rows, { environment: context.environment, runId, tool, from, limit });
+}
+
+/** Pages end before that where more does not fit. */
+const MOST_ROWS = 1000;
+
+/** A planned run that was not started, as `get_run` shows it. */
+export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
+  const { header, state } = run;
+  const refusal = await context.runs.refusal(run);
+  const answer = toldPlan(await documentOf(header.runId, context), header, state, { ...context, refusal });
+  if (refusal === undefined) return answer;
+  return {
+    ...answer,
+    structured: { ...answer.structured, blocked: refusal },
+    text: `${answer.text}\n${blockedText(refusal)}`,
+  };
+}
+
+/** Who reads about a plan, and why it may not be applied here. */
+interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
+  readonly refusal?: Refusal | undefined;
+}
+
+/** The answer about a plan that is kept as a run, with what is known of it. */
+export function toldPlan(
+  document: PlanDocument,
+  { runId, call }: ChangeHeader,
+  known: Pick<ChangeRun["state"], "facts">,
+  { environment, readOnly, refusal }: PlanReader,
+): ToolAnswer {
+  const { plan, wayBack } = document;
+  if (wayBack !== undefined) {
+    const planned = { runId, document, requests: requestsFor(document, known) };
+    return undoAnswer({ environment, undoes: wayBack.undoes, rows: wayBack.rows, readOnly, planned });
+  }
+  return planAnswer({
+    ...{ environment, runId, tool: known.facts.tool ?? call.tool, status: "planned", document },
+    requests: isApplicable(plan) ? requestsFor(document, known) : [],
+    nextSteps: refusal !== undefined && !readOnly ? [] : nextStepsOf(plan, runId, readOnly),
+  });
+}
+
+/** The requests that a kept plan takes, as they were foreseen with it. */
+export function requestsFor(
+  document: PlanDocument,
+  { facts }: Pick<ChangeRun["state"], "facts">,
+): readonly PlannedRequest[] {
+  return facts.foreseen ?? requestsOf(changesOfDocument(document));
+}
+
+/** The changes of a kept plan by itself, without the state that it was made from. */
+export function changesOfDocument({ plan, wayBack }: PlanDocument): DesiredChanges {
+  const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
+  return { ...asPlanned(plan, undefined), further };
+}
+
+/** What can be done with a planned run next. Throws a FileError where its plan cannot be read. */
+export async function stepsOfPlan(
+  runId: string,
+  context: Pick<ToolContext, "runs" | "readOnly">,
+): Promise<readonly string[]> {
+  const document = await documentOf(runId, context);
+  const plans = plansOf(document);
+  const steps = plans.map((plan) => nextStepsOf(plan, runId, context.readOnly));
+  return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
+}
+
+/** What can be done with a plan next. A limit that a plan exceeds is a person's to raise. */
+function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
+  const isInFile = plan.conflicts.length + plan.problems.length > 0;
+  if (isInFile) return ["fix the conflicts and problems listed above, and call plan_targeting again"];
+  if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
+  return [`show the plan to the person; apply_plan ${JSON.stringify({ runId })} applies it`];
+}

@@ -1,0 +1,46 @@
+import * as z from "zod";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
+
+const MOST_IN_FULL = 6;
+
+const input = () =>
+  z.strictObject({
+    eventNames: z
+      .array(z.string())
+      .min(1)
+      .optional()
+      .describe(`Only these, with types and limits; at most ${MOST_IN_FULL}`),
+    eventName: z.string().optional().describe("The same for one"),
+  });
+
+/** Tells which events the service supports, and what each needs. */
+export const listEventTypesTool = {
+  name: "list_event_types",
+  title: "List event types",
+  description: "Lists the supported events with their required and optional parameters, or some events in full.",
+  toolset: "events",
+  effect: "reads",
+  idempotent: true,
+  input,
+  output: () => z.looseObject({ environment: z.string(), events: z.array(z.looseObject({})).optional() }),
+  async handler({ eventNames = [], eventName }, { environment }) {
+    const wanted = [...new Set([...eventNames, ...(eventName === undefined ? [] : [eventName])])];
+    if (wanted.length > MOST_IN_FULL) {
+      throw new ToolError(
+        `${wanted.length} events in full are too many for one answer`,
+        `Give at most ${MOST_IN_FULL} at a time; without eventNames all are listed in short.`,
+      );
+    }
+    // Loaded late: a server that is only asked for its tools does not need it.
+    const [{ describeEventType, listEventTypes }, { eventTypesInFull, eventTypesText }] = await Promise.all([
+      import("../events/event-types.ts"),
+      import("../answers/arrived-events.ts"),
+    ]);
+    if (wanted.length === 0) {
+      const { events } = listEventTypes();
+      return { structured: { environment, events }, text: eventTypesText(events), isError: false };
+    }
+    const events = wanted.map(describeEventType);
+    return { structured: { environment, events }, text: eventTypesInFull(events), isError: false };
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

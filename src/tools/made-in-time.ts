@@ -1,0 +1,42 @@
+import type { PlanningTool } from "../changes/call.ts";
+import type { ChangeHeader, KeptPlan, MadeText } from "../changes/changes.ts";
+import { isGoing } from "../changes/plan/plan.ts";
+import { changesOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import type { ToolAnswer } from "./define-tool.ts";
+import { reportRun } from "./run-reports.ts";
+import { planInTime } from "./write/planned.ts";
+
+/** A plan that is to be made, and what becomes of it. */
+interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
+  readonly plannedBy: PlanningTool;
+  /** What it is made from: the arguments of the call, with which it is made again, and the digest of its file. */
+  readonly from: { readonly given: object; readonly fileDigest?: string };
+  /** The IDs of the targetings that it is about. */
+  readonly targetings: readonly string[];
+  readonly make: (signal: AbortSignal) => Promise<Made>;
+  readonly textOf: (made: Made) => MadeText;
+  /** Keeps the plan, and answers it. */
+  readonly answer: (made: Made) => Promise<ToolAnswer>;
+}
+
+/**
+ * Makes a plan and answers it. Where that takes longer than the call may, it goes on in the background, and the answer is
+ * the run that will hold it: `earlier`, where that was not made before. Throws a PlanningError when a read failed.
+ */
+export async function madeInTime<Made extends object>(
+  work: PlanWork<Made>,
+  context: ToolContext,
+  earlier?: ChangeHeader,
+): Promise<ToolAnswer> {
+  const changes = changesOf(context);
+  const { from, plannedBy, base, undoes, sheet, targetings } = work;
+  const { caller, requested } = context;
+  const unmade = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller, requested };
+  const going = earlier === undefined ? await changes.planGoing(unmade) : undefined;
+  if (going !== undefined) return reportRun(going, context);
+  const made = await planInTime(work.make, context);
+  if (!isGoing(made)) return work.answer(made);
+  const { plan, stop } = made;
+  return reportRun(await changes.planLater(unmade, { plan: plan.then(work.textOf), stop }, earlier), context);
+}

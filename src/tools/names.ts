@@ -1,0 +1,173 @@
+import * as z from "zod";
+import { fenced, shown } from "../answers/fence.ts";
+import { listLine, optionRow } from "../answers/reading.ts";
+import type { ManagementApi } from "../api/management.ts";
+import type { NamedTargeting } from "../changes/call.ts";
+import { isUnread } from "../files/looked-at.ts";
+import type { OpenedFile } from "../files/rows.ts";
+import { readOptions } from "../reads/option-lists.ts";
+import { NameIndex } from "../spec/names.ts";
+import type { OptionRecord } from "../spec/records.ts";
+import { isUlid } from "../spec/ulid.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
+
+/** The two arguments with which a tool takes a targeting. */
+export const targetingArguments = () => ({
+  targetingId: z.string().optional().describe("ULID of the targeting"),
+  targetingName: z.string().optional().describe("Or the name of one seen before"),
+});
+
+/** A targeting by ID or by name. Empty texts count as absent. */
+export interface TargetingReference {
+  readonly targetingId?: string | undefined;
+  readonly targetingName?: string | undefined;
+}
+
+/** Takes the arguments with which a targeting is given out of those of a call. */
+export function targetingArgumentsOf<Given extends TargetingReference>({
+  targetingId,
+  targetingName,
+  ...others
+}: Given) {
+  return { reference: { targetingId, targetingName }, others };
+}
+
+/** A targeting or an option that was found, and what is to be said about how. */
+export interface FoundByName {
+  readonly _id: string;
+  readonly note?: string | undefined;
+}
+
+/**
+ * The ID that a reference means; undefined where it names nothing. Throws a ToolError when both are given, when the
+ * ID is no ULID, and when a name is unknown or ambiguous: it then lists the candidates.
+ */
+export async function findTargeting(
+  { targetingId, targetingName }: TargetingReference,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<FoundByName | undefined> {
+  if (targetingId && targetingName) {
+    throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
+  }
+  if (targetingId) return { _id: ulidArgument("targetingId", targetingId) };
+  if (!targetingName) return undefined;
+  const found = await memory.resolve(targetingName);
+  if (found.kind === "one") {
+    const { _id, name } = found.thing;
+    return found.isExact
+      ? { _id }
+      : { _id, note: `${shown(targetingName)} matched ${shown(name)}, which differs in case or outer spaces.` };
+  }
+  const problem =
+    found.kind === "unknown"
+      ? `no targeting named ${shown(targetingName)} has been seen`
+      : `several targetings named ${shown(targetingName)} have been seen`;
+  // Loaded late, with the first name that is not found.
+  const { seenLine } = await import("../answers/reading.ts");
+  const candidates =
+    found.candidates.length === 0
+      ? "No targeting has been seen yet."
+      : `Seen:\n${fenced(found.candidates.map(seenLine))}`;
+  throw new ToolError(problem, `Give targetingId instead (a ULID, shown in the web console). ${candidates}`);
+}
+
+/** The targeting that a reference means. Throws a ToolError also where it names nothing. */
+export async function neededTargeting(
+  reference: TargetingReference,
+  context: Pick<ToolContext, "memory">,
+): Promise<FoundByName> {
+  const found = await findTargeting(reference, context);
+  if (found !== undefined) return found;
+  throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
+}
+
+/** The targeting that an item names: an unknown or ambiguous name fails that item alone, with candidates. */
+export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
+  const found = await memory.resolve(name);
+  if (found.kind === "one") return { currentName: name, _id: found.thing._id };
+  const { candidates } = found;
+  if (found.kind === "ambiguous") return { currentName: name, ids: candidates.map(({ _id }) => _id) };
+  return { currentName: name, near: candidates.map((candidate) => candidate.name) };
+}
+
+/** An answer that also says how a name was understood; a question stays as it is. */
+export function noting<Outcome extends ToolOutcome>(note: string | undefined, outcome: Outcome): Outcome | ToolAnswer {
+  if (note === undefined || "ask" in outcome) return outcome;
+  const { structured, text, isError } = outcome;
+  const all = typeof structured.note === "string" ? `${note} ${structured.note}` : note;
+  return { structured: { ...structured, note: all }, text: `${note}\n${text}`, isError };
+}
+
+/** An argument that must be a ULID. Throws a ToolError where it is none. */
+export function ulidArgument(argument: string, value: string): string {
+  if (isUlid(value)) return value;
+  throw new ToolError(
+    `${argument} is ${shown(value)}, which is no ULID`,
+    "IDs are 26 digits and capital letters, as the service made them.",
+  );
+}
+
+/**
+ * The targeting that a call names, else the one that its file names in the column Targeting. Throws a ToolError where the
+ * call names none, and the file could not be read yet.
+ */
+export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
+  const named = opened?.file.seen?.targeting;
+  if (given.targetingId || given.targetingName) return given;
+  if (opened !== undefined && isUnread(opened.file)) throw targetingNeeded();
+  if (named === undefined) return given;
+  return isUlid(named) ? { targetingId: named } : { targetingName: named };
+}
+
+/** A file whose rows may speak of a targeting by its ID or by the name that it was seen with. */
+export async function aboutTargeting(
+  opened: OpenedFile | undefined,
+  found: FoundByName | undefined,
+  { memory }: Pick<ToolContext, "memory">,
+): Promise<OpenedFile["file"] | undefined> {
+  if (opened !== undefined && found !== undefined && isUnread(opened.file)) {
+    const seen = (await memory.recent()).filter(({ _id }) => _id === found._id);
+    return { ...opened.file, targeting: [found._id, ...seen.map(({ name }) => name)] };
+  }
+  const named = opened?.file.seen?.targeting;
+  if (opened === undefined || named === undefined || found === undefined) return opened?.file;
+  const seen = await memory.resolve(named);
+  const isSame = seen.kind === "one" && seen.thing._id === found._id;
+  return { ...opened.file, targeting: [found._id, ...(isSame ? [named] : [])] };
+}
+
+function targetingNeeded(): ToolError {
+  return new ToolError(
+    "reading the file takes longer than a call may take, and only the file names its targeting; nothing was sent",
+    "Give targetingId or targetingName: then the call answers with its run, which goes on.",
+  );
+}
+
+/** Finds options of one targeting by name; its lists are read once. Throws a ToolError with the candidates. */
+export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
+  let index: Promise<NameIndex<OptionRecord>> | undefined;
+  return async (name: string): Promise<FoundByName> => {
+    index ??= indexOf(targetingId, api, signal);
+    const found = (await index).find(name);
+    if (found.kind === "one") {
+      const { _id, name: own } = found.thing;
+      return found.isExact
+        ? { _id }
+        : { _id, note: `${shown(name)} matched ${shown(own)}, which differs in case or outer spaces.` };
+    }
+    const candidates = found.candidates.map((option) => listLine(optionRow(option, "concise")));
+    const near = candidates.length === 0 ? "" : ` Nearest (ID, name, Context IDs):\n${fenced(candidates)}`;
+    const problem = found.kind === "unknown" ? "no option of the targeting is" : "several options of the targeting are";
+    throw new ToolError(
+      `${problem} named ${shown(name)}`,
+      `Give its ID; list_options with search finds it by a part of its name.${near}`,
+    );
+  };
+}
+
+async function indexOf(targetingId: string, api: ManagementApi, signal: AbortSignal): Promise<NameIndex<OptionRecord>> {
+  const index = new NameIndex<OptionRecord>();
+  for await (const option of readOptions(api, targetingId, signal)) index.add(option);
+  return index;
+}

@@ -1,0 +1,139 @@
+import type * as z from "zod";
+import { known, readCursor, rowsThatFit, tokensOf, writeCursor } from "../answers/budget.ts";
+import {
+  type BriefList,
+  briefList,
+  listLines,
+  type OptionRow,
+  type OptionsTotals,
+  optionRow,
+  optionsText,
+} from "../answers/reading.ts";
+import type { Hit, Wanted } from "../reads/option-scan.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import type { FoundByName } from "./names.ts";
+
+/** Options in order, and what is known of the list that they are of. */
+export interface Part<Position> extends OptionsTotals {
+  /** Each with the position behind it. */
+  readonly hits: readonly (Hit & { readonly behind: Position })[];
+  /** Where more would be, behind all hits; undefined where there is no more. */
+  readonly next: Position | undefined;
+  /** How many options the caller wanted. */
+  readonly limit: number;
+}
+
+/** How rows are made: what of an option is shown, and what is known besides. */
+interface RowForm {
+  readonly detail: "concise" | "detailed";
+  /** By ID: the first Context IDs of options. */
+  readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
+  /** Of the one group whose sub-options these are. */
+  readonly groupName?: string | undefined;
+}
+
+/** Rows as the caller asked for them. */
+export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only }: RowForm): readonly OptionRow[] {
+  return hits.map(({ step: { option, groupName = only, countWithChildren }, matched }) => {
+    const first = contexts?.get(option._id);
+    return {
+      ...optionRow(option, detail),
+      ...(groupName !== undefined && { parentName: groupName }),
+      ...(option.type === "collection" &&
+        countWithChildren !== undefined && { contextCountWithChildren: countWithChildren }),
+      ...(matched !== undefined && { matched }),
+      ...(first !== undefined && { contexts: first }),
+    };
+  });
+}
+
+/** As many options as an answer can hold, with a note that says why there are no more, and a cursor where there are. */
+export function optionsAnswer<Position>(
+  query: unknown,
+  part: Part<Position>,
+  all: readonly OptionRow[],
+  { environment }: Pick<ToolContext, "environment">,
+): ToolAnswer {
+  const { hits, next, limit, isFiltered } = part;
+  const { total, topLevel, subOptions, scanned, complete } = part;
+  const counts = { total, topLevel, subOptions, scanned, complete };
+  const answer = (rows: readonly OptionRow[], { cursor, note, brief }: Around): ToolAnswer => ({
+    structured: known({ environment, options: rows, ...counts, cursor, note }),
+    text: optionsText({ rows, ...counts, note, cursor, brief, isFiltered }),
+    isError: false,
+  });
+  const wanted = Math.min(limit, all.length);
+  const position = hits.at(-1)?.behind ?? next;
+  const fitting = (brief: BriefList | undefined): number => {
+    const note = part.note ?? fullNote(wanted, wanted);
+    const { structured, text } = answer([], { cursor: position && writeCursor(query, position), note, brief });
+    // The marks around the rows take as much as the estimate of these sentences is too large.
+    const frame = tokensOf(JSON.stringify(structured)) + tokensOf(text);
+    return rowsThatFit(all, listLines(brief), null, frame);
+  };
+  // Whole IDs are handier; what does not fit that way is shown in brief.
+  const whole = fitting(undefined);
+  const brief = whole < all.length ? briefList(all.slice(0, MOST_IN_BRIEF)) : undefined;
+  const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MOST_IN_BRIEF));
+  const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
+  const note = rows.length < all.length ? fullNote(rows.length, wanted) : part.note;
+  return answer(rows, { cursor: behind && writeCursor(query, behind), note, brief });
+}
+
+/** What stands around the rows of an answer. */
+interface Around {
+  readonly cursor: string | undefined;
+  readonly note: string | undefined;
+  readonly brief: BriefList | undefined;
+}
+
+/** No answer holds more rows. */
+const MOST_IN_BRIEF = 150;
+
+function fullNote(shown: number, wanted: number): string {
+  return `Full page: ${shown} of ${wanted}.`;
+}
+
+/** Which options are listed. */
+export interface OptionsQuery extends Wanted {
+  readonly targetingId: string;
+  readonly parent: string | undefined;
+  readonly all: boolean | undefined;
+  readonly sortBy: "contextCount" | "name" | undefined;
+}
+
+/** How a list is shown. */
+export interface ListForm extends PageAsked {
+  readonly detail: "concise" | "detailed";
+  readonly fresh: boolean | undefined;
+}
+
+/** Which page is asked for. */
+export interface PageAsked {
+  readonly limit: number;
+  readonly cursor: string | undefined;
+}
+
+/** The option that a call is about, by ID or by name. */
+export interface AskedOption extends FoundByName {
+  readonly targetingId?: string | undefined;
+}
+
+/** What can be done about a cursor that something else gave, by what it is given to. */
+const REMEDIES = {
+  list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
+  option: "Leave it out to start again.",
+} as const;
+
+/** Where a cursor goes on; at the beginning without one. Throws a ToolError for a cursor of another question. */
+export function placeOf<Schema extends z.ZodType>(
+  of: keyof typeof REMEDIES,
+  cursor: string | undefined,
+  query: unknown,
+  { schema, beginning }: { readonly schema: Schema; readonly beginning: z.output<Schema> },
+): z.output<Schema> {
+  const place = cursor ? readCursor(cursor, query, schema) : beginning;
+  if (place !== undefined) return place;
+  throw new ToolError(`cursor is not one that this ${of} gave`, REMEDIES[of]);
+}

@@ -1,0 +1,215 @@
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import type { ManagementApi } from "../api/management.ts";
+import { type Hit, scanOptions } from "../reads/option-scan.ts";
+import type { Walked, WalkPosition } from "../reads/option-walk.ts";
+import { steadily } from "../reads/pages.ts";
+import type { OptionRecord } from "../spec/records.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
+import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
+import { TookTooLong } from "./within-wait.ts";
+
+/** How many options were looked at, of which kind, and how many of them were looked for. */
+export interface Counted extends Walked {
+  readonly found: number;
+}
+
+/** An option that was looked for, and what had been counted by then, itself included. */
+interface FoundOption extends Hit {
+  readonly counted: Counted;
+}
+
+/** What was found, in the order of the walk; `next` is absent when the walk reached its end. */
+interface Found {
+  readonly hits: readonly FoundOption[];
+  readonly counted: Counted;
+  readonly next: WalkPosition | undefined;
+  /** Whether the wait was over before the walk was. */
+  readonly stopped: boolean;
+}
+
+/** What is looked for, from where, and how much of it is wanted. */
+interface SearchJob {
+  readonly query: OptionsQuery;
+  readonly from: WalkPosition;
+  /** How many options are given; the walk ends with the last of them, unless all are to be counted. */
+  readonly most: number;
+  readonly countsAll?: boolean;
+  /** What was counted before `from`. */
+  readonly counted: Counted;
+  readonly fresh: boolean | undefined;
+}
+
+/**
+ * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed; again where a
+ * list shifted meanwhile. Throws ApiErrors.
+ */
+export function searchOptions(
+  api: ManagementApi,
+  context: ToolContext,
+  { query, from, most, countsAll = false, counted: before, fresh }: SearchJob,
+): Promise<Found> {
+  const { clock, signal, contents: store } = context;
+  const { targetingId, parent } = query;
+  const end = clock.now() + timeLeft(context);
+  return steadily(async (mayChange) => {
+    const hits: FoundOption[] = [];
+    let counted = before;
+    let next: WalkPosition | undefined;
+    const walk = { targetingId, parent, signal, ...mayChange };
+    const scan = scanOptions(api, { walk, from, wanted: query, contents: { store, fresh } });
+    try {
+      for await (const { from: step, value } of scan) {
+        const { walked } = step;
+        counted = {
+          topLevel: before.topLevel + walked.topLevel,
+          subOptions: before.subOptions + walked.subOptions,
+          found: counted.found + (value === undefined ? 0 : 1),
+        };
+        next = step.next;
+        if (value !== undefined && hits.length < most) hits.push({ ...value, counted });
+        if (hits.length >= most && !countsAll) return { hits, counted, next, stopped: false };
+        if (clock.now() >= end) return { hits, counted, next, stopped: true };
+      }
+    } catch (thrown) {
+      // What was found before a read that took too long is shown, and the cursor goes on behind it.
+      if (thrown instanceof TookTooLong && next !== undefined) return { hits, counted, next, stopped: true };
+      throw thrown;
+    }
+    return { hits, counted, next: undefined, stopped: false };
+  });
+}
+
+const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
+/**
+ * What decides the order of two options: of the last one shown, so that a cursor stays right while others change. With
+ * `scan`, where looking at all of them goes on, and under which name what was found before is kept.
+ */
+const place = z.strictObject({
+  after: key.optional(),
+  scan: z
+    .strictObject({
+      id: z.string(),
+      top: z.int().min(0),
+      inside: z.int().min(0).optional(),
+      counted: z.tuple([z.int(), z.int(), z.int()]),
+    })
+    .optional(),
+});
+type Place = z.output<typeof place>;
+type Key = z.output<typeof key>;
+
+/** No answer shows more options. */
+const MOST_SORTED = 100;
+const MOST_SCANS = 16;
+
+/**
+ * The first options in order of lists that one wait was too short for, by caller and name: too many for a cursor. They
+ * live as long as the process; where they are gone, looking begins again.
+ */
+const begun = new Map<string, readonly FoundOption[]>();
+
+function keep(id: string, hits: readonly FoundOption[]): void {
+  begun.set(id, hits);
+  for (const oldest of [...begun.keys()].slice(0, Math.max(0, begun.size - MOST_SCANS))) begun.delete(oldest);
+}
+
+/**
+ * The next options in order of their Context IDs, the most first, or of their names by code points; what is the same goes
+ * by creation. All are looked at first: where one wait is too short for that, none is given, and the cursor goes on
+ * looking. Throws ApiErrors, and a ToolError for a cursor of another list.
+ */
+export async function sortedPart(
+  query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
+  { limit, cursor, fresh }: Pick<ListForm, "limit" | "cursor" | "fresh">,
+  api: ManagementApi,
+  context: ToolContext,
+): Promise<Part<Place>> {
+  const { sortBy } = query;
+  const start = placeOf("list", cursor, query, { schema: place, beginning: {} });
+  const { after } = start;
+  const keptAs = (id: string): string => JSON.stringify([context.caller, id]);
+  const kept = start.scan && begun.get(keptAs(start.scan.id));
+  const scan = kept === undefined ? undefined : start.scan;
+  const [top, sub, before] = scan?.counted ?? [0, 0, 0];
+  const found = await searchOptions(api, context, {
+    query,
+    from: { top: scan?.top ?? 0, inside: scan?.inside },
+    most: Number.POSITIVE_INFINITY,
+    counted: { topLevel: top, subOptions: sub, found: before },
+    fresh,
+  });
+  const compare = sortBy === "name" ? byName : byContextCount;
+  const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
+  // An option that moved in the list between two calls is looked at twice.
+  const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
+  const rest = [...all.values()].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
+  const { topLevel, subOptions } = found.counted;
+  const scanned = topLevel + subOptions;
+  if (found.stopped && found.next !== undefined) {
+    const id = randomBytes(6).toString("base64url");
+    keep(keptAs(id), rest.slice(0, MOST_SORTED + 1));
+    const { top: at, inside } = found.next;
+    const counted: [number, number, number] = [topLevel, subOptions, found.counted.found];
+    const next: Place = {
+      ...(after !== undefined && { after }),
+      scan: { id, top: at, ...(inside !== undefined && { inside }), counted },
+    };
+    return { hits: [], next, limit, scanned, complete: false, note: soFar(scanned, start, kept), isFiltered: true };
+  }
+  const shown = rest.slice(0, kept === undefined ? limit : Math.min(limit, MOST_SORTED));
+  const hits = shown.map((hit) => ({ ...hit, behind: { after: keyOf(hit, sortBy) } }));
+  return {
+    hits,
+    next: rest.length > hits.length ? hits.at(-1)?.behind : undefined,
+    limit,
+    total: found.counted.found,
+    topLevel,
+    subOptions,
+    scanned,
+    complete: true,
+    isFiltered: true,
+  };
+}
+
+function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | undefined): string {
+  const again =
+    start.scan !== undefined && kept === undefined
+      ? " What was found before no longer exists, so the search started again."
+      : "";
+  return `One wait was too short: ${scanned} options were looked at so far, and nothing is sorted before all were. The cursor goes on.${again}`;
+}
+
+function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {
+  const { _id, name, contextCount = 0, createdAt = "" }: OptionRecord = option;
+  return [sortBy === "name" ? name : contextCount, createdAt, _id];
+}
+
+function byContextCount([one, ...rest]: Key, [other, ...others]: Key): number {
+  return Number(other) - Number(one) || byCreation(rest, others);
+}
+
+function byName([one, ...rest]: Key, [other, ...others]: Key): number {
+  return byCodePoints(String(one), String(other)) || byCreation(rest, others);
+}
+
+/** An ID begins with when it was made. */
+function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
+  return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
+}
+
+/** Compares as code points, where `<` compares the halves of a character outside of the basic plane. */
+function byCodePoints(one: string, other: string): number {
+  const length = Math.min(one.length, other.length);
+  for (let at = 0; at < length; at += 1) {
+    const [a, b] = [one.charCodeAt(at), other.charCodeAt(at)];
+    if (a !== b) return inOrder(a) - inOrder(b);
+  }
+  return one.length - other.length;
+}
+
+/** Halves of characters come behind all other code units, as their code points do. */
+function inOrder(unit: number): number {
+  if (unit >= 0xe000) return unit - 0x800;
+  return unit >= 0xd800 ? unit + 0x2000 : unit;
+}

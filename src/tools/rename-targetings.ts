@@ -1,0 +1,32 @@
+import * as z from "zod";
+import { ARGUMENTS } from "../changes/call.ts";
+import type { ToolDefinition } from "./define-tool.ts";
+import { seenTargeting } from "./names.ts";
+import { dryRunArgument, runOutput, write } from "./write/write.ts";
+
+const input = () => {
+  const { items, ...others } = ARGUMENTS.rename_targetings();
+  return z.strictObject({ items: items.min(1), ...others, ...dryRunArgument() });
+};
+
+/** Renames targetings. */
+export const renameTargetings = {
+  name: "rename_targetings",
+  title: "Rename targetings",
+  description: "Renames targetings; names may be swapped in one call. Exact name first, then case-insensitive.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ items, dryRun, ...others }, context) {
+    const named = await Promise.all(
+      items.map(async ({ _id, ...item }) => ({
+        ...(item.currentName !== undefined && (await seenTargeting(item.currentName, context))),
+        ...(_id && { _id }),
+        ...item,
+      })),
+    );
+    return write({ tool: "rename_targetings", input: { ...others, items: named } }, { dryRun }, context);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,0 +1,260 @@
+import { dirname, resolve } from "node:path";
+import { messageFor } from "../answers/failures.ts";
+import { differenceLine } from "../answers/plan-words.ts";
+import { columnsOf, resultSheetText } from "../answers/sheets.ts";
+import type { ChangeRun } from "../changes/change-run.ts";
+import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
+import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
+import { rowsOfEvents } from "../events/run/source.ts";
+import type { ValidColumns } from "../files/columns.ts";
+import { lookedAt } from "../files/looked-at.ts";
+import {
+  OPTION_RESULT_COLUMNS,
+  RESULT_COLUMNS,
+  type ResultSource,
+  type RowResult,
+  resultRows,
+} from "../files/result-sheet.ts";
+import type { MoreOfSheet, RowShape } from "../files/rows.ts";
+import { freePlaceFor, saveFile } from "../files/save-file.ts";
+import type { SheetHeader, SheetRow } from "../files/sheet-rows.ts";
+import { writtenSheet } from "../files/sheet-writing.ts";
+import type { SheetFormat } from "../files/written-rows.ts";
+import { desiredRows } from "../plans/file/sheet.ts";
+import type { Run } from "../runs/kind.ts";
+import type { Reason, Standing } from "../runs/outcome.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import { documentOf } from "./kept-plan.ts";
+import { type SheetRun, sheetRunOf } from "./run-files.ts";
+import type { SaveArguments } from "./shared-arguments.ts";
+
+/** How the results of rows are called. */
+const RESULTS: Readonly<Record<Standing, string>> = {
+  succeeded: "Done",
+  alreadyDone: "Already done",
+  skipped: "Skipped",
+  failed: "Failed",
+  notApplied: "Not applied",
+  pending: "Not applied",
+  unknown: "Unknown",
+};
+
+/** The sheet of a run with how its rows are read, which may not have been known when the run began. */
+export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
+  const { file, part } = found;
+  const { runId } = (found.run ?? found.events).header;
+  return { ...found, file: await lookedAt(runs.part(runId, part), file, shapeOf(found)) };
+}
+
+/** The form in which the sheet of a run came. */
+export function formOfSheet({ file }: SheetRun): SheetFormat {
+  if (file.format === "xlsx") return { format: "xlsx" };
+  return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
+}
+
+/** What the rows of a sheet are about. */
+function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShape<unknown>, "fromCells">> {
+  if (events !== undefined) return rowsOfEvents(events.header.call.input.events);
+  const { tool } = run.header.call;
+  if (tool === "bulk_add_options") return optionRows;
+  return tool === "update_contexts" ? contextRows : desiredRows;
+}
+
+/** The sheet of a run with what became of each row, piece by piece; `count` is called with the result of each. */
+export async function* resultSheet(
+  found: SheetRun,
+  form: SheetFormat,
+  { runs }: Pick<ToolContext, "runs">,
+  count: (result: string) => void = () => {},
+): AsyncGenerator<string | Uint8Array> {
+  const { file, part } = found;
+  const { runId } = (found.run ?? found.events).header;
+  const resultOf =
+    found.events === undefined ? await resultsOf(found.run, form, { runs }) : resultsOfEvents(found.events);
+  const shape = shapeOf(found);
+  const { fromCells } = shape;
+  const more = { separator: file.sheet?.separator, targeting: file.targeting };
+  const source: ResultSource = {
+    ...{ bytes: runs.part(runId, part), file, shape },
+    columns: found.events === undefined ? OPTION_RESULT_COLUMNS : RESULT_COLUMNS,
+    keyReader: (header) =>
+      found.events !== undefined
+        ? () => undefined
+        : fromCells === undefined
+          ? keyOfOption(header)
+          : keyBy({ fromCells }, header, more),
+    resultOf: counting(resultOf, count),
+  };
+  const name = file.sheet?.sheet ?? "Results";
+  const above = (file.seen?.headerLine ?? 1) - 1;
+  yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
+}
+
+function counting(resultOf: ResultSource["resultOf"], count: (result: string) => void): ResultSource["resultOf"] {
+  return (...about) => {
+    const found = resultOf(...about);
+    if (found !== undefined) count(found.result);
+    return found;
+  };
+}
+
+function keyBy(shape: Pick<RowShape<unknown>, "fromCells">, header: SheetHeader, more: MoreOfSheet) {
+  const read = shape.fromCells(header, more);
+  return (cells: readonly string[]) => read(cells).key;
+}
+
+/** Rows about one option, as a plan reads them. */
+function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
+  const [id, name] = [header.at("_id"), header.at("name")];
+  const oneARow = header.at("contextId") >= 0;
+  return (cells) => (cells[id] ?? "").trim() || (oneARow ? cells[name] : undefined) || undefined;
+}
+
+/** What is known of one object or problem of a run. */
+type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
+
+/**
+ * Makes what says what became of each row of events, in their order. Rows that were sent, or may have been, are left out:
+ * given again, they would be counted twice.
+ */
+function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
+  let index = 0;
+  return () => {
+    const object = index++;
+    const standing = state.standing(object);
+    if (standing !== "failed" && standing !== "notApplied" && standing !== "pending") return undefined;
+    return { result: RESULTS[standing], ...reasonCells(state.reason(object)) };
+  };
+}
+
+/** Makes what says what became of a row of options. */
+async function resultsOf(
+  { header: { call, runId }, state }: ChangeRun,
+  form: SheetFormat,
+  { runs }: Pick<ToolContext, "runs">,
+): Promise<ResultSource["resultOf"]> {
+  const document = call.tool === "apply_plan" ? await documentOf(runId, { runs }) : undefined;
+  const byLine = new Map<number, Found>();
+  const byRef = new Map<string, number>();
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const about = state.objects.at(object);
+    if (about === undefined) continue;
+    if (about.line !== undefined) byLine.set(about.line, { object });
+    else for (const ref of [about._id, about.name]) if (ref !== undefined) byRef.set(ref, object);
+  }
+  const failed = (line: number, problem: string, more: Partial<RowResult>): void => {
+    byLine.set(line, { problem: { result: RESULTS.failed, problem: sentence(problem), ...more } });
+  };
+  const { problems = [], conflicts = [], adopted = [] } = document?.plan ?? {};
+  for (const { line, column, message, remedy } of problems) {
+    failed(line, message, { howToFix: remedy, ...(form.format === "xlsx" && { at: column - 1 }) });
+  }
+  for (const conflict of conflicts) {
+    if (conflict.line === undefined) continue;
+    const howToFix = "Take over what the service holds, or plan with a new base.";
+    failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
+  }
+  // A sheet that has problems was compared with nothing.
+  const isUnread = problems.length > 0 && document?.plan.items.length === 0;
+  const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
+  const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
+  const action = call.tool === "bulk_add_options" || call.tool === "update_contexts" ? actions[call.tool] : undefined;
+  const contextAction = action === undefined ? "Set" : "Add";
+  return (row, ownerLine, header) => {
+    const [id, name] = [cellOf(row, header, "_id").trim(), cellOf(row, header, "name")];
+    const found = byLine.get(row.line) ?? byLine.get(ownerLine) ?? objectBy(byRef, id || name);
+    const isCreated = found !== undefined && "object" in found && state.didOf?.(found.object) === "created";
+    const own = { action: action ?? (isCreated ? "Add" : "Edit"), contextAction };
+    if (found === undefined)
+      return { ...own, result: isUnread ? RESULTS.notApplied : RESULTS.alreadyDone, _id: ids.get(name) };
+    if ("problem" in found) return { ...own, ...found.problem };
+    const { object } = found;
+    const result = RESULTS[state.standing(object)];
+    return { ...own, result, _id: state.idOf(object) ?? ids.get(name), ...reasonCells(state.reason(object)) };
+  };
+}
+
+function objectBy(byRef: ReadonlyMap<string, number>, ref: string): Found | undefined {
+  const object = byRef.get(ref);
+  return object === undefined ? undefined : { object };
+}
+
+function cellOf({ cells }: SheetRow, header: SheetHeader, column: string): string {
+  return cells[header.at(column)] ?? "";
+}
+
+function reasonCells(reason: Reason | undefined): Partial<RowResult> {
+  if (reason === undefined) return {};
+  const { message, remedy } = messageFor(reason);
+  return { problem: sentence(message), howToFix: remedy, columns: columnsOf(reason) };
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The sheet of a run. Throws a ToolError where the run has none. */
+function neededSheet(run: Run): SheetRun {
+  const found = sheetRunOf(run);
+  if (found !== undefined) return found;
+  if (isEventRun(run) && run.header.call.input.events.file !== undefined) {
+    throw new ToolError(
+      "this run has no row that was not sent, so there is no sheet to save",
+      'get_run with outcome "unknown" and includeInput shows the events whose outcome is not known.',
+    );
+  }
+  throw new ToolError(
+    "this run was not given a sheet, so there is none to save with results",
+    "saveTo is for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, .csv, .tsv " +
+      "or .txt file.",
+  );
+}
+
+/**
+ * Saves the sheet of a run with what became of each row to a new file, and says how many rows became what. Throws a
+ * ToolError where the run has no sheet, and a FileError where the file may not be written.
+ */
+export async function savedResults(
+  run: Run,
+  { saveTo, delimiter }: SaveArguments,
+  { allowedDirs, environment, runs }: Pick<ToolContext, "allowedDirs" | "environment" | "runs">,
+): Promise<ToolAnswer> {
+  const found = await readSheetRun(neededSheet(run), { runs });
+  const place = await freePlaceFor(saveTo, allowedDirs, delimiter);
+  const { form } = place;
+  if (form.format === "ndjson") {
+    throw new ToolError(`${JSON.stringify(saveTo)} is no sheet`, "Name it .xlsx, .csv or .tsv.");
+  }
+  const given = formOfSheet(found);
+  const isOwn = delimiter === undefined && form.format === "csv" && form.delimiter === "," && given.format === "csv";
+  const results = new Map<string, number>();
+  const count = (result: string) => void results.set(result, (results.get(result) ?? 0) + 1);
+  await saveFile(place, resultSheet(found, isOwn ? given : form, { runs }, count));
+  const { runId, call } = run.header;
+  const tool = found.run?.state.facts?.tool ?? call.tool;
+  const status = run.status();
+  const savedTo = place.path;
+  return {
+    structured: { environment, runId, tool, status, savedTo, rows: Object.fromEntries(results) },
+    text: resultSheetText({
+      savedTo,
+      results,
+      tool: tool === "apply_plan" ? "plan_targeting" : tool,
+      isOver: status !== "running",
+      columns: found.file.sheet?.columns,
+      ...(found.events && { events: found.events.state.counts() }),
+    }),
+    isError: false,
+  };
+}
+
+/** As `savedResults`, for a path that a person gave to a command: it may lie in any folder. */
+export async function savedResultsAt(
+  run: Run,
+  { saveTo, delimiter }: SaveArguments,
+  context: Pick<ToolContext, "environment" | "runs">,
+): Promise<ToolAnswer> {
+  const path = resolve(saveTo);
+  return savedResults(run, { saveTo: path, delimiter }, { ...context, allowedDirs: [dirname(path)] });
+}

@@ -1,0 +1,141 @@
+import * as z from "zod";
+import { messageFor } from "../answers/failures.ts";
+import { fileOf } from "../changes/change-kinds.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import { readFormer } from "../changes/done.ts";
+import type { Step } from "../changes/rows/entries.ts";
+import type { RunState } from "../changes/state/change-state.ts";
+import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
+import type { InputFile } from "../files/input-file.ts";
+import { planJson } from "../plans/plan-document.ts";
+import { parseJson } from "../platform/json.ts";
+import type { Run } from "../runs/kind.ts";
+import { objectResult } from "../runs/report.ts";
+import type { ToolServices } from "./context.ts";
+import { documentOf, requestsFor } from "./kept-plan.ts";
+
+/** One object of a run with how it ended and why, as a line of JSON. */
+export function resultLine({ state }: Pick<Run, "state">, object: number): string {
+  const { reason, ...result } = objectResult(state, object);
+  const { code: errorCode, statusCode, detail } = reason ?? {};
+  const why = reason === undefined ? {} : { errorCode, statusCode, detail, ...messageFor(reason) };
+  return `${JSON.stringify({ ...result, ...why })}\n`;
+}
+
+/**
+ * What a run took away, one JSON object a line that `bulk_add_options` or `update_contexts` reads; or what it was to take
+ * away and did not, or where that is not known, with `removed: "no"` or `"unknown"`.
+ */
+export async function* removedLines(
+  run: Run,
+  which: "removed" | "not-removed",
+  { runs }: Pick<ToolServices, "runs">,
+): AsyncGenerator<Uint8Array> {
+  if (!isChangeRun(run)) return;
+  const { runId } = run.header;
+  const taken = await takenBy(run.state, runs.part(runId, "former")());
+  const picked = (line: string): string => {
+    const is = taken(line);
+    if (which === "removed") return is === "removed" ? `${line}\n` : "";
+    return is === "removed" ? "" : `{"removed":"${is === "unknown" ? is : "no"}",${line.slice(1)}\n`;
+  };
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of runs.part(runId, "removed")()) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    const some = lines.map(picked).join("");
+    if (some !== "") yield Buffer.from(some);
+  }
+}
+
+/** The plan that a run carries out, whole and as JSON; undefined where it carries out none. */
+export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
+  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
+  const document = await documentOf(run.header.runId, services);
+  return JSON.stringify(planJson(document, requestsFor(document, run.state)));
+}
+
+/** Whether what a run was to take away was taken away, was not, or that is not known. */
+type Taken = "removed" | "notRemoved" | "unknown";
+
+const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
+
+/**
+ * Gives a function that says of a line of the part `removed` of a run whether it was taken away: the part holds what the
+ * run was to take away, as it was kept before anything was sent. `former` is the part of that name.
+ */
+async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
+  const byId = takenById(state);
+  const byName = new Map<string, Set<Taken>>();
+  for (const before of (await readFormer(former)).values()) {
+    const taken = byId.get(before._id) ?? (before.kind === "option" ? byId.get(before.targeting ?? "") : undefined);
+    if (taken === undefined || before.name === undefined) continue;
+    byName.set(before.name, (byName.get(before.name) ?? new Set()).add(taken));
+  }
+  const only = (all: ReadonlySet<Taken>): Taken => {
+    const [one = "unknown", ...others] = all;
+    return others.length === 0 ? one : "unknown";
+  };
+  // Of what was noted without its name, only what holds for all of it is known.
+  const ofAll = only(new Set(byId.values()));
+  return (line) => {
+    const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
+    if (_id !== undefined) return byId.get(_id) ?? "unknown";
+    const named = byName.get(name ?? "");
+    return named === undefined ? ofAll : only(named);
+  };
+}
+
+/** By the ID of what loses something: whether it was taken away. */
+function takenById(state: RunState): ReadonlyMap<string, Taken> {
+  const inDoubt = state.inDoubt();
+  const byId = new Map<string, Taken>();
+  for (let id = 0; id < state.steps.length; id += 1) {
+    const operation = state.steps.partAt(id)?.operation;
+    if (operation !== "deleteOptions" && operation !== "deleteTargetings" && operation !== "updateOptions") continue;
+    const step = state.steps.at(id);
+    const binding = step?.bindings.find(({ field }) => field === "_id");
+    const target = binding === undefined ? undefined : state.boundId(binding);
+    if (step === undefined || target === undefined || step.undoes !== undefined) continue;
+    const taken = inDoubt.has(id) ? "unknown" : takenByStep(step, state);
+    const before = byId.get(target);
+    byId.set(target, before === undefined || before === taken ? taken : "unknown");
+  }
+  return byId;
+}
+
+function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Taken {
+  const standing = state.standing(object);
+  if (standing === "unknown") return "unknown";
+  return standing !== "failed" && (state.isDone(id) || standing === "alreadyDone") ? "removed" : "notRemoved";
+}
+
+/** A run whose input was a sheet, that sheet, and the part of the run that holds it. */
+export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (
+  | { readonly run: ChangeRun; readonly events?: never }
+  | { readonly events: EventRun; readonly run?: never }
+);
+
+/** The sheet that a run was given, or that its plan was made of; undefined where there was none. */
+export function sheetRunOf(run: Run): SheetRun | undefined {
+  if (isEventRun(run)) {
+    const { file } = run.header.call.input.events;
+    return file === undefined || !isSheet(file) || !hasOpenRows(run) ? undefined : { events: run, file, part: "input" };
+  }
+  if (!isChangeRun(run)) return undefined;
+  const { call } = run.header;
+  const isPlan = call.tool === "apply_plan";
+  const file = isPlan ? call.input.sheet : fileOf(call);
+  return file === undefined || !isSheet(file) ? undefined : { run, file, part: isPlan ? "sheet" : "input" };
+}
+
+function isSheet({ format }: InputFile): boolean {
+  return format === "csv" || format === "xlsx";
+}
+
+/** Whether an event of a run was not sent: of those that were, the rows are not kept. */
+function hasOpenRows({ state }: EventRun): boolean {
+  const { failed, notApplied, pending } = state.counts();
+  return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
+}

@@ -1,0 +1,236 @@
+import { declinedNote, staleNote } from "../answers/approvals.ts";
+import { type Approval, approvalOf, declinedIn, effectText } from "../answers/effects.ts";
+import { suiteReportUri } from "../answers/event-suites.ts";
+import { toldFailures } from "../answers/failures.ts";
+import { savedText } from "../answers/reading.ts";
+import type { ReportedRun } from "../answers/reported-run.ts";
+import { confirmationStep, renderReport } from "../answers/run-report.ts";
+import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { fileOf } from "../changes/change-kinds.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import { isUndone, isWithdrawn, lossDigest } from "../changes/run-rules.ts";
+import { strandedNames } from "../changes/settle/take-back.ts";
+import { isEventRun } from "../events/run/event-runs.ts";
+import type { InputFile } from "../files/input-file.ts";
+import { isUnread } from "../files/looked-at.ts";
+import type { Run } from "../runs/kind.ts";
+import { changedAt, type Reason } from "../runs/outcome.ts";
+import { countsOf, didCounts, tellingResults } from "../runs/report.ts";
+import { StoreUnavailableError } from "../runs/store.ts";
+import { isSaveRun } from "../saves/save-runs.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import { eventRunReport } from "./event-report.ts";
+import { wayBackSteps } from "./undo-note.ts";
+import { askFor } from "./write/confirmation-token.ts";
+import { followRun, interruptedHints, totalsAfter } from "./write/follow-run.ts";
+import { dryRunSteps } from "./write/planned.ts";
+import { effectOf, endedWhereTooLate } from "./write/waiting.ts";
+
+/** How many results a report looks at: those that fit are shown. */
+const RESULTS_READ = 50;
+
+/** A run of the caller's own, as it stands now. Throws a ToolError where there is none, and a DamagedRunError. */
+export async function ownRun(
+  runId: string,
+  { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
+): Promise<Run> {
+  const run = await runs.findOwn(runId, caller);
+  if (run !== undefined) return endedWhereTooLate(run, { runs, clock });
+  throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
+}
+
+/** What else is shown: who agreed to it again, where a run was resumed, and what happened before. */
+type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & { readonly notes?: readonly string[] | undefined };
+
+/**
+ * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
+ * short before.
+ */
+export async function reportRun(
+  run: Run | undefined,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+  more: MoreTold = {},
+): Promise<ToolAnswer> {
+  if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
+  // Looked for meanwhile: after its wait a call is answered from what it knows.
+  const interrupted = orNone(interruptedHints(context, run.header.runId));
+  interrupted.catch(() => undefined);
+  await followRun(run, context);
+  const steps = [...nextSteps, ...wayBackSteps(run, context), ...(await interrupted)];
+  return reportedRun(run, context, steps, { ...more, withTotals: true });
+}
+
+/** Hints that an answer can go without while the store is away. */
+async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {
+  try {
+    return await hints;
+  } catch (thrown) {
+    if (thrown instanceof StoreUnavailableError) return [];
+    throw thrown;
+  }
+}
+
+/** The report about a run as it stands. */
+export async function reportedRun(
+  run: Run,
+  context: ToolContext,
+  nextSteps: readonly string[] = [],
+  { withTotals = false, ...more }: MoreTold & { readonly withTotals?: boolean } = {},
+): Promise<ToolAnswer> {
+  if (!isChangeRun(run)) {
+    if (isEventRun(run)) return eventRunReport(run, context, { nextSteps, notes: more.notes });
+    const saved = savedAnswer(run, context);
+    if (saved !== undefined) return saved;
+  }
+  const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
+  const report = await reportOf(run, context);
+  const notes = [...(more.notes ?? []), ...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
+  const steps = [...nextSteps, ...(report.nextSteps ?? [])];
+  return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
+}
+
+/** What a run saved, as data and in words; undefined where it saved nothing yet, or is no run that saves. */
+export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
+  if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
+  const { runId, call } = run.header;
+  const { saved } = run.state;
+  const structured = { environment, runId, tool: call.tool, status: run.status(), ...saved };
+  return { structured, text: savedText(saved), isError: false };
+}
+
+/** Failures that tell of a limit. */
+const LIMIT_CODES: ReadonlySet<string> = new Set([
+  "TARGETING_CATEGORY_LIMIT_EXCEEDED",
+  "TARGETING_CONTEXT_LIMIT_EXCEEDED",
+]);
+
+// Loaded late: few runs meet a limit.
+async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext): Promise<readonly string[]> {
+  const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
+  if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
+  const { limitsMet } = await import("./write/limits-met.ts");
+  const { limitNotes } = await import("../answers/run-headline.ts");
+  return limitNotes(await limitsMet(run, context));
+}
+
+/** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
+export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
+  const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
+  const report = { ...reported(run, context.environment), ...(blocked && { blocked }) };
+  if (isChangeRun(run)) return { ...report, ...(await changeReport(run, context)) };
+  return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
+}
+
+/** Whether a run could be started or resumed, as far as its state tells. */
+function mayGoOn(run: Run): boolean {
+  const status = run.status();
+  if (status === "running") return false;
+  if (status === "interrupted" || status === "planned" || status === "needs_confirmation") return true;
+  if (isChangeRun(run) && (isWithdrawn(run.state) || isUndone(run.state))) return false;
+  const { unknown, notApplied } = run.state.counts();
+  return unknown + notApplied > 0;
+}
+
+async function changeReport(run: ChangeRun, context: ToolContext): Promise<Partial<ReportedRun>> {
+  const { state, header } = run;
+  const isAtRest = run.status() !== "running";
+  const report = {
+    ...state.facts,
+    approval: approvalOf(state.facts),
+    otherCounts: state.unexpectedCounts(),
+    neverPlanned: isNeverPlanned(run),
+    ...(isAtRest && { strandedNames: strandedNames(state), temporaryNames: state.temporaryNames() }),
+  };
+  const onPage = pageReport(run);
+  const losses = context.changes?.asks(run);
+  if (losses === undefined) return { ...report, ...onPage, nextSteps: await planSteps(run, context) };
+  const planned = { run: header.runId, digest: lossDigest(losses) };
+  const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
+  const confirmation = await askFor(planned, effectText(effect), context);
+  // A plan that was to be applied waits as a plan.
+  const { tool } = header.call;
+  const nextSteps = [confirmationStep(tool, confirmation)];
+  return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
+}
+
+/** Whether the server of a run ended before it was planned, after its call had answered. A plan is made again. */
+function isNeverPlanned({ header, state, status }: ChangeRun): boolean {
+  return header.unplanned === true && header.call.tool !== "apply_plan" && status() === "interrupted" && !state.planned;
+}
+
+/** What can be done with a run that is a plan; loaded late, since few runs are. */
+async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
+  const { header, status } = run;
+  if (header.dryRun) return dryRunSteps(run, context);
+  if (header.call.tool !== "apply_plan" || status() !== "planned") return [];
+  const { stepsOfPlan } = await import("./kept-plan.ts");
+  return stepsOfPlan(header.runId, context);
+}
+
+/** What is said about something else than a change that a person was asked for on the page. */
+function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
+  const { facts } = approval.state;
+  const { tool, input } = approval.header.call;
+  const where = tool === "resume_run" ? `the run is ${input.about}` : `the report is at ${suiteReportUri(input.about)}`;
+  return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
+}
+
+/** What is said about a run that waits for a decision on the page, or ended with a decline there or in a view. */
+function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
+  const { waits, effect } = state.facts;
+  if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {
+    const confirmation = { effect: waits.effect, expiresAt: new Date(waits.until).toISOString() };
+    return { confirmation, notes: waits.stale === undefined ? [] : [staleNote(waits.stale)] };
+  }
+  const declined = declinedBy(state.stopped?.reason);
+  return declined && { approval: declined, ...(declined.by !== undefined && { notes: [declinedNote(effect)] }) };
+}
+
+/** Who declined a run, where it ended by that. */
+function declinedBy(reason: Reason | undefined): Approval | undefined {
+  if (reason?.code !== "DECLINED") return undefined;
+  const { where, who } = reason.detail ?? {};
+  return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
+}
+
+/** Who approved or declined a run, and where; undefined where it has no approval. */
+export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
+  return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
+}
+
+/** A run of any kind as reports tell it, with its first results. */
+export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+  const { header, state, status } = run;
+  const { call } = header;
+  const did = didCounts(state);
+  return {
+    environment,
+    runId: header.runId,
+    tool: state.facts?.tool ?? call.tool,
+    status: status(),
+    counts: countsOf(state),
+    requests: state.requests,
+    failures: toldFailures(state),
+    results: tellingResults(state, RESULTS_READ),
+    lastAt: changedAt(header, state),
+    ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
+    ...(did !== undefined && { did }),
+    ...(state.facts?.rows && { rows: state.facts.rows }),
+    ...(isChangeRun(run) && { file: reportedFile(run) }),
+    hasRejects: hasFile(call) && status() !== "running" && state.counts().failed > 0,
+  };
+}
+
+/** The file of a call, with how its rows are read as far as that is known by now. */
+function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undefined {
+  const file = fileOf(call);
+  return file && isUnread(file) ? { ...file, ...state.facts.look } : file;
+}
+
+/** Whether a call was given a file, whose rows may fail. */
+function hasFile(call: object): boolean {
+  const input = "input" in call ? call.input : undefined;
+  return typeof input === "object" && input !== null && "file" in input && input.file !== undefined;
+}

@@ -1,0 +1,75 @@
+import * as z from "zod";
+import { repeatedEventWords } from "../answers/event-messages.ts";
+import { eventsIn, sourceOfEvents } from "../events/run/source.ts";
+import { asMeant } from "../events/spelling.ts";
+import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
+import { sendingOf } from "./apis.ts";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-report.ts";
+import { checkJsonValues, openObject } from "./json-values.ts";
+import { followRun } from "./write/follow-run.ts";
+import { dryRunArgument, runOutput } from "./write/write.ts";
+
+type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
+
+/**
+ * The documented type of each parameter, as it is advertised. Whatever comes is taken and judged as the service would:
+ * a text stays a text where a number is expected, as in track_events.
+ */
+function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
+  const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
+    string: () => z.unknown().meta({ type: "string" }),
+    number: () => z.unknown().meta({ type: ["number", "string"] }),
+    items: () =>
+      z.unknown().meta({ ...z.toJSONSchema(z.array(z.looseObject(fieldsOf(ITEM_FIELDS)))), $schema: undefined }),
+  };
+  return Object.fromEntries(Object.entries(parameters).map(([name, { type }]) => [name, schemas[type]().optional()]));
+}
+
+/** Every parameter of every event, once (event-tracking-api 2.2). */
+function eventParameters() {
+  const parameters: Record<string, Parameter> = {};
+  for (const event of Object.values(EVENTS)) Object.assign(parameters, event.parameters);
+  return fieldsOf(parameters);
+}
+
+const input = () =>
+  z.strictObject({
+    uid: z.string().describe("Identifier of the user; hashed by the service, but it travels in clear"),
+    eventName: z.string().describe(Object.keys(EVENTS).join(", ")),
+    platform: z.unknown().meta({ type: "string" }).optional().describe("web, android, ios"),
+    ...eventParameters(),
+    extra: openObject().optional().describe("Parameters that the catalogue does not have"),
+    ...onUnknownArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Sends one event, unless the service would silently ignore or refuse it. */
+export const trackEvent = {
+  name: "track_event",
+  title: "Send an event",
+  description:
+    "Sends and records one user event, with its parameters at the top level. If the service would drop or refuse it, it is not sent; the answer says how to fix it. While the result of an identical event is unknown, it is not sent again for 10 minutes. It counts when it arrives.",
+  toolset: "events",
+  effect: "adds",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler({ dryRun, extra, onUnknown, ...given }, context) {
+    const { environment } = context;
+    const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
+    if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
+    const event = asMeant({ ...given, ...extra });
+    checkJsonValues(event);
+    if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
+    const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;
+    const { run, repeat } = await sendingOf(context).sendOne(
+      { ...planned, requested: context.requested },
+      context.caller,
+    );
+    await run.kept;
+    await followRun(run, context);
+    const notes = repeat === undefined ? [] : [repeatedEventWords(repeat)];
+    return eventRunReport(run, context, { notes }, planned.source);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -1,0 +1,121 @@
+import * as z from "zod";
+import type { EventRun } from "../events/run/event-runs.ts";
+import {
+  countEvents,
+  eventsIn,
+  type GivenEvent,
+  rowsOfEvents,
+  sourceOfEvents,
+  sourceOfFile,
+} from "../events/run/source.ts";
+import { asMeant } from "../events/spelling.ts";
+import { thousands } from "../platform/text.ts";
+import type { EarlierRuns } from "../runs/kind-runs.ts";
+import { sendingOf } from "./apis.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
+import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-report.ts";
+import { eventFileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
+import { checkJsonValues, openObject } from "./json-values.ts";
+import { fileWithinWait, unlessLate } from "./within-wait.ts";
+import { followRun, interruptedHints } from "./write/follow-run.ts";
+import { dryRunArgument, runOutput } from "./write/write.ts";
+
+const input = () =>
+  z.strictObject({
+    events: z
+      .array(openObject())
+      .optional()
+      .describe("Each with uid, eventName, platform?, and the event's own parameters at its top level"),
+    items: z.array(openObject()).optional().describe("The same as events"),
+    ...eventFileArguments("columns uid, eventName, parameters"),
+    autocorrect: z.boolean().optional().describe("Correct plainly misspelt names of events and parameters"),
+    ...onUnknownArgument(),
+    ...dryRunArgument(),
+  });
+
+/** Sends many events, unless the service would silently ignore or refuse them. */
+export const trackEvents = {
+  name: "track_events",
+  title: "Send events",
+  description:
+    "Sends any number of conversion events, a batch or a log file; those of one uid keep their order. Events that the service would drop or refuse are not sent; failures say how to fix them.",
+  toolset: "events",
+  effect: "adds",
+  idempotent: false,
+  input,
+  output: runOutput,
+  async handler({ items: sameAsEvents, autocorrect, onUnknown, dryRun, ...all }, context) {
+    const { about, others: given } = fileArgumentsOf(all);
+    const { environment, caller, arrivedAt, requested } = context;
+    if (given.events !== undefined && sameAsEvents !== undefined) {
+      throw new ToolError("events and items were both given, and mean the same", "Give one of the two.");
+    }
+    const events = given.events ?? sameAsEvents;
+    const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
+    // What JSON cannot carry would be something else once it is text.
+    const meant = (events ?? []).map(asMeant);
+    for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
+    const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
+    const inTime = () => checked(eventsIn(source), context);
+    if (dryRun) {
+      const about = { environment, tool: "track_events", file: opened?.file };
+      return fileWithinWait(context, plannedEventReport(about, inTime()));
+    }
+    const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
+    const counts = counting === undefined ? { items: meant.length } : await unlessLate(context, counting);
+    if (counts?.items === 0) throw noEvents();
+    // Where counting takes longer than the call may, the run goes on with it.
+    counting?.catch(() => undefined);
+    const planned =
+      counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
+    const { run, before } = await sendingOf(context).once({ ...planned, onUnknown, requested }, caller, arrivedAt);
+    await followRun(run, context);
+    const nextSteps = await interruptedHints(context, run.header.runId);
+    return eventRunReport(run, context, { nextSteps, notes: beforeWords(before) }, source);
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Says what a call that was made before led to this time. */
+function beforeWords({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
+  if (going !== undefined) {
+    return ["this call was made before and had not finished: its run was resumed, and only what was left is sent"];
+  }
+  if (ended === undefined) return [];
+  const { runId, status, open } = ended;
+  const left = open ? `; resume_run {"runId":"${runId}"} would have sent only what was left` : "";
+  return [
+    `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its events${left}`,
+  ];
+}
+
+function tooManyToRead(count: number): ToolError {
+  return new ToolError(
+    `the call took as long as it may after reading ${thousands(count)} events; nothing was sent`,
+    `Split the file and send ${thousands(count)} events in each call.`,
+  );
+}
+
+function noEvents(): ToolError {
+  return new ToolError("there are no events to send", "Give events, or a file with rows.");
+}
+
+/**
+ * Throws a ToolError where there are no events, one that JSON could not carry, or so many that reading them takes longer
+ * than a call may take.
+ */
+async function* checked(
+  events: AsyncIterable<readonly GivenEvent[]>,
+  waiting: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">,
+): AsyncGenerator<readonly GivenEvent[]> {
+  let count = 0;
+  for await (const batch of events) {
+    if (count > 0 && timeLeft(waiting) === 0) throw tooManyToRead(count);
+    for (const { index, line, event } of batch) {
+      checkJsonValues(event, line === undefined ? `event ${index}` : `the event on line ${line}`);
+    }
+    count += batch.length;
+    yield batch;
+  }
+  if (count === 0) throw noEvents();
+}

@@ -1,0 +1,29 @@
+import * as z from "zod";
+import { ARGUMENTS } from "../changes/call.ts";
+import type { ToolDefinition } from "./define-tool.ts";
+import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./names.ts";
+import { dryRunArgument, runOutput, write } from "./write/write.ts";
+
+const input = () => {
+  const { items, ...others } = ARGUMENTS.update_options();
+  return z.strictObject({ ...targetingArguments(), items: items.min(1), ...others, ...dryRunArgument() });
+};
+
+/** Renames and moves options, and changes the setting of groups. */
+export const updateOptions = {
+  name: "update_options",
+  title: "Rename and move options",
+  description:
+    "Renames options, moves them into or out of a group, sets exposeChildren of groups. Exact name first, then case-insensitive. For Context IDs: update_contexts.",
+  toolset: "targeting",
+  effect: "changes",
+  idempotent: true,
+  input,
+  output: runOutput,
+  async handler({ dryRun, ...given }, context) {
+    const { reference, others } = targetingArgumentsOf(given);
+    const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
+    const call = { tool: "update_options", input: { targetingId, ...others } } as const;
+    return noting(note, await write(call, { dryRun }, context));
+  },
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;

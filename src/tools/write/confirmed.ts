@@ -1,0 +1,137 @@
+import * as z from "zod";
+import { changedEffect } from "../../answers/effects.ts";
+import type { WriteCall, WriteTool } from "../../changes/call.ts";
+import { writeCall } from "../../changes/change-kinds.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import { isGoing, type Plan } from "../../changes/plan/plan.ts";
+import { isWithdrawn, needsConfirmation } from "../../changes/run-rules.ts";
+import { isUnstarted } from "../../runs/lifecycle.ts";
+import { changesOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../define-tool.ts";
+import { reportRun } from "../run-reports.ts";
+import { type Confirmation, checkCounts, confirmationIn, expired } from "./confirmation-token.ts";
+import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
+import { answerWithToken, planInTime } from "./planned.ts";
+import { effectOf, tokenLater } from "./waiting.ts";
+
+/** The argument of tools that may take something away. */
+export const confirmationArgument = () => ({
+  confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once approved"),
+});
+
+/** The token of an earlier answer, and what was given beside it: the tool, and the call or its targeting alone. */
+export interface GivenConfirmation {
+  readonly tool: WriteTool;
+  readonly token: string;
+  readonly call?: WriteCall | undefined;
+  readonly targetingId?: string | undefined;
+  /** Of a plan: the run that it is. */
+  readonly runId?: string | undefined;
+  readonly dryRun?: boolean | undefined;
+}
+
+/** Starts the planned run that a confirmation means; when it was started before, reports it. */
+export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
+  const changes = changesOf(context);
+  const confirmation = await confirmationIn(given.token, context);
+  const stored = await changes.runs.stored(confirmation.run);
+  if (stored === undefined) throw new ToolError("the planned run is gone", "Call again without confirmation.");
+  checkBeside(given, stored.header);
+  if (!isUnstarted(stored.record.status)) return reportStarted(await changes.runs.find(confirmation.run), context);
+  return startConfirmed(stored.header, confirmation, changes, context);
+}
+
+async function startConfirmed(
+  header: ChangeHeader,
+  confirmation: Confirmation,
+  changes: Changes,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  const { runId, call } = header;
+  const decision: Decision = {
+    ...{ answer: "approved", channel: "token", person: personOf(context) },
+    ...{ saw: confirmation.standsFor, until: confirmation.expiresAt },
+  };
+  checkCounts(confirmation, context);
+  const bytes = context.runs.part(runId, "input");
+  await changes.runs.checkExecutable(header);
+  const plan = await plannedOrStarted(runId, context, () =>
+    planInTime((signal) => changes.plan(call, signal, bytes), context),
+  );
+  if (plan === "started") return reportStarted(await changes.runs.find(runId), context);
+  if (isGoing(plan)) {
+    const meanwhile = (await changes.runs.find(runId))?.state;
+    const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
+    return reportRun(await changes.prepare(header, plan, begin, { meanwhile, ask: tokenLater(context) }), context);
+  }
+  const outcome = await decide(runId, decision, context, { looked: plannedChange(header, plan, context) });
+  if (outcome.is === "refused") throw refusedError();
+  if (outcome.is === "expired") throw expired();
+  if (outcome.is !== "changed") return reportStarted(await changes.runs.find(runId), context);
+  if (!needsConfirmation(plan)) {
+    plan.askedBy("not_needed");
+    return reportStarted(await changes.startOrFind(header, plan), context);
+  }
+  const before = (await changes.runs.find(runId))?.state.facts.effect;
+  const how = before === undefined ? "" : `: ${changedEffect(before, await effectOf(header, plan, context))}`;
+  const changed = `what would be taken away has changed since the person agreed, so nothing was done yet${how}`;
+  return answerWithToken(await changes.keep(call, context.caller, bytes, context.requested), plan, context, [changed]);
+}
+
+/**
+ * The plan of a run, unless the same confirmation, given twice, started it meanwhile: what the run takes away is then no
+ * longer there to be planned.
+ */
+async function plannedOrStarted<P>(
+  runId: string,
+  { runs }: Pick<ToolContext, "runs">,
+  plan: () => Promise<P>,
+): Promise<P | "started"> {
+  const isStarted = async (): Promise<boolean> => (await runs.isUnstarted(runId)) === false;
+  try {
+    const made = await plan();
+    return (await isStarted()) ? "started" : made;
+  } catch (thrown) {
+    if (await isStarted()) return "started";
+    throw thrown;
+  }
+}
+
+/** Reports the run that a confirmation started, unless it was cancelled before. */
+function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promise<ToolAnswer> {
+  if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
+  if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
+  throw new ToolError(
+    "this run was cancelled before it was started, so its confirmation counts no more; nothing was done",
+    "To do it after all, make the call again without confirmation.",
+  );
+}
+
+/** Checks that the arguments beside a confirmation are the planned ones. Throws a ToolError where they are not. */
+function checkBeside(
+  { tool, call, targetingId, runId, dryRun }: GivenConfirmation,
+  { runId: plannedRun, call: planned }: ChangeHeader,
+): void {
+  if (dryRun) {
+    throw new ToolError(
+      "dryRun was given beside confirmation; nothing was done",
+      "Give confirmation alone to act, or everything else without it to plan.",
+    );
+  }
+  if (tool !== planned.tool) {
+    throw new ToolError(`the confirmation is one of ${planned.tool}; nothing was done`, `Give it to ${planned.tool}.`);
+  }
+  const plannedTargeting = "targetingId" in planned.input ? planned.input.targetingId : undefined;
+  const isSame =
+    (runId === undefined || runId === plannedRun) &&
+    (call === undefined ? targetingId === undefined || targetingId === plannedTargeting : isSameCall(call, planned));
+  if (!isSame) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+}
+
+function isSameCall(one: WriteCall, other: WriteCall): boolean {
+  return JSON.stringify(writeCall.parse(one)) === JSON.stringify(writeCall.parse(other));
+}

@@ -1,0 +1,286 @@
+import { createHash } from "node:crypto";
+import { changedEffect, effectOfCall, effectText } from "../../answers/effects.ts";
+import { many } from "../../answers/message-words.ts";
+import { requestFailure } from "../../answers/request-messages.ts";
+import { renderReport } from "../../answers/run-report.ts";
+import { PREVIEW_ROWS, type Preview, type PreviewRow, previewNotes } from "../../answers/sheets.ts";
+import { isApiError } from "../../api/errors.ts";
+import type { WriteCall } from "../../changes/call.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { Changes } from "../../changes/changes.ts";
+import { isGoing, type Plan, type Planning } from "../../changes/plan/plan.ts";
+import { plannedRequests, weighed } from "../../changes/plan/requests.ts";
+import { journalLine } from "../../changes/rows/entries.ts";
+import { type ContextRow, contextRows, type OptionRow, optionRows } from "../../changes/rows/input-rows.ts";
+import { lossDigest } from "../../changes/run-rules.ts";
+import { RunState } from "../../changes/state/change-state.ts";
+import type { InputFile } from "../../files/input-file.ts";
+import { type FileRow, type RowShape, rowsOf } from "../../files/rows.ts";
+import type { SheetHeader } from "../../files/sheet-rows.ts";
+import { FileError } from "../../platform/files.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
+import { StoreUnavailableError } from "../../runs/store.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../define-tool.ts";
+import { reportRun } from "../run-reports.ts";
+import { TookTooLong, unlessLate, withinWait } from "../within-wait.ts";
+import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
+
+/** A plan that is shown: what would be sent, and what would fail of it. */
+interface Shown {
+  /** Its settlements hold what was predicted, too. */
+  readonly plan: Plan;
+  /** Takes the predictions back: the service itself says what fails when the plan is applied. */
+  readonly withoutPredictions: () => Plan;
+  readonly notes: readonly string[];
+}
+
+/**
+ * Says what a call would do and what would fail, and sends no write. The plan is stored for a day as a run of its caller,
+ * which `apply_plan` applies; while the store is away it is only shown.
+ */
+export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
+  const { call, bytes } = given;
+  const shown = await planToShow(given, changes, context);
+  if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
+  const { plan } = shown;
+  // The first rows of a large sheet may take long to be found again.
+  const notes = [...((await unlessLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
+  try {
+    const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
+    await propose(runId, plan, changes, context);
+    return answerOf(given, plan, { runId, notes }, context);
+  } catch (thrown) {
+    if (!(thrown instanceof StoreUnavailableError)) throw thrown;
+    return answerOf(
+      given,
+      plan,
+      { notes: [...notes, `the plan was not stored, so apply_plan cannot apply it: ${thrown.message}`] },
+      context,
+    );
+  }
+}
+
+/**
+ * A dry run that `apply_plan` applies: its plan as it is now, or what goes on being planned where that takes longer than
+ * the call may, or the answer where it cannot be applied as it was shown.
+ */
+export async function dryRunToApply(
+  { header, state }: ChangeRun,
+  { isDry }: { readonly isDry: boolean },
+  changes: Changes,
+  context: ToolContext,
+): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
+  const { runId, call } = header;
+  const given = { call, bytes: context.runs.part(runId, "input") };
+  const shown = await planToShow(given, changes, context);
+  if ("stop" in shown) return { going: unlessChanged(shown, state, changes, context) };
+  const { plan, notes } = shown;
+  const isSame = state.facts.shown === planDigest(plan);
+  if (isSame && !isDry) return { plan: shown.withoutPredictions() };
+  if (isSame)
+    return { answer: answerOf(given, plan, { runId, notes: [...notes, "it still does what was shown"] }, context) };
+  if (notes.length > 0) {
+    const unchecked = "whether this still does what was shown could not be checked, so nothing was sent";
+    return { answer: answerOf(given, plan, { runId, notes: [unchecked, ...notes] }, context) };
+  }
+  const changed = changesSince(state, plan);
+  await propose(runId, plan, changes, context);
+  const note = `what this would do has changed since it was shown, so nothing was sent: ${changed}. The run holds the new plan`;
+  return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
+}
+
+/** The plan of a dry run. Making it throws a FileError where it is not what was shown. */
+function unlessChanged(
+  { plan: making, stop }: Planning,
+  { facts }: ChangeRun["state"],
+  changes: Changes,
+  { stopping }: Pick<ToolContext, "stopping">,
+): Planning {
+  const checked = async (): Promise<Plan> => {
+    const plan = await making;
+    const known = plan.settlements.length;
+    plan.settlements.push(...(await changes.foresee(plan, stopping)));
+    const isSame = facts.shown === planDigest(plan);
+    plan.settlements.length = known;
+    if (isSame) return plan;
+    throw new FileError(
+      "what this would do has changed since it was shown, so nothing was sent",
+      "Make the call with dryRun again.",
+    );
+  };
+  return { plan: checked(), stop };
+}
+
+/** Planning takes longer than the call may: it goes on without the caller, who gets the run that will hold the plan. */
+async function goOn(
+  { call, bytes }: Given,
+  planning: Planning,
+  changes: Changes,
+  context: ToolContext,
+): Promise<ChangeRun> {
+  const header = await changes.keep(call, context.caller, bytes, {
+    ...context.requested,
+    dryRun: true,
+    unplanned: true,
+  });
+  return changes.prepare(header, planning, async () => undefined, {
+    isForKeeping: true,
+    async ask(_, plan) {
+      plan.settlements.push(...(await changes.foresee(plan, context.stopping)));
+      await propose(header.runId, plan, changes, context);
+    },
+  });
+}
+
+async function planToShow({ call, bytes }: Given, changes: Changes, context: ToolContext): Promise<Shown | Planning> {
+  const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
+  if (isGoing(plan)) return plan;
+  const known = plan.settlements.length;
+  const withoutPredictions = (): Plan => {
+    plan.settlements.length = known;
+    return plan;
+  };
+  try {
+    const predicted = await withinWait(context, context.signal, (signal) => changes.foresee(plan, signal));
+    plan.settlements.push(...predicted);
+    return { plan, withoutPredictions, notes: [] };
+  } catch (thrown) {
+    if (!(isApiError(thrown) || thrown instanceof TookTooLong)) throw thrown;
+    const why = isApiError(thrown) ? requestFailure(thrown).message : thrown.message;
+    return {
+      plan,
+      withoutPredictions,
+      notes: [`names and limits were not checked against the current state: ${why}`],
+    };
+  }
+}
+
+/** Stores what a dry run showed, with the digest that applying it is compared with. */
+async function propose(
+  runId: string,
+  plan: Plan,
+  changes: Changes,
+  { clock }: Pick<ToolContext, "clock">,
+): Promise<void> {
+  const stored = await changes.runs.stored(runId);
+  if (stored === undefined) throw new ToolError("the dry run is gone", "Make the call with dryRun again.");
+  const effect =
+    plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere).sentence;
+  const requests = weighed(plan.steps, plannedRequests(plan.steps));
+  plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen: requests, ...(effect !== undefined && { effect }) };
+  plan.madeAt = clock.now();
+  await changes.propose(stored.header, plan);
+}
+
+function answerOf(
+  { call }: Given,
+  plan: Plan,
+  { runId, notes }: { readonly runId?: string; readonly notes: readonly string[] },
+  context: ToolContext,
+): ToolAnswer {
+  const asks =
+    plan.losses.length > 0
+      ? [
+          `when it is carried out, a person may be asked: ${effectText(effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere))}`,
+        ]
+      : [];
+  return renderReport({
+    ...toldUnstarted(call, new RunState(plan), context),
+    ...(runId !== undefined && { runId, nextSteps: [applyStep(runId)] }),
+    status: "planned",
+    plan: weighed(plan.steps, plannedRequests(plan.steps)),
+    notes: [...notes, ...asks],
+  });
+}
+
+/** How a plan differs from what was shown, in numbers; the answer lists what fails now. */
+function changesSince(before: RunState, plan: Plan): string {
+  const now = new RunState(plan);
+  const items = Math.max(before.objects.length, now.objects.length);
+  let failing = 0;
+  let working = 0;
+  let other = 0;
+  for (let object = 0; object < items; object += 1) {
+    const [was, is] = [before.standing(object), now.standing(object)];
+    if (was !== "failed" && is === "failed") failing += 1;
+    else if (was === "failed" && is !== "failed") working += 1;
+    else if (JSON.stringify(before.reason(object)) !== JSON.stringify(now.reason(object))) other += 1;
+  }
+  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
+  const parts = [
+    ...(before.objects.length === now.objects.length
+      ? []
+      : [`${before.objects.length} items were planned and ${now.objects.length} are now`]),
+    ...(failing > 0 ? [`${many(failing, "more item")} would fail`] : []),
+    ...(working > 0 ? [`${many(working, "item")} that would have failed would be applied`] : []),
+    ...(other > 0 ? [`${many(other, "item")} would fail for another reason`] : []),
+    ...(lost !== undefined && before.facts.effect !== undefined && before.facts.effect !== lost.sentence
+      ? [changedEffect(before.facts.effect, lost)]
+      : []),
+  ];
+  return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
+}
+
+/**
+ * A digest of all that a plan would do: its objects, its steps, what would fail, and what it would take away. Two plans
+ * with the same digest make the same changes.
+ */
+function planDigest(plan: Plan): string {
+  const hash = createHash("sha256").update(lossDigest(plan.losses));
+  for (const entry of plan.entries()) {
+    if (entry.t === "facts") continue;
+    for (const piece of journalLine(entry)) hash.update(piece);
+    hash.update("\n");
+  }
+  return hash.digest("base64url");
+}
+
+/** How the file of a call was read and its first rows were understood, as notes; none for a call without a file. */
+async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
+  const file = fileOf(call);
+  if (file === undefined || bytes === undefined) return [];
+  if (call.tool === "bulk_add_options") return previewNotes(file, await firstRows(bytes, file, optionRows, addedWords));
+  if (call.tool === "update_contexts")
+    return previewNotes(file, await firstRows(bytes, file, contextRows, changeWords));
+  return [];
+}
+
+async function firstRows<Item>(
+  bytes: ByteSource,
+  file: InputFile,
+  shape: RowShape<Item>,
+  wordsOf: (item: Item) => Omit<PreviewRow, "line">,
+): Promise<Preview> {
+  const rows: FileRow<Item>[] = [];
+  let columns: Preview["columns"] = [];
+  const read = rowsOf(bytes, file, shape, (header) => {
+    columns = columnsIn(header);
+  });
+  for await (const batch of read) {
+    rows.push(...batch.slice(0, PREVIEW_ROWS));
+    if (rows.length >= PREVIEW_ROWS) break;
+  }
+  return {
+    columns,
+    rows: rows.map(({ line, content }) => ({
+      line,
+      ...("reason" in content ? { reason: content.reason } : wordsOf(content.item)),
+    })),
+  };
+}
+
+/** The columns that are read of a sheet, by their headings. */
+function columnsIn({ names, cells }: SheetHeader): Preview["columns"] {
+  return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
+}
+
+function addedWords({ name, parentName, type, contexts = [] }: OptionRow): Omit<PreviewRow, "line"> {
+  return { option: name, group: parentName, isGroup: type === "collection", contexts: { op: "add", ids: contexts } };
+}
+
+function changeWords({ _id, name, calledName, add, remove, set }: ContextRow): Omit<PreviewRow, "line"> {
+  const op = set !== undefined ? "set" : remove !== undefined ? "remove" : "add";
+  return { option: name ?? calledName ?? _id, contexts: { op, ids: set ?? remove ?? add ?? [] } };
+}

@@ -1,0 +1,194 @@
+import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../answers/approvals.ts";
+import { type Effect, effectText } from "../../answers/effects.ts";
+import type { ApprovalCall } from "../../approvals/approvals.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes } from "../../changes/changes.ts";
+import type { Plan } from "../../changes/plan/plan.ts";
+import { lossDigest } from "../../changes/run-rules.ts";
+import type { Run, ToolCall } from "../../runs/kind.ts";
+import type { RunHeader } from "../../runs/store.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError } from "../define-tool.ts";
+import { ownRun, reportedRun, reportRun } from "../run-reports.ts";
+import { decisionFor } from "./confirmation-token.ts";
+import { atMostOneWait } from "./follow-run.ts";
+import type { Given } from "./planned.ts";
+import { effectOf, waitingRun } from "./waiting.ts";
+
+/** Answers with a token where nobody came to the page. Throws a ToolError where that is not enough. */
+export function tokenInstead(
+  effect: string,
+  { confirm }: Pick<ToolContext, "confirm">,
+  token: (hint: string) => Promise<ToolAnswer>,
+): Promise<ToolAnswer> {
+  if (confirm !== "strict") return token(NOBODY_CAME_HINT);
+  throw new ToolError(`this needs approval, and nobody came to the page. ${effect}`, NOBODY_CAME);
+}
+
+/** How long a run waits for a decision on the page, in milliseconds. */
+const PAGE_WAIT_MS = 24 * 3_600_000;
+/** How often a call looks whether a person has decided, in whatever process, in milliseconds. */
+const LOOK_MS = 100;
+
+/** Keeps a run as one that waits for a person's decision on the page. */
+export async function keepWaiting(
+  header: ChangeHeader,
+  plan: Plan,
+  { changes, ...context }: { readonly changes: Changes } & Pick<ToolContext, "clock" | "runs">,
+): Promise<void> {
+  const effect = await effectOf(header, plan, context);
+  plan.facts = {
+    ...plan.facts,
+    effect: effect.sentence,
+    waits: {
+      digest: lossDigest(plan.losses),
+      effect: effectText(effect),
+      parts: effect.parts,
+      until: context.clock.now() + PAGE_WAIT_MS,
+    },
+  };
+  await changes.propose(header, plan);
+}
+
+/** Keeps a call's run for a person's decision on the page, and waits for it; `otherwise` where nobody comes there. */
+export async function decideOnPage(
+  { call, bytes }: Given,
+  plan: Plan,
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  otherwise: (header: ChangeHeader) => Promise<ToolAnswer>,
+): Promise<{ readonly run: ChangeRun } | { readonly outcome: ToolAnswer }> {
+  const kept = await changes.once({ ...context, call, bytes }, async (keep) => {
+    const header = await keep();
+    await keepWaiting(header, plan, { ...context, changes });
+    return { header };
+  });
+  return "run" in kept ? kept : { outcome: await askOnPage(kept.header, context, () => otherwise(kept.header)) };
+}
+
+/**
+ * Lets a person decide on the page about a run whose call has answered. Where nobody comes there, a token is given for
+ * it, unless that is not enough.
+ */
+export function askLater(changes: Changes, context: ToolContext) {
+  return async (header: ChangeHeader, plan: Plan): Promise<void> => {
+    await keepWaiting(header, plan, { ...context, changes });
+    const { runId, call } = header;
+    const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
+    // Nothing waits for it: a page that cannot be opened is one that nobody came to.
+    void shown
+      .catch(() => false)
+      .then((came) => {
+        if (!came && context.confirm !== "strict") changes.remember(runId, plan.losses);
+      });
+  };
+}
+
+/** The same for a plan, which is a run already. */
+export async function decidePlanOnPage(
+  header: ChangeHeader,
+  plan: Plan,
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  otherwise: () => Promise<ToolAnswer>,
+): Promise<ToolAnswer> {
+  await keepWaiting(header, plan, { ...context, changes });
+  return askOnPage(header, context, otherwise);
+}
+
+/** What a person is asked for on the page beside changes, and how the call is answered. */
+interface AskedApproval {
+  readonly call: ApprovalCall;
+  /** What it is about, in a few words, and what exactly an approval leads to. */
+  readonly name: string;
+  readonly effect: Effect;
+  /** Answers once it was decided on. */
+  readonly after: (approval: Run) => Promise<ToolAnswer>;
+  /** Answers where nobody came to the page. */
+  readonly otherwise: () => Promise<ToolAnswer>;
+}
+
+/** Lets a person decide on the page whether something is done that is no change of its own, and waits for it. */
+export async function decideApprovalOnPage(
+  { call, name, effect, after, otherwise }: AskedApproval,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { approvals, caller, clock } = context;
+  if (approvals === undefined) return otherwise();
+  const waits = {
+    digest: "",
+    effect: effectText(effect),
+    parts: effect.parts,
+    until: clock.now() + PAGE_WAIT_MS,
+  };
+  const facts = { effect: effect.sentence, waits };
+  return askOnPage(await approvals.keep(call, caller, name, facts, context.requested), context, otherwise, after);
+}
+
+/**
+ * Shows a waiting run to a person, and waits for the decision as long as the call may. Gives `otherwise` where nobody
+ * came to the page, and `after` once there is a decision; else the run is reported. A view is shown with the answer,
+ * which is given at once.
+ */
+async function askOnPage(
+  { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
+  context: ToolContext,
+  otherwise: () => Promise<ToolAnswer>,
+  after?: After,
+): Promise<ToolAnswer> {
+  if (context.opens !== undefined) return openedByClient({ runId, tool }, context, after);
+  if (context.inView) return shownInView(runId, context);
+  let came: boolean | undefined;
+  const coming = (context.page?.show({ runId, tool }) ?? Promise.resolve(false)).then((shown) => {
+    came = shown;
+  });
+  await atMostOneWait(Promise.race([coming, untilDecided(runId, context)]), context);
+  if (came === false && !(await isDecided(runId, context))) return otherwise();
+  return waitOnPage(runId, context, after);
+}
+
+type After = (run: Run) => Promise<ToolAnswer>;
+
+/** The client opens the page for its person; where it does not, its next channel is tried, and never a token. */
+async function openedByClient(
+  shown: { readonly runId: string; readonly tool: string },
+  context: ToolContext,
+  after: After | undefined,
+): Promise<ToolAnswer> {
+  const { runId } = shown;
+  await context.page?.show(shown);
+  let opened: string | undefined;
+  const opening = context.opens?.(runId, context).then((next) => {
+    opened = next;
+  });
+  await atMostOneWait(Promise.race([opening, untilDecided(runId, context)]), context);
+  if (opened === "view") return shownInView(runId, context);
+  if (opened !== "asked") return waitOnPage(runId, context, after);
+  return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
+}
+
+/** Waits for the decision on a run as long as the call may, and reports it. A client with a task waits by itself. */
+export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
+  if (!context.asTask) await atMostOneWait(untilDecided(runId, context), context);
+  const isWaiting = !(await isDecided(runId, context));
+  const run = await context.runs.find(runId);
+  if (after !== undefined && run !== undefined && !isWaiting) return after(run);
+  return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
+}
+
+/** The answer that the client shows in a view, and the secret with which a person decides there. */
+export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
+  const waiting = await waitingRun(runId, context);
+  const { waits } = waiting?.state.facts ?? {};
+  const answer = await reportRun(await context.runs.find(runId), context, waits ? [waitsInView(runId)] : []);
+  return waits ? { ...answer, decision: await decisionFor({ runId, digest: waits.digest }, context) } : answer;
+}
+
+/** Resolves when a waiting run was decided, or the call is over. */
+export async function untilDecided(runId: string, context: ToolContext): Promise<void> {
+  const { clock, signal, stopping, arrivedAt, waitMs } = context;
+  const isOver = () => signal.aborted || stopping.aborted || clock.now() > arrivedAt + waitMs;
+  while (!(isOver() || (await isDecided(runId, context)))) await clock.sleep(LOOK_MS);
+}
+
+async function isDecided(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<boolean> {
+  return (await runs.isUnstarted(runId)) !== true;
+}

@@ -1,0 +1,201 @@
+import { undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
+import { declinedIn, type Effect, effectText } from "../../answers/effects.ts";
+import { toldFailures } from "../../answers/failures.ts";
+import { confirmationStep, renderReport } from "../../answers/run-report.ts";
+import { type ApiError, isApiError } from "../../api/errors.ts";
+import type { WriteCall } from "../../changes/call.ts";
+import { fileOf } from "../../changes/change-kinds.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import type { Plan, Planning } from "../../changes/plan/plan.ts";
+import { CONFIRMATION_MS, lossDigest } from "../../changes/run-rules.ts";
+import { RunState } from "../../changes/state/change-state.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
+import { ownReason } from "../../runs/outcome.ts";
+import { countsOf } from "../../runs/report.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
+import { askFor } from "./confirmation-token.ts";
+import { beginPlanned, decide, personOf } from "./decide.ts";
+import { atMostOneWait, interruptedHints } from "./follow-run.ts";
+import { effectOf, keepElsewhere, tokenLater } from "./waiting.ts";
+
+/** A call, and the content of its file. */
+export interface Given {
+  readonly call: WriteCall;
+  readonly bytes: ByteSource | undefined;
+}
+
+/** What is said about a call that is planned and not started: in its state only what failed in planning has an outcome. */
+export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
+  const { takenFor, nearIds, stale, rows } = state.facts;
+  const picked = {
+    environment,
+    tool: call.tool,
+    file: fileOf(call),
+    counts: countsOf(state),
+    failures: toldFailures(state),
+    results: [],
+  };
+  return {
+    ...picked,
+    ...(takenFor && { takenFor }),
+    ...(nearIds && { nearIds }),
+    ...(stale && { stale }),
+    ...(rows && { rows }),
+  };
+}
+
+/** Planning takes longer than a call may take, and nothing can go on without the caller. */
+export function tookTooLong(): ToolError {
+  return new ToolError(
+    "planning this took longer than a call may take; nothing was changed",
+    "Give fewer items, or let TARGETING_MCP_WAIT_MS allow more time.",
+  );
+}
+
+/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
+export async function answerWithToken(
+  header: ChangeHeader,
+  plan: Plan,
+  context: ToolContext,
+  hints: readonly string[] = [],
+): Promise<ToolAnswer> {
+  const { runId, call } = header;
+  const effect = await effectOf(header, plan, context);
+  const confirmation = await askFor({ run: runId, digest: lossDigest(plan.losses) }, effectText(effect), context);
+  await keepElsewhere(header, plan, { effect, elsewhere: "token", until: Date.parse(confirmation.expiresAt) }, context);
+  return renderReport({
+    ...toldUnstarted(call, new RunState(plan), context),
+    runId,
+    status: "needs_confirmation",
+    confirmation,
+    notes: hints,
+    nextSteps: [confirmationStep(call.tool, confirmation), ...(await interruptedHints(context, runId))],
+  });
+}
+
+/** The client declined: nothing is attempted, and that is no error. */
+export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
+  const state = new RunState(plan);
+  state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
+  return renderReport({
+    ...toldUnstarted(call, state, context),
+    status: "cancelled",
+    approval: declinedIn("client"),
+    notes: [
+      "the client declined: nothing was changed; do not try again unless the person asks for it",
+      ...(effect === undefined ? [] : [`the question was: ${effectText(effect)}`]),
+    ],
+  });
+}
+
+/** A read that a plan needs failed: nothing was sent. */
+export class PlanningError extends Error {
+  readonly failed: ApiError;
+  constructor(failed: ApiError) {
+    super(`a change could not be planned: ${failed.message}`, { cause: failed });
+    this.failed = failed;
+  }
+}
+
+/**
+ * Makes a plan, but takes no longer for it than the call may take: then gives what goes on being made. A caller who
+ * gives up before that stops it. Throws a PlanningError when a read of the API failed.
+ */
+export async function planInTime<Made>(
+  make: (signal: AbortSignal) => Promise<Made>,
+  context: ToolContext,
+): Promise<Made | Planning<Made>> {
+  const stopping = new AbortController();
+  const stop = (): void => stopping.abort(new DOMException("the call was given up", "AbortError"));
+  context.signal.addEventListener("abort", stop, { once: true });
+  if (context.signal.aborted) stop();
+  const plan = make(stopping.signal);
+  let made: Made | undefined;
+  const noted = plan.then((ready) => {
+    made = ready;
+  });
+  try {
+    await atMostOneWait(noted, context);
+  } catch (thrown) {
+    throw isApiError(thrown) ? new PlanningError(thrown) : thrown;
+  } finally {
+    context.signal.removeEventListener("abort", stop);
+  }
+  return made ?? { plan, stop };
+}
+
+/** The call that applies a stored dry run; none where the run is something else, or was applied. */
+export function dryRunSteps(
+  { header, status }: ChangeRun,
+  { readOnly }: Pick<ToolContext, "readOnly">,
+): readonly string[] {
+  return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
+}
+
+/** Throws a ToolError where a planned run is a dry run: it was not started, so nothing can be resumed. */
+export function checkNoDryRun({ header, status }: ChangeRun): void {
+  if (!header.dryRun || status() !== "planned") return;
+  throw new ToolError(
+    "this run is a dry run that was not applied, so there is nothing to resume",
+    `apply_plan {"runId":"${header.runId}"} applies it.`,
+  );
+}
+
+/** The call that applies a dry run. */
+export function applyStep(runId: string): string {
+  return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
+}
+
+/**
+ * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
+ * still do the same, and a later no ends. One that was closed has none: no person may have seen it.
+ */
+export async function undecided(
+  { call, bytes }: Given,
+  plan: Plan,
+  why: Undecided,
+  {
+    changes,
+    context,
+    kept,
+  }: { readonly changes: Changes; readonly context: ToolContext; readonly kept?: ChangeHeader },
+): Promise<UndecidedAnswer> {
+  const header =
+    why === "unanswered" ? (kept ?? (await changes.keep(call, context.caller, bytes, context.requested))) : undefined;
+  const effect = await effectOf({ runId: (header ?? kept)?.runId, call }, plan, context);
+  if (header !== undefined) {
+    const until = context.clock.now() + CONFIRMATION_MS;
+    await keepElsewhere(header, plan, { effect, elsewhere: "client", until }, context);
+  }
+  const state = new RunState(plan);
+  const answer = renderReport({
+    ...toldUnstarted(call, state, context),
+    ...(header && { runId: header.runId }),
+    status: "needs_confirmation",
+    notes: [effectText(effect), undecidedNote(why)],
+    nextSteps: undecidedSteps(header?.runId),
+  });
+  if (header === undefined) return { answer };
+  const digest = lossDigest(plan.losses);
+  return {
+    answer,
+    async later(accepted) {
+      const saw = (seen: string): boolean => seen === digest;
+      const decided = { channel: "client", person: personOf(context), saw } as const;
+      if (!accepted) {
+        await decide(header.runId, { ...decided, answer: "declined" }, context);
+        return;
+      }
+      // It may have been cancelled meanwhile.
+      if ((await context.runs.isUnstarted(header.runId)) !== true) return;
+      const stopping = new AbortController();
+      const again = changes.plan(call, stopping.signal, context.runs.part(header.runId, "input"));
+      const planning = { plan: again, stop: () => stopping.abort() };
+      const decision = { ...decided, answer: "approved" } as const;
+      const begin = (made: Plan, start: StartPlanned) => beginPlanned(header, made, { decision, start }, context);
+      await changes.prepare(header, planning, begin, { meanwhile: state, ask: tokenLater(context) });
+    },
+  };
+}

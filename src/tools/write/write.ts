@@ -1,0 +1,180 @@
+import * as z from "zod";
+import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../answers/effects.ts";
+import { endedHint, goesOnHint } from "../../answers/run-headline.ts";
+import type { WriteCall } from "../../changes/call.ts";
+import { changeOf } from "../../changes/change-kinds.ts";
+import type { ChangeRun } from "../../changes/change-run.ts";
+import type { ChangeHeader, Changes, StartPlanned } from "../../changes/changes.ts";
+import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
+import { lossDigest, needsConfirmation } from "../../changes/run-rules.ts";
+import type { ByteSource } from "../../platform/held-folder.ts";
+import { changesOf } from "../apis.ts";
+import type { ToolContext } from "../context.ts";
+import { type ToolAnswer, ToolError, type ToolOutcome } from "../define-tool.ts";
+import { reportRun } from "../run-reports.ts";
+import {
+  beginPlanned,
+  chooseChannel,
+  decide,
+  decided,
+  inClient,
+  isDecidedElsewhere,
+  readQuestion,
+  startDecided,
+} from "./decide.ts";
+import { checkAllowed, tooManyDeletes } from "./guards.ts";
+import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
+import { answerWithToken, type Given, notDone, planInTime, tookTooLong, undecided } from "./planned.ts";
+import { tokenLater } from "./waiting.ts";
+
+/** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
+export const runOutput = () =>
+  z.looseObject({
+    environment: z.string(),
+    runId: z.string().optional(),
+    status: z.string().optional(),
+    counts: z.looseObject({}).optional(),
+    requests: z.looseObject({}).optional(),
+    failures: z.array(z.looseObject({})).optional(),
+    results: z.array(z.looseObject({})).optional(),
+    nextSteps: z.array(z.string()).optional(),
+  });
+
+/** The argument that every tool that writes takes. */
+export const dryRunArgument = () => ({
+  dryRun: z.boolean().optional().describe("Only plan"),
+});
+
+/** How a write is carried out; `bytes` is the content of the call's file, where it has one. */
+interface WriteOptions {
+  readonly dryRun?: boolean | undefined;
+  readonly bytes?: ByteSource | undefined;
+}
+
+/** Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. */
+export async function write(
+  call: WriteCall | undefined,
+  { dryRun, bytes }: WriteOptions,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  const changes = changesOf(context);
+  if (call === undefined) throw new ToolError("nothing was given to do", "Give the items, or the confirmation alone.");
+  checkDeletes(call, context);
+  await checkAllowed(call, bytes, context);
+  if (dryRun) {
+    // Loaded late: most calls are not dry.
+    const { dryRun: planOnly } = await import("./dry-runs.ts");
+    return planOnly({ call, bytes }, changes, context);
+  }
+  const answer = await runOrQuestion({ call, bytes }, changes, context);
+  return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
+}
+
+/** What a write came to before it is waited for: its run, with what happened before, or an answer without one. */
+type RunOrOutcome =
+  | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
+  | { readonly outcome: ToolOutcome };
+
+async function runOrQuestion(given: Given, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
+  const { call, bytes } = given;
+  const { going, ended } = await changes.runs.findEarlierRun(call, context.caller);
+  if (going !== undefined) return { run: going, hints: [goesOnHint()] };
+  const hints = ended?.open ? [endedHint(ended)] : [];
+  const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
+  if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
+  /** Carries the call out, or attaches to the run of the same call that was made at the same time. */
+  const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
+    withHints(await changes.once({ ...context, call, bytes }, make), hints);
+  const effect = effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
+  const outcome = await decided<RunOrOutcome>(
+    {
+      needsApproval: needsConfirmation(plan),
+      digest: lossDigest(plan.losses),
+      message: questionText(effect),
+      effect: effect.sentence,
+      changedFrom: (before) => changedEffect(before, effect),
+      undecided: async (why) => {
+        const none = () => undecided(given, plan, why, { changes, context });
+        if (why !== "closed" || !isDecidedElsewhere(context)) return none();
+        // Hosts without a person close questions by themselves: a view or the page is tried, and never the token.
+        const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
+        return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
+      },
+      onPage: () =>
+        decideOnPage(given, plan, { changes, context }, async (header) =>
+          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [...hints, hint])),
+        ),
+      start: async (asked, more) => {
+        const start = (header: ChangeHeader) =>
+          startDecided(header, plan, asked === "agreed_in_client" ? inClient(context) : undefined, context);
+        return withHints(await once(async (keep) => ({ run: await start(await keep()) })), more);
+      },
+      declined: async () => ({ outcome: await declined(call, plan, { changes, context }, effect) }),
+      token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
+      described: () => effectText(effect),
+    },
+    context,
+  );
+  return "ask" in outcome ? { outcome } : outcome;
+}
+
+function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome {
+  return "run" in answer ? { ...answer, hints: [...(answer.hints ?? []), ...hints] } : answer;
+}
+
+/** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
+async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
+  const { call, bytes } = given;
+  const { reply, confirm, caller } = context;
+  if (reply?.accepted === false) {
+    planning.stop();
+    return { outcome: await declined(call, new Plan(), { changes, context }) };
+  }
+  if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
+    const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
+      run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(unasked) }),
+      isOurs: true,
+    }));
+    if (!("isOurs" in made)) planning.stop();
+    return { run: made.run };
+  }
+  const isPage = context.page?.isOffered() ?? false;
+  // No token is given where it is strict, and the call cannot be there to ask; a task can.
+  if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
+    planning.stop();
+    throw tookTooLong();
+  }
+  const waiting = await changes.waitingRun(call, caller);
+  const header =
+    waiting?.header ?? (await changes.keep(call, caller, bytes, { ...context.requested, unplanned: true }));
+  const asked = reply && readQuestion(reply.token);
+  const decision = asked && inClient(context, (digest) => digest === asked.digest);
+  const ask = isPage ? askLater(changes, context) : tokenLater(context);
+  const begin = (plan: Plan, start: StartPlanned) => beginPlanned(header, plan, { decision, start }, context);
+  return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
+}
+
+/** Answers that the person declined in the client; a run of the same call that waited ends with that. */
+async function declined(
+  call: WriteCall,
+  plan: Plan,
+  { changes, context }: { readonly changes: Changes; readonly context: ToolContext },
+  effect?: Effect,
+): Promise<ToolAnswer> {
+  const waiting = await changes.waitingRun(call, context.caller);
+  if (waiting !== undefined) {
+    await decide(waiting.header.runId, { ...inClient(context), answer: "declined" }, context);
+  }
+  return notDone(call, plan, context, effect);
+}
+
+function unasked(plan: Plan): Plan {
+  plan.askedBy("not_needed");
+  return plan;
+}
+
+/** Refuses too many deletions before anything is read for them. */
+function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
+  const refused = tooManyDeletes(call, maxDeletes);
+  if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
+}

@@ -1,0 +1,137 @@
+import * as z from "zod";
+import { undoCounts } from "../answers/plan-answers.ts";
+import { requestFailure } from "../answers/request-messages.ts";
+import { isApiError } from "../api/errors.ts";
+import { FileError } from "../platform/files.ts";
+import { ExecutionRefusedError, type Run } from "../runs/kind.ts";
+import { summaryOf } from "../runs/report.ts";
+import { changesOf } from "../tools/apis.ts";
+import { checkApplicable } from "../tools/applicable.ts";
+import type { ToolServices } from "../tools/context.ts";
+import { ToolError } from "../tools/define-tool.ts";
+import { callerContext, grant, resumeFor } from "../tools/granted-approval.ts";
+import { decide, type Outcome, type Person, type Refused } from "../tools/write/decide.ts";
+import { keepWaiting } from "../tools/write/on-page.ts";
+import { waitingAnywhere } from "../tools/write/waiting.ts";
+import { dataAnswer, refusalAnswer } from "./answers.ts";
+import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
+import { OWN_REQUEST, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { isTyped, typedFor } from "./waiting.ts";
+
+const DECIDED = "This was decided already.";
+const ELSEWHERE = "This is approved in the client of the agent, not here.";
+const UNKNOWN = "There is no such run.";
+const ONLY_READS = "This server only reads (TARGETING_MCP_READ_ONLY).";
+const NOT_TYPED = "Nothing was approved: the name that was typed is not the one that this change asks for.";
+const CHANGED = "This page showed another effect than the run has now. Look at it again, then press the button.";
+
+/** What the page sends with a decision: the effect that it showed, and what the person typed to approve it. */
+const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
+
+/** What a person asks for a run, with what the page sent beside it. */
+interface Pressed {
+  readonly runId: string;
+  readonly action: string;
+  readonly data: unknown;
+  /** Who they are, as the audit names them. */
+  readonly who: string;
+}
+
+/** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
+export async function actOn({ runId, action, data, who }: Pressed, shown: Shown): Promise<Response> {
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  if (seen === "damaged") return refusalAnswer(409, DAMAGED);
+  // The runs of others are only decided on.
+  if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
+  const { run } = seen;
+  const { services } = seen.shown;
+  if (services.readOnly) return refusalAnswer(403, ONLY_READS);
+  if (action === "cancel") {
+    await services.runs.cancel(runId);
+    return dataAnswer({});
+  }
+  // Declining sends nothing, so that a process without the project's key may record it.
+  if (action !== "decline" && !(await canBeDriven(run, seen.shown))) return refusalAnswer(409, ENDED);
+  try {
+    if (action === "undo") return await undo(run, services);
+    if (action === "resume") {
+      await resumeFor(run, personOf(who, shown), services);
+      return dataAnswer({});
+    }
+    if (!isDecision(action)) return refusalAnswer(404, "The page has nothing here.");
+    const answer = action === "approve" ? "approved" : "declined";
+    const { digest, typed } = decision.safeParse(data).data ?? {};
+    const wanted = answer === "approved" ? await wantedOf(runId, seen.shown) : undefined;
+    if (wanted !== undefined && !isTyped(typed, wanted)) return refusalAnswer(409, NOT_TYPED);
+    const saw = (seen: string): boolean => seen === digest;
+    return answerOf(
+      await decide(runId, { answer, channel: "page", person: personOf(who, shown), saw }, services, { grant }),
+    );
+  } catch (thrown) {
+    if (isApiError(thrown)) return refusalAnswer(502, requestFailure(thrown).message);
+    if (thrown instanceof ExecutionRefusedError) return refusalAnswer(403, `${thrown.message}. ${thrown.remedy}`);
+    if (!(thrown instanceof ToolError || thrown instanceof FileError)) throw thrown;
+    return refusalAnswer(409, `${thrown.message}.`);
+  }
+}
+
+/** What a person has to type to approve a run; undefined where nothing, or where it does not wait. */
+async function wantedOf(runId: string, { services }: Shown): Promise<string | undefined> {
+  const run = await waitingAnywhere(runId, services);
+  const { parts } = run?.state.facts.waits ?? {};
+  if (run === undefined || parts === undefined) return undefined;
+  const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
+  const name = (await services.memory.recent()).find((one) => one._id === _id)?.name;
+  return typedFor(parts, _id === undefined ? undefined : { _id, name });
+}
+
+function isDecision(action: string): action is "approve" | "decline" {
+  return action === "approve" || action === "decline";
+}
+
+/** The person who decides on the page, and on whose runs. */
+function personOf(who: string, { caller, approves }: Shown): Person {
+  return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
+}
+
+function answerOf(outcome: Outcome): Response {
+  switch (outcome.is) {
+    case "done":
+      return dataAnswer({});
+    case "stale":
+      return refusalAnswer(409, `${STALE} Ask the agent to plan it again.`);
+    case "changed":
+      return refusalAnswer(409, CHANGED);
+    case "decided":
+    case "expired":
+      return refusalAnswer(409, DECIDED);
+    case "refused": {
+      const [status, message] = REFUSED[outcome.why];
+      return refusalAnswer(status, message);
+    }
+  }
+}
+
+const REFUSED: Readonly<Record<Refused, readonly [status: number, message: string]>> = {
+  NOT_THEIRS: [404, UNKNOWN],
+  READ_ONLY: [403, ONLY_READS],
+  NOT_HERE: [409, ENDED],
+  ELSEWHERE: [409, ELSEWHERE],
+  OWN_REQUEST: [403, OWN_REQUEST],
+  // The page is neither a view nor does it take tokens.
+  VIEWS_NOT_TRUSTED: [403, UNKNOWN],
+  NO_TOKENS: [403, UNKNOWN],
+};
+
+/** Plans the way back from a run, which then waits for a decision. Throws the ToolError of what cannot be undone. */
+async function undo(run: Run, services: ToolServices): Promise<Response> {
+  const { runId } = run.header;
+  // Loaded late: few runs are undone.
+  const { keepWayBack } = await import("../tools/undo-plan.ts");
+  const { rows, kept } = await keepWayBack(runId, callerContext(run, services));
+  if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${undoCounts(rows)}.`);
+  const { header, plan, document } = kept;
+  checkApplicable(document, services);
+  await keepWaiting(header, plan, { ...services, changes: changesOf(services) });
+  return dataAnswer({ runId: header.runId });
+}

@@ -1,0 +1,329 @@
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { Fragment } from "preact";
+import { PATHS } from "../paths.ts";
+import type { ChangeList, ChangeRow, ChangeSide } from "../wire.ts";
+import { number } from "./announce.ts";
+import { differingWords } from "./differing-words.ts";
+import { SCROLLS, Steps, Text } from "./parts.tsx";
+import { read } from "./requests.ts";
+import { outcome } from "./state.ts";
+import { Filters, Search } from "./widgets.tsx";
+
+/** How many rows are shown at first and at once, and how long a search waits for the next letter. */
+const FIRST_ROWS = 20;
+const ROWS = 100;
+const SEARCH_AFTER_MS = 250;
+
+type Kind = "" | ChangeRow["kind"];
+
+/** All that a run changes, or has changed: both sides of each object, in the targeting's order, by pages and by a search. */
+export function Changes({ runId, version, title }: ChangesProps) {
+  const search = useSignal("");
+  const kind = useSignal<Kind>("");
+  const from = useSignal(0);
+  const list = useSignal<ChangeList | undefined>(undefined);
+  const mark = useSignal(version);
+  mark.value = version;
+  const isOpen = useSignal(false);
+  useList(runId, { search, kind, from, isOpen, mark }, list);
+  if (list.value === undefined) return <p class="quiet">Reading the changes…</p>;
+  const { rows, total, counts, unchanged } = list.value;
+  const all = counts.created + counts.changed + counts.deleted;
+  const choose = (name: Kind): void => {
+    kind.value = name;
+    from.value = 0;
+  };
+  const find = (text: string): void => {
+    search.value = text;
+    from.value = 0;
+  };
+  if (all === 0) return <p class="quiet">It changes no option and no targeting.</p>;
+  return (
+    <div>
+      <div class="row">
+        <Filters
+          label="Kinds of changes"
+          chosen={kind.value}
+          choose={choose}
+          of={[
+            { name: "", title: "All", count: all },
+            ...KINDS.filter(({ name }) => counts[name] > 0).map((one) => ({ ...one, count: counts[one.name] })),
+          ]}
+        />
+        <span class="push">
+          <Search label="Search names and Context IDs" value={search.value} change={find} />
+        </span>
+      </div>
+      <ChangeTable rows={rows} title={title} unchanged={isWhole(list.value, from.value) ? unchanged : undefined} />
+      {total === 0 && <p>Nothing has this in its name or Context IDs.</p>}
+      {isOpen.value || total <= FIRST_ROWS ? (
+        <Steps from={from} total={total} rows={ROWS} of="changes" />
+      ) : (
+        <p>
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              isOpen.value = true;
+            }}
+          >
+            Show {number(total - rows.length)} more
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface ChangesProps {
+  readonly runId: string;
+  /** Changes with the run: then they are read again. */
+  readonly version: string;
+  readonly title: string;
+}
+
+const KINDS = [
+  { name: "deleted", title: "Deleted" },
+  { name: "changed", title: "Changed" },
+  { name: "created", title: "New" },
+] as const;
+
+/** Whether the last row of all is shown. */
+function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
+  return from + rows.length >= total && total === counts.created + counts.changed + counts.deleted;
+}
+
+interface Query {
+  readonly search: Signal<string>;
+  readonly kind: Signal<Kind>;
+  readonly from: Signal<number>;
+  readonly isOpen: Signal<boolean>;
+  readonly mark: Signal<string>;
+}
+
+/** Reads the rows that fit; a late answer never replaces that of a newer question. */
+function useList(
+  runId: string,
+  { search, kind, from, isOpen, mark }: Query,
+  list: Signal<ChangeList | undefined>,
+): void {
+  useSignalEffect(() => {
+    const limit = String(isOpen.value ? ROWS : FIRST_ROWS);
+    const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
+    const path = `${PATHS.runs}/${encodeURIComponent(runId)}/changes?${query}`;
+    let isLate = mark.value === "";
+    const load = async () => {
+      const answer = await read<ChangeList>(path);
+      if (isLate) return;
+      if ("message" in answer) outcome.value = answer.message;
+      else list.value = answer.data;
+    };
+    const timer = setTimeout(load, list.peek() === undefined ? 0 : SEARCH_AFTER_MS);
+    return () => {
+      isLate = true;
+      clearTimeout(timer);
+    };
+  });
+}
+
+/** Changes as a table of both sides; groups stand above what is in them, and what stays is folded. */
+function ChangeTable({ rows, title, unchanged }: TableProps) {
+  const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
+  let group: string | null | undefined;
+  const hasGroups = rows.some((row) => typeof row.group === "string");
+  return (
+    <section class="card flush frame" aria-label={title} {...SCROLLS}>
+      <table class="diff">
+        <caption class="spoken">{title}</caption>
+        <thead>
+          <tr>
+            <th scope="col">
+              <span class="spoken">Kind</span>
+            </th>
+            <th scope="col">{hasOneSide && rows[0]?.after !== undefined ? "After" : "Before"}</th>
+            <th scope="col">{hasOneSide ? "Context IDs" : "After"}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, at) => {
+            const isNew = hasGroups && (at === 0 || row.group !== group);
+            group = row.group;
+            return (
+              <Fragment key={at}>
+                {isNew && <GroupRow name={row.group} />}
+                {hasOneSide ? <OneSide row={row} /> : <BothSides row={row} />}
+              </Fragment>
+            );
+          })}
+          {unchanged !== undefined && unchanged > 0 && (
+            <tr>
+              <td class="mark" />
+              <td class="inside quiet" colSpan={2}>
+                ⋯ {number(unchanged)} unchanged {unchanged === 1 ? "option" : "options"}
+              </td>
+            </tr>
+          )}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+interface TableProps {
+  readonly rows: readonly ChangeRow[];
+  readonly title: string;
+  readonly unchanged?: number | undefined;
+}
+
+function GroupRow({ name }: { readonly name: string | null | undefined }) {
+  return (
+    <tr class="group">
+      <td />
+      <td colSpan={2}>{typeof name === "string" ? <Text of={name} /> : "Top level"}</td>
+    </tr>
+  );
+}
+
+/** The mark of a kind of change, which is read out by its word. */
+function Mark({ row: { kind, before, after } }: { readonly row: ChangeRow }) {
+  const isMoved = before?.within !== after?.within;
+  const [sign, word] =
+    kind === "created"
+      ? ["+", "new"]
+      : kind === "deleted"
+        ? ["−", "deleted"]
+        : isMoved
+          ? ["→", "moved"]
+          : ["~", "changed"];
+  return (
+    <td class="mark">
+      <span aria-hidden="true">{sign}</span>
+      <span class="spoken">{word}</span>
+    </td>
+  );
+}
+
+function OneSide({ row }: { readonly row: ChangeRow }) {
+  const side = row.before ?? row.after;
+  if (side === undefined) return null;
+  return (
+    <tr class={row.kind}>
+      <Mark row={row} />
+      <td class="inside">
+        <SideName side={side} />
+      </td>
+      <td class="quiet">
+        <SideIds side={side} />
+      </td>
+    </tr>
+  );
+}
+
+function BothSides({ row }: { readonly row: ChangeRow }) {
+  const { kind, before, after } = row;
+  return (
+    <tr class={kind}>
+      <Mark row={row} />
+      <td class="inside">{before !== undefined && <Side side={before} other={after} as="del" />}</td>
+      <td class="inside">{after !== undefined && <Side side={after} other={before} as="ins" />}</td>
+    </tr>
+  );
+}
+
+interface SideProps {
+  readonly side: ChangeSide;
+  readonly other: ChangeSide | undefined;
+  readonly as: "ins" | "del";
+}
+
+/** One side of a change; the words that differ from the other side are marked. */
+function Side({ side, other, as: Tag }: SideProps) {
+  const isMoved = other !== undefined && side.within !== other.within;
+  const sideIds = side.contextIds ?? [];
+  return (
+    <>
+      {isMoved && (
+        <>
+          <span class="quiet">in </span>
+          <Tag>{typeof side.within === "string" ? <Text of={side.within} /> : "top level"}</Tag>
+          {" / "}
+        </>
+      )}
+      {other === undefined ? (
+        <Tag>
+          <SideName side={side} />
+        </Tag>
+      ) : (
+        <Marked name={side.name} other={other.name} as={Tag} />
+      )}
+      {side.says !== undefined && <span class="quiet"> {side.says}</span>}
+      {other === undefined ? (
+        <span class="quiet">
+          {" "}
+          <SideIds side={{ ...side, says: undefined }} />
+        </span>
+      ) : (
+        <>
+          {sideIds.map((id) => (
+            <Fragment key={id}>
+              {" "}
+              <Tag>
+                <Text of={id} most={120} />
+              </Tag>
+            </Fragment>
+          ))}
+          {(side.count ?? 0) > sideIds.length && (
+            <span class="quiet"> and {number((side.count ?? 0) - sideIds.length)} more</span>
+          )}
+        </>
+      )}
+    </>
+  );
+}
+
+function SideName({ side }: { readonly side: ChangeSide }) {
+  return (
+    <>
+      <Text of={side.name} />
+      {side.isGroup && " (group)"}
+    </>
+  );
+}
+
+/** How many Context IDs a side is about, and the first of them. */
+function SideIds({ side: { count, contextIds = [], says } }: { readonly side: ChangeSide }) {
+  if (says !== undefined) return <Text of={says} most={400} />;
+  if (count === undefined || count === 0) return null;
+  const words = `${number(count)} Context ${count === 1 ? "ID" : "IDs"}`;
+  if (contextIds.length === 0) return <>{words}</>;
+  return (
+    <>
+      {words}: <Text of={contextIds.join(", ")} most={400} />
+      {count > contextIds.length && ", …"}
+    </>
+  );
+}
+
+/** A name of which only the words are marked that differ from another one. */
+function Marked({
+  name,
+  other,
+  as: Tag,
+}: {
+  readonly name: string;
+  readonly other: string;
+  readonly as: "ins" | "del";
+}) {
+  const { before, middle, after } = differingWords(name, other);
+  return (
+    <>
+      <Text of={before} />
+      {middle !== "" && (
+        <Tag>
+          <Text of={middle} />
+        </Tag>
+      )}
+      <Text of={after} />
+    </>
+  );
+}

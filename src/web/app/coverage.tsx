@@ -1,0 +1,154 @@
+import { useSignal } from "@preact/signals";
+import type { VNode } from "preact";
+import { PATHS } from "../paths.ts";
+import type { CoverageRow, ParameterCoverage, TestFormat, UnknownName } from "../sandbox-wire.ts";
+import { number } from "./announce.ts";
+import { Text } from "./parts.tsx";
+import { save } from "./requests.ts";
+import { figures } from "./state.ts";
+import { Bar } from "./widgets.tsx";
+import { RESULTS, SpokenHeads } from "./words.tsx";
+
+/** How often each event arrived, how often with each parameter, and what was never sent. */
+export function Coverage() {
+  const { coverage, unknownNames } = figures.value;
+  if (coverage.length === 0) return null;
+  const seen = coverage.filter(({ count }) => count > 0).length;
+  const parameters = coverage.flatMap((row) => row.parameters);
+  const sent = parameters.filter(({ count }) => count > 0).length;
+  const most = Math.max(1, ...coverage.map(({ count }) => count), ...unknownNames.map(({ count }) => count));
+  return (
+    <section class="card" aria-labelledby="coverage">
+      <h2 id="coverage">
+        Coverage{" "}
+        <span class="quiet small">
+          {seen} of {coverage.length} events · {sent} of {parameters.length} parameters
+        </span>
+      </h2>
+      <table class="coverage">
+        <caption class="spoken">Coverage</caption>
+        <SpokenHeads of={["Event", "Share", "Recorded of received", "Parameters"]} />
+        <tbody>
+          {coverage.map((row) => coverageRow(row, most))}
+          {unknownNames.map((row) => (
+            <Unknown key={row.name} row={row} most={most} />
+          ))}
+        </tbody>
+      </table>
+      <p class="small quiet">* required · ✓ sent · ✕ missing in some events · dashed: never sent</p>
+      {(seen < coverage.length || sent < parameters.length) && <Tests />}
+    </section>
+  );
+}
+
+/** Rows as they were drawn last: one whose event has not come since is not drawn again. */
+const drawn = new Map<string, { readonly mark: string; readonly row: VNode }>();
+
+function coverageRow(covered: CoverageRow, most: number): VNode {
+  const mark = JSON.stringify([covered, most]);
+  const known = drawn.get(covered.name);
+  if (known?.mark === mark) return known.row;
+  const row = <Covered key={covered.name} covered={covered} most={most} />;
+  drawn.set(covered.name, { mark, row });
+  return row;
+}
+
+function Covered({ covered, most }: { readonly covered: CoverageRow; readonly most: number }) {
+  const { name, count, wrong, parameters } = covered;
+  const right = count - wrong;
+  const shares = [
+    { tone: RESULTS.recorded.tone, count: right, of: "recorded" },
+    { tone: RESULTS.ignored.tone, count: wrong, of: "not recorded" },
+  ];
+  return (
+    <tr>
+      <th scope="row">
+        <code class={count === 0 ? "quiet" : ""}>{name}</code>
+      </th>
+      <td class="wide">{count === 0 ? "" : <Bar shares={shares} total={most} label={name} />}</td>
+      <td class="small">
+        {count === 0 ? <span class="quiet">never sent</span> : `${number(right)} / ${number(count)}`}
+      </td>
+      <td>
+        {parameters.map((parameter) => (
+          <Chip key={parameter.name} parameter={parameter} of={count} />
+        ))}
+      </td>
+    </tr>
+  );
+}
+
+function Chip({ parameter, of }: { readonly parameter: ParameterCoverage; readonly of: number }) {
+  const { name, required, count, missing } = parameter;
+  const [tone, mark] = missing > 0 ? ["bad", "✕ "] : count > 0 ? ["good", "✓ "] : ["none", ""];
+  const title =
+    missing > 0
+      ? `missing in ${number(missing)} of ${number(of)}`
+      : count > 0
+        ? `sent ${number(count)} times`
+        : "never sent";
+  return (
+    <span class={`chip ${tone}`} title={title}>
+      {mark}
+      {name}
+      {required && "*"}
+    </span>
+  );
+}
+
+function Unknown({ row: { name, count, nearest }, most }: { readonly row: UnknownName; readonly most: number }) {
+  return (
+    <tr>
+      <th scope="row">
+        <code>
+          <Text of={name} most={60} />
+        </code>
+      </th>
+      <td class="wide">
+        <Bar shares={[{ tone: "warn", count, of: "dropped" }]} total={most} label={name} />
+      </td>
+      <td class="small">0 / {number(count)}</td>
+      <td class="warn small">
+        unknown event name
+        {nearest !== undefined && (
+          <>
+            ; did you mean <code>{nearest}</code>?
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+const FORMATS = {
+  vitest: "Vitest",
+  playwright: "Playwright",
+  curl: "Shell script",
+  json: "Suite as JSON",
+} as const satisfies Record<TestFormat, string>;
+
+/** Tests for what was never sent, as a file. */
+function Tests() {
+  const format = useSignal("vitest");
+  return (
+    <div class="row">
+      <span>Tests for what was not seen:</span>
+      <select
+        aria-label="Format of the tests"
+        value={format}
+        onChange={(event) => {
+          format.value = event.currentTarget.value;
+        }}
+      >
+        {Object.entries(FORMATS).map(([name, title]) => (
+          <option key={name} value={name}>
+            {title}
+          </option>
+        ))}
+      </select>
+      <button type="button" onClick={() => save(`${PATHS.eventTests}?format=${format.value}`)}>
+        Download tests
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,122 @@
+import { type ReadonlySignal, useSignal, useSignalEffect } from "@preact/signals";
+import type { TargetedInputEvent } from "preact";
+import { PATHS } from "../paths.ts";
+import type { EffectObjects, EffectPart } from "../wire.ts";
+import { number } from "./announce.ts";
+import { Steps, Text } from "./parts.tsx";
+import { read } from "./requests.ts";
+import { outcome } from "./state.ts";
+
+/** The most objects of a kind that are named at once. */
+const MOST_OBJECTS = 100;
+const SEARCH_AFTER_MS = 250;
+
+interface PartProps {
+  readonly runId: string;
+  readonly place: number;
+  readonly part: EffectPart;
+  readonly most: number;
+  readonly isSearchable: boolean;
+}
+
+/** The objects of one kind: the first ones, and of many all of them, by pages and by a search. */
+export function Part({ runId, place, part: { title, count, objects }, most, isSearchable }: PartProps) {
+  const search = useSignal("");
+  const from = useSignal(0);
+  const found = useSignal<EffectObjects | undefined>(undefined);
+  const first = objects.slice(0, most);
+  const isCut = count > first.length;
+  useFound(`${PATHS.runs}/${encodeURIComponent(runId)}/effect?part=${place}`, { search, from, found });
+  const { objects: shown, total } = found.value ?? { objects: first, total: count };
+  const type = (event: TargetedInputEvent<HTMLInputElement>) => {
+    search.value = event.currentTarget.value;
+    from.value = 0;
+  };
+  return (
+    <details open>
+      <summary>
+        {title} <small>{number(count)}</small>
+      </summary>
+      {isCut && isSearchable && (
+        <p class="row">
+          <label>
+            Search <input type="search" aria-label={`Search: ${title}`} value={search} onInput={type} />
+          </label>
+        </p>
+      )}
+      <ul>
+        {shown.map(({ name, says = "" }, at) => (
+          <li key={at}>
+            <Text of={name} />
+            {says !== "" && (
+              <small>
+                {" "}
+                <Text of={says} />
+              </small>
+            )}
+          </li>
+        ))}
+        {isCut && !isSearchable && <li>and {number(count - first.length)} more</li>}
+      </ul>
+      {isSearchable && <Found isAll={found.value !== undefined} {...{ from, total, shown: shown.length }} />}
+    </details>
+  );
+}
+
+interface FoundProps {
+  readonly isAll: boolean;
+  readonly from: { value: number };
+  readonly total: number;
+  readonly shown: number;
+}
+
+/** Leads through all objects of a kind; before that it says how many more there are. */
+function Found({ isAll, from, total, shown }: FoundProps) {
+  if (isAll) {
+    return total === 0 ? (
+      <p>Nothing has this in its name.</p>
+    ) : (
+      <Steps from={from} first={Math.max(0, from.value)} total={total} rows={MOST_OBJECTS} of="found" />
+    );
+  }
+  if (shown >= total) return null;
+  const showAll = () => {
+    from.value = -1;
+  };
+  return (
+    <p class="row">
+      and {number(total - shown)} more
+      <button type="button" onClick={showAll}>
+        Show all
+      </button>
+    </p>
+  );
+}
+
+interface Finding {
+  readonly search: ReadonlySignal<string>;
+  /** Where the page begins that is read; -1 asks for the first one although nothing is searched. */
+  readonly from: { value: number };
+  readonly found: { value: EffectObjects | undefined };
+}
+
+/** Reads the objects that fit a search, a while after it was typed; a late answer never replaces that of a newer one. */
+function useFound(path: string, { search, from, found }: Finding): void {
+  useSignalEffect(() => {
+    const [text, start] = [search.value, from.value];
+    if (text === "" && start === 0 && found.value === undefined) return;
+    let isLate = false;
+    const load = async () => {
+      const query = new URLSearchParams({ search: text, from: String(Math.max(0, start)) });
+      const answer = await read<EffectObjects>(`${path}&${query}`);
+      if (isLate) return;
+      if ("message" in answer) outcome.value = answer.message;
+      else found.value = answer.data;
+    };
+    const timer = setTimeout(load, text === "" ? 0 : SEARCH_AFTER_MS);
+    return () => {
+      isLate = true;
+      clearTimeout(timer);
+    };
+  });
+}

@@ -1,0 +1,276 @@
+import type { FailureRow, PlanChange, PlanView, RunRow, ShownValue, Waiting } from "../wire.ts";
+import { number } from "./announce.ts";
+import { Text } from "./parts.tsx";
+import { Progress } from "./run-words.tsx";
+import { Bar } from "./widgets.tsx";
+
+/** The most names, changes and failures that the view holds; the page shows all. */
+const MOST_NAMES = 100;
+const MOST_FAILURES = 20;
+
+/** What an approval would do: how much of how much, the names, what is lost, and what can be undone. */
+export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly plan: PlanView | undefined }) {
+  const { parts, stale, ended } = waiting;
+  return (
+    <>
+      {ended && (
+        <p class="warning" id="why">
+          The server that requested this is no longer running: ask the agent again.
+        </p>
+      )}
+      {stale !== undefined && (
+        <div class="warning small" id="why">
+          <strong>Changed since it was planned</strong>{" "}
+          {stale.map((sentence) => (
+            <Text key={sentence} of={sentence} most={400} />
+          ))}
+        </div>
+      )}
+      {plan === undefined && <Magnitude waiting={waiting} />}
+      <Lost waiting={waiting} />
+      {plan === undefined ? (
+        <ul class="names" aria-label="What it concerns">
+          {parts.map(({ title, count, objects }) => [
+            parts.length > 1 && (
+              <li key={title} class="quiet small">
+                {title} {number(count)}
+              </li>
+            ),
+            ...objects.slice(0, MOST_NAMES).map(({ name, says = "" }, at) => (
+              <li key={`${title} ${at}`}>
+                <span class={toneOf(title)}>{MARKS[toneOf(title)]}</span> <Text of={name} most={120} />
+                <small>
+                  {" "}
+                  <Text of={shortly(says)} most={120} />
+                </small>
+              </li>
+            )),
+            count > Math.min(objects.length, MOST_NAMES) && (
+              <li key={`${title} more`} class="quiet">
+                and {number(count - Math.min(objects.length, MOST_NAMES))} more
+              </li>
+            ),
+          ])}
+        </ul>
+      ) : (
+        <PlanRows plan={plan} />
+      )}
+    </>
+  );
+}
+
+/** What is lost for good, and what can be undone. */
+function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
+  return (
+    <p class="small quiet">
+      {[...lost, ...undoable].map((sentence) => (
+        <span key={sentence}>
+          <Text of={sentence} most={300} />{" "}
+        </span>
+      ))}
+    </p>
+  );
+}
+
+/** What is said of an object, without what goes without saying. */
+function shortly(says: string): string {
+  const short = says.replace(/^the \w+ and its /, "");
+  return /^0 /.test(short) ? "" : short;
+}
+
+const MARKS = { created: "+", changed: "~", deleted: "−" } as const;
+
+/** What a kind of effect does, by its title, e.g. `Options deleted`. */
+function toneOf(title: string): keyof typeof MARKS {
+  if (/deleted/.test(title)) return "deleted";
+  return /created/.test(title) ? "created" : "changed";
+}
+
+function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly waiting: Waiting }) {
+  if (magnitude === undefined && removed === undefined) return null;
+  const { count = 0, whole, verb = "changed" } = magnitude ?? {};
+  return (
+    <div class="row magnitude">
+      {magnitude !== undefined && (
+        <span>
+          <strong class={verb}>{number(count)}</strong>
+          {whole === undefined
+            ? ` ${verb}`
+            : ` of ${number(whole)} ${whole === 1 ? "option" : "options"} (${percent(count, whole)})`}
+        </span>
+      )}
+      {whole !== undefined && <Bar shares={[{ tone: verb, count, of: verb }]} total={whole} label="Share" />}
+      {removed !== undefined && (
+        <span>
+          <strong class={verb}>{number(removed)}</strong> Context {removed === 1 ? "ID" : "IDs"} removed
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** A share as people say it: nothing that is there is 0 %, and not all is not 100 %. */
+function percent(count: number, whole: number): string {
+  const share = (100 * count) / Math.max(1, whole);
+  if (share > 0 && share < 1) return "less than 1 %";
+  return `${share < 100 ? Math.min(99, Math.round(share)) : 100} %`;
+}
+
+const KINDS = {
+  created: "+",
+  renamed: "~",
+  moved: "→",
+  contexts: "~",
+  settings: "~",
+  deleted: "−",
+  adopted: "~",
+} as const satisfies Record<PlanChange["kind"], string>;
+
+/** The changes of a plan, deletions first, and what stands against it. */
+export function PlanRows({ plan }: { readonly plan: PlanView }) {
+  const { changes, conflicts, drift, refused = [], differs = [], omitted = {} } = plan;
+  const sorted = [
+    ...changes.filter(({ kind }) => kind === "deleted"),
+    ...changes.filter(({ kind }) => kind !== "deleted"),
+  ];
+  const shown = sorted.slice(0, MOST_NAMES);
+  const more = Object.values(omitted).reduce((sum, count) => sum + count, changes.length - shown.length);
+  return (
+    <>
+      {refused.length > 0 && <p class="warning small">Cannot be applied: {refused.join(" ")}</p>}
+      <Kinds plan={plan} />
+      <ul class="names" aria-label="Plan">
+        {shown.map((change, at) => (
+          <li key={`${at}`}>
+            <Change change={change} />
+          </li>
+        ))}
+        {changes.length === 0 && <li class="quiet">Nothing changes.</li>}
+        {more > 0 && <li class="quiet">and {number(more)} more</li>}
+        {conflicts.map(({ name, field }) => (
+          <li key={`conflict ${name} ${field}`} class="warn">
+            ! <Text of={name} most={80} />: changed by someone else as well ({field})
+          </li>
+        ))}
+        {drift.map(({ name, field }) => (
+          <li key={`drift ${name} ${field}`} class="quiet">
+            Someone else changed <Text of={name} most={80} /> ({field}); the plan leaves it alone.
+          </li>
+        ))}
+        {differs.map((sentence) => (
+          <li key={sentence} class="warn">
+            <Text of={sentence} most={300} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** How many things a plan creates, changes and deletes. */
+function Kinds({ plan: { changes, omitted = {} } }: { readonly plan: PlanView }) {
+  const counts = { created: 0, changed: 0, deleted: 0 };
+  for (const { kind } of changes) counts[toneOfChange(kind)] += 1;
+  for (const kind of Object.keys(KINDS)) {
+    if (isKind(kind)) counts[toneOfChange(kind)] += omitted[kind] ?? 0;
+  }
+  const tones = (["created", "changed", "deleted"] as const).filter((tone) => counts[tone] > 0);
+  if (tones.length === 0) return null;
+  return (
+    <div class="row magnitude">
+      {tones.map((tone) => (
+        <span key={tone}>
+          <strong class={tone}>{number(counts[tone])}</strong> {tone}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function isKind(kind: string): kind is PlanChange["kind"] {
+  return Object.hasOwn(KINDS, kind);
+}
+
+function toneOfChange(kind: PlanChange["kind"]): keyof typeof MARKS {
+  return kind === "created" || kind === "deleted" ? kind : "changed";
+}
+
+function Change({ change }: { readonly change: PlanChange }) {
+  const { kind, name, group, from, to, added = 0, removed = 0 } = change;
+  const tone = toneOfChange(kind);
+  return (
+    <>
+      <span class={tone}>{KINDS[kind]}</span>{" "}
+      {kind === "renamed" ? <Sides from={from} to={to} /> : <Text of={name} most={80} />}
+      <small>
+        {group !== undefined && (
+          <>
+            {" in "}
+            <Text of={group} most={80} />
+          </>
+        )}
+        {kind === "moved" && (
+          <>
+            {" from "}
+            <Sides from={from ?? "top level"} to={to ?? "top level"} />
+          </>
+        )}
+        {added > 0 && ` +${contextIds(added)}`}
+        {removed > 0 && ` −${contextIds(removed)}`}
+      </small>
+    </>
+  );
+}
+
+function contextIds(count: number): string {
+  return `${number(count)} Context ${count === 1 ? "ID" : "IDs"}`;
+}
+
+function Sides({ from, to }: { readonly from: ShownValue | undefined; readonly to: ShownValue | undefined }) {
+  return (
+    <>
+      <del>
+        <Text of={String(from)} most={80} />
+      </del>
+      {" → "}
+      <ins>
+        <Text of={String(to)} most={80} />
+      </ins>
+    </>
+  );
+}
+
+const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
+
+/** What a run did, or does: its progress, what failed, and who decided. */
+export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
+  const { requests, decided, standsStill, undoUntil } = run;
+  const shown = failures.slice(0, MOST_FAILURES);
+  return (
+    <>
+      <Progress run={run} />
+      {standsStill !== undefined && <p class="warning">{standsStill}</p>}
+      {shown.length > 0 && (
+        <ul class="names" aria-label="Failures">
+          {shown.map(({ count, places, message, remedy }, at) => (
+            <li key={`${at}`}>
+              <span class="bad">{number(count)}×</span> <Text of={places} most={120} />:{" "}
+              <Text of={message} most={400} />{" "}
+              <small>
+                <Text of={remedy} most={400} />
+              </small>
+            </li>
+          ))}
+          {failures.length > shown.length && (
+            <li>and {number(failures.length - shown.length)} more kinds of failures</li>
+          )}
+        </ul>
+      )}
+      <p class="small quiet">
+        {requests !== undefined && `${number(requests.sent)} ${requests.sent === 1 ? "request" : "requests"} sent. `}
+        {decided !== undefined && <Text of={decided} most={300} />}
+        {undoUntil !== undefined && ` It can be undone until ${DAY.format(new Date(undoUntil))}: ask the agent.`}
+      </p>
+    </>
+  );
+}

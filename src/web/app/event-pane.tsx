@@ -1,0 +1,210 @@
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { PATHS } from "../paths.ts";
+import type { BodyLine, CorrectedEvent, EventCause, EventDetail, EventProblem } from "../sandbox-wire.ts";
+import { want } from "./event-list.ts";
+import { SCROLLS, Text, visible, visibleLines } from "./parts.tsx";
+import { act, read } from "./requests.ts";
+import { route } from "./route.ts";
+import { eventsAge, figures, sandbox } from "./state.ts";
+import { Badge, Copy, copyText } from "./widgets.tsx";
+import { counted, ExactTime, RESULTS, SecondTime } from "./words.tsx";
+
+/** What the service does with an event of each result. */
+const MEANING = {
+  recorded: "This event counts.",
+  ignored: "The service answers “ok”, but does not count this event.",
+  rejected: "The service refuses this event.",
+} as const;
+
+/** One event: what became of it and why, its body, and the body that would count. */
+export function EventPane({ seq }: { readonly seq: number | undefined }) {
+  const detail = useSignal<EventDetail | string | undefined>(undefined);
+  const { id } = route.value;
+  const age = eventsAge.value;
+  useEffect(() => {
+    let isCurrent = true;
+    if (seq !== undefined) {
+      void read<EventDetail>(`${PATHS.events}/${seq}`).then((answer) => {
+        if (isCurrent) detail.value = "message" in answer ? answer.message : answer.data;
+      });
+    }
+    return () => {
+      isCurrent = false;
+    };
+  }, [seq, detail, age]);
+  useEffect(() => {
+    // On a narrow window the pane is below the problems.
+    const pane = id === undefined ? null : document.querySelector(".event-pane");
+    if (pane !== null && innerWidth <= 700) pane.scrollIntoView({ block: "nearest" });
+  }, [id]);
+  const known = detail.value;
+  if (seq === undefined || known === undefined) {
+    return (
+      <section class="card event-pane" aria-label="Event">
+        <p class="quiet">Choose an event or a problem to see what is wrong, and how to fix it.</p>
+      </section>
+    );
+  }
+  if (typeof known === "string") {
+    return (
+      <section class="card event-pane" aria-label="Event">
+        <p>{known}</p>
+      </section>
+    );
+  }
+  return <Detail detail={known} />;
+}
+
+function Detail({ detail }: { readonly detail: EventDetail }) {
+  const { event, text, problems, corrected, sameProblem, forwarded } = detail;
+  const { verdict, name, uid, at, platform } = event;
+  const { title, tone } = RESULTS[verdict];
+  return (
+    <section class="card event-pane" aria-label="Event">
+      <div class="row">
+        <Badge tone={tone}>{title}</Badge>
+        <code>
+          <Text of={name} most={200} />
+        </code>
+        <span class="push small quiet">
+          <ExactTime at={at} />
+        </span>
+      </div>
+      <p class="small quiet">
+        {uid === null ? "no uid" : <Text of={uid} most={200} />}
+        {platform !== undefined && ` · ${visible(platform)}`}
+      </p>
+      <p>
+        <strong>{MEANING[verdict]}</strong>
+      </p>
+      <Reasons problems={problems} isRecorded={verdict === "recorded"} />
+      {corrected !== undefined && <Corrected corrected={corrected} />}
+      {sameProblem !== undefined && sameProblem.count > 1 && <SameProblem problem={sameProblem} />}
+      {forwarded !== undefined && (
+        <p class="small">
+          The real endpoint answered {forwarded.status}: <Text of={forwarded.message} />
+        </p>
+      )}
+      <details key={event.seq} open={corrected === undefined}>
+        <summary>Body as sent</summary>
+        <pre {...SCROLLS}>{visibleLines(text)}</pre>
+        <Copy of={text} name="Copy this body" />
+      </details>
+    </section>
+  );
+}
+
+/** What is wrong, and how to fix each of it. */
+function Reasons({
+  problems,
+  isRecorded,
+}: {
+  readonly problems: readonly EventProblem[];
+  readonly isRecorded: boolean;
+}) {
+  const deciding = problems.filter(({ isDecisive }) => isDecisive);
+  const others = problems.filter(({ isDecisive }) => !isDecisive);
+  const sections = [...new Set(deciding.flatMap(({ section = [] }) => section))];
+  return (
+    <>
+      <List problems={deciding} />
+      {sections.length > 0 && <p class="small quiet">Event API, section {sections.join(", ")}</p>}
+      {others.length > 0 && (
+        <details open={isRecorded}>
+          <summary>{counted(others.length, "hint")}</summary>
+          <List problems={others} />
+        </details>
+      )}
+    </>
+  );
+}
+
+function List({ problems }: { readonly problems: readonly EventProblem[] }) {
+  return (
+    <ul class="reasons">
+      {problems.map(({ message, fix }) => (
+        <li key={message}>
+          <Text of={sentence(message)} most={400} /> <Text of={sentence(fix)} most={400} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function sentence(text: string): string {
+  const first = text.slice(0, 1).toUpperCase() + text.slice(1);
+  return /[.?!]$/.test(first) ? first : `${first}.`;
+}
+
+function Corrected({ corrected: { text, lines, examples } }: { readonly corrected: CorrectedEvent }) {
+  const send = () => act(PATHS.events, { text }, "The corrected event was sent to the sandbox.");
+  return (
+    <>
+      <h3>Corrected event</h3>
+      <pre class="corrected" {...SCROLLS}>
+        {lines.map((line, at) => (
+          <Line key={`${at}`} line={line} />
+        ))}
+      </pre>
+      {examples.length > 0 && (
+        <p class="small quiet">
+          Send your own value for{" "}
+          {examples.map((path, at) => (
+            <span key={path}>
+              {at > 0 && ", "}
+              <code>{path}</code>
+            </span>
+          ))}
+          : {examples.length === 1 ? "this one is an example" : "these are examples"}.
+        </p>
+      )}
+      <div class="row">
+        <button type="button" class="primary" onClick={() => copyText(text)}>
+          Copy corrected event
+        </button>
+        {sandbox.value?.readOnly !== true && (
+          <button type="button" onClick={send}>
+            Send to the sandbox
+          </button>
+        )}
+      </div>
+    </>
+  );
+}
+
+const MARKS = { same: "", removed: "removed", added: "added" } as const;
+
+/** A line of a body; one that is added or removed as a whole is marked as one. */
+function Line({ line }: { readonly line: BodyLine }) {
+  const [first] = line;
+  const whole = line.length === 1 && first !== undefined ? MARKS[first.is] : "";
+  return (
+    <span class={`line ${whole}`}>
+      {line.map(({ is, text }, at) => {
+        const key = `${at}`;
+        if (is === "removed") return <del key={key}>{visible(text)}</del>;
+        if (is === "added") return <ins key={key}>{visible(text)}</ins>;
+        return <span key={key}>{visible(text)}</span>;
+      })}
+      {"\n"}
+    </span>
+  );
+}
+
+function SameProblem({ problem }: { readonly problem: EventCause }) {
+  const { id, count, firstAt, platforms } = problem;
+  // The count goes on while the pane is open.
+  const current = figures.value.problems.find((one) => one.id === id)?.count ?? count;
+  const shares = platforms
+    .slice(0, 3)
+    .map(({ platform, events }) => `${events.toLocaleString("en")} ${visible(platform)}`);
+  return (
+    <p class="small quiet">
+      Same problem in {counted(current, "event")} since <SecondTime at={firstAt} /> ({shares.join(", ")}).{" "}
+      <button type="button" class="plain" onClick={() => want({ problem: id })}>
+        Show all
+      </button>
+    </p>
+  );
+}

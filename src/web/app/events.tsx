@@ -1,0 +1,369 @@
+import { computed, effect, signal } from "@preact/signals";
+import type { VNode } from "preact";
+import { PATHS } from "../paths.ts";
+import type { EventCause, EventRow, Verdict } from "../sandbox-wire.ts";
+import { number } from "./announce.ts";
+import { Coverage } from "./coverage.tsx";
+import {
+  hasOlder,
+  isNarrowed,
+  isOlder,
+  isPaused,
+  pause,
+  showNewer,
+  shownEvents,
+  showOlder,
+  want,
+  wantAll,
+  wanted,
+} from "./event-list.ts";
+import { EventPane } from "./event-pane.tsx";
+import { Pager, SCROLLS, Text } from "./parts.tsx";
+import { act } from "./requests.ts";
+import { route } from "./route.ts";
+import { arrived, clockAhead, figures, sandbox, verdicts } from "./state.ts";
+import { Badge, Bar, Columns, Copy, Filters, now, Search } from "./widgets.tsx";
+import { counted, ExactTime, NothingYet, RESULTS, SecondTime, SpokenHeads, WordsOf } from "./words.tsx";
+
+/** How many problems are shown before a person asks for all. */
+const FIRST_PROBLEMS = 6;
+const BARS = 60;
+
+const VERDICTS = ["recorded", "ignored", "rejected"] as const;
+
+/** The event that is chosen; without one, the newest of the most frequent problem as the view was opened. */
+const opened = signal<number | undefined>(undefined);
+effect(() => {
+  const [first] = figures.value.problems;
+  if (first === undefined) opened.value = undefined;
+  else opened.value ??= first.latest;
+});
+const chosen = computed(() => (route.value.view === "events" && Number(route.value.id)) || opened.value);
+
+/** What arrives at the sandbox, live: what counts, what does not and why, and what of the catalogue was not seen. */
+export function Events() {
+  const isReadOnly = sandbox.value?.readOnly === true;
+  const reset = () => act(PATHS.reset, { only: ["events"] }, "All events were removed.");
+  return (
+    <>
+      <div class="row">
+        <h1>Events</h1>
+        <State />
+        <Endpoint />
+        <span class="push" />
+        <button type="button" onClick={pause} disabled={isOlder.value}>
+          {isPaused.value ? "Resume" : "Pause"}
+        </button>
+        {!isReadOnly && (
+          <button type="button" onClick={reset}>
+            Reset
+          </button>
+        )}
+      </div>
+      {arrived.value === 0 ? <Nothing /> : <Arrived />}
+    </>
+  );
+}
+
+function State() {
+  if (sandbox.value?.isLost) return <Badge tone="bad">The sandbox does not answer</Badge>;
+  return isPaused.value ? <Badge tone="idle">Paused</Badge> : <Badge tone="good">● Live</Badge>;
+}
+
+/** Where events are sent. */
+function Endpoint() {
+  if (sandbox.value === undefined || sandbox.value.readOnly) return null;
+  const address = `${sandbox.value.address}/event`;
+  return (
+    <span class="quiet small wide">
+      POST {address} <Copy of={address} />
+    </span>
+  );
+}
+
+/** Where nothing has come yet: how to send the first one. */
+function Nothing() {
+  const { address = "", appKey = "" } = sandbox.value ?? {};
+  const body = `'{"uid":"user-1","eventName":"app_open"}'`;
+  const line = `curl -X POST ${address}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" -d ${body}`;
+  const isFar = sandbox.value?.readOnly === true;
+  return (
+    <>
+      <div class="card start">
+        <NothingYet title="No events yet">
+          {isFar
+            ? "They appear here as they arrive at the sandbox."
+            : "Put this address in place of the one that your app sends its events to, or send a first event from a terminal."}
+        </NothingYet>
+        {!isFar && (
+          <>
+            <pre>{line}</pre>
+            <Copy of={line} name="Copy the command" />
+          </>
+        )}
+      </div>
+      <Pager previous={undefined} next={undefined}>
+        0 of 0 events
+      </Pager>
+      <Coverage />
+    </>
+  );
+}
+
+function Arrived() {
+  return (
+    <>
+      <div class="grid event-figures">
+        <Counters />
+        <Histogram />
+      </div>
+      <div class="grid event-panes">
+        <div class="event-lists">
+          <Problems />
+          <Stream />
+          <Coverage />
+        </div>
+        <EventPane seq={chosen.value} />
+      </div>
+    </>
+  );
+}
+
+function sharesOf(counts: Readonly<Record<Verdict, number>>) {
+  return VERDICTS.map((verdict) => ({
+    tone: RESULTS[verdict].tone,
+    count: counts[verdict],
+    of: RESULTS[verdict].title.toLowerCase(),
+  }));
+}
+
+function Counters() {
+  const shares = sharesOf(verdicts.value);
+  return (
+    <div class="card">
+      <div class="counters">
+        <p>
+          <strong>{number(arrived.value)}</strong> received
+        </p>
+        {shares.map(({ tone, count, of }) => (
+          <p key={of} class={tone}>
+            <strong>{number(count)}</strong> {of}
+          </p>
+        ))}
+      </div>
+      <Bar shares={shares} label="Events" />
+    </div>
+  );
+}
+
+/** The last ten minutes; it goes on while nothing comes. */
+function Histogram() {
+  const { bars, everyMs } = figures.value.histogram;
+  const last = Math.floor((now.value + clockAhead.value) / everyMs) * everyMs;
+  const byTime = new Map(bars.map((bar) => [bar.at, bar]));
+  const none = { recorded: 0, ignored: 0, rejected: 0 };
+  const slots = Array.from({ length: BARS }, (_, at) => last - (BARS - 1 - at) * everyMs);
+  const columns = slots.map((at) => ({
+    title: new Date(at).toLocaleTimeString("en", { hour12: false }),
+    shares: sharesOf(byTime.get(at) ?? none),
+  }));
+  const sum = slots.reduce((all, at) => {
+    const { recorded, ignored, rejected } = byTime.get(at) ?? none;
+    return all + recorded + ignored + rejected;
+  }, 0);
+  return (
+    <div class="card">
+      <Columns columns={columns} label={`Events of the last ten minutes, ten seconds each: ${number(sum)}`} />
+      <div class="row small quiet">
+        <span>10 min ago</span>
+        <span class="push">{counted(sum, "event")} in 10 min</span>
+        <span class="push">now</span>
+      </div>
+    </div>
+  );
+}
+
+const showsAll = signal(false);
+
+/** Why events do not count: each cause once. */
+function Problems() {
+  const { problems, otherProblems } = figures.value;
+  const { ignored, rejected } = verdicts.value;
+  const lost = ignored + rejected;
+  if (lost === 0) {
+    return (
+      <section class="card" aria-labelledby="problems">
+        <h2 id="problems">No problems</h2>
+        <p class="quiet">Every event so far would count in production.</p>
+      </section>
+    );
+  }
+  const shown = showsAll.value ? problems : problems.slice(0, FIRST_PROBLEMS);
+  const rest = problems.length - FIRST_PROBLEMS;
+  return (
+    <section class="card flush" aria-labelledby="problems">
+      <div class="head">
+        <h2 id="problems">
+          {counted(problems.length, "problem")}{" "}
+          <span class="quiet small">
+            {number(lost)} of {counted(arrived.value, "event")} would not count in production
+          </span>
+        </h2>
+      </div>
+      <ul class="problems">
+        {shown.map((problem) => (
+          <Problem key={problem.id} problem={problem} />
+        ))}
+      </ul>
+      {otherProblems > 0 && showsAll.value && (
+        <p class="head quiet">{counted(otherProblems, "event")} with still other problems</p>
+      )}
+      {rest > 0 && (
+        <p class="head">
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              showsAll.value = !showsAll.value;
+            }}
+          >
+            {showsAll.value ? "Show fewer" : `Show ${number(rest)} more`}
+          </button>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Problem({ problem }: { readonly problem: EventCause }) {
+  const { id, count, verdict, name, otherNames = 0, cause, platforms, lastAt, latest } = problem;
+  const isChosen = wanted.value.problem === id;
+  const choose = () => {
+    want({ problem: isChosen ? undefined : id });
+    if (!isChosen) location.hash = `#/events/${latest}`;
+  };
+  const [{ platform } = { platform: "" }] = platforms;
+  return (
+    <li>
+      <button type="button" class="problem" aria-pressed={isChosen} onClick={choose}>
+        <i class={`dot ${RESULTS[verdict].tone}`} />
+        <strong>{number(count)}×</strong>
+        <code class="trunc">
+          {name === null ? "(no name)" : <Text of={name} most={80} />}
+          {otherNames > 0 && `, ${number(otherNames)} more`}
+        </code>
+        <span class="cause">
+          <WordsOf of={cause} />
+        </span>
+        <span class="quiet small wide">
+          {platforms.length === 1 && (
+            <>
+              <Text of={platform} most={20} /> ·{" "}
+            </>
+          )}
+          <SecondTime at={lastAt} />
+        </span>
+      </button>
+    </li>
+  );
+}
+
+type Choice = "all" | Verdict;
+
+function Stream() {
+  const { filter, verdict, problem } = wanted.value;
+  const counts = verdicts.value;
+  const of: readonly { readonly name: Choice; readonly title: string; readonly count: number }[] = [
+    { name: "all", title: "All", count: arrived.value },
+    ...VERDICTS.map((name) => ({ name, title: RESULTS[name].title, count: counts[name] })),
+  ];
+  return (
+    <section class="card flush" aria-label="All events">
+      <div class="row head">
+        <Filters<Choice>
+          label="Results"
+          of={of}
+          chosen={verdict ?? "all"}
+          choose={(name) => want({ verdict: name === "all" ? undefined : name })}
+        />
+        <span class="push" />
+        <Search label="Filter" value={filter} change={(text) => want({ filter: text })} />
+      </div>
+      {problem !== undefined && <p class="head note">{problemNote(problem)}</p>}
+      <section class="stream-frame" aria-label="List of events" {...SCROLLS}>
+        <table class="stream">
+          <caption class="spoken">Events</caption>
+          <SpokenHeads of={["Result", "Time", "Event", "User, platform, problem"]} />
+          <tbody>{shownEvents.value.map((event) => eventRow(event, event.seq === chosen.value))}</tbody>
+        </table>
+      </section>
+      {shownEvents.value.length === 0 && isNarrowed.value && <p class="head quiet">No event fits.</p>}
+      <div class="head">
+        <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>
+          {number(shownEvents.value.length)} of {number(arrived.value)} events
+          {isPaused.value ? "; paused" : isOlder.value ? "; older ones" : ""}
+        </Pager>
+      </div>
+    </section>
+  );
+}
+
+function problemNote(id: number) {
+  const problem = figures.value.problems.find((one) => one.id === id);
+  return (
+    <>
+      Events with the problem {problem === undefined ? "that you chose" : <WordsOf of={problem.cause} />}.{" "}
+      <button type="button" class="plain" onClick={wantAll}>
+        Show all events
+      </button>
+    </>
+  );
+}
+
+/** Rows never change: a row that was drawn once is not drawn again as others arrive. */
+const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: VNode }>();
+
+function eventRow(event: EventRow, isChosen: boolean): VNode {
+  const known = drawn.get(event);
+  if (known?.isChosen === isChosen) return known.row;
+  // A sandbox that starts again counts from 1 again.
+  const row = <Row key={`${event.seq} ${event.at}`} event={event} isChosen={isChosen} />;
+  drawn.set(event, { isChosen, row });
+  return row;
+}
+
+function Row({ event, isChosen }: { readonly event: EventRow; readonly isChosen: boolean }) {
+  const { seq, at, verdict, uid, name, platform, cause } = event;
+  const { title, tone } = RESULTS[verdict];
+  return (
+    <tr class={isChosen ? "chosen" : ""}>
+      <td>
+        <i class={`dot ${tone}`} />
+        <span class="spoken">{title}</span>
+      </td>
+      <td class="wide">
+        <ExactTime at={at} />
+      </td>
+      <th scope="row">
+        <a href={`#/events/${seq}`} {...(isChosen && { "aria-current": "true" as const })}>
+          <Text of={name} most={120} />
+        </a>
+      </th>
+      <td class="quiet">
+        {uid === null ? "no uid" : <Text of={uid} most={120} />}
+        {platform !== undefined && (
+          <>
+            {" · "}
+            <Text of={platform} most={20} />
+          </>
+        )}
+        {cause !== undefined && (
+          <>
+            {" · "}
+            <WordsOf of={cause} />
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,210 @@
+import { useSignal } from "@preact/signals";
+import type { TargetedSubmitEvent } from "preact";
+import { PATHS } from "../paths.ts";
+import type { FaultField, FaultRow, NewFault } from "../sandbox-wire.ts";
+import { number } from "./announce.ts";
+import { Table } from "./parts.tsx";
+import { act } from "./requests.ts";
+import { faults, sandbox } from "./state.ts";
+import { counted } from "./words.tsx";
+
+/** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses meanwhile at most. */
+const LOCK_MS = 5000;
+const LOCKED_WRITES = 1_000_000;
+
+/** Faults that clients meet most, ready to be added. */
+const PRESETS: readonly { readonly title: string; readonly says: string; readonly fault: NewFault }[] = [
+  {
+    title: "Answer lost after the write",
+    says: "The next write is carried out, and its answer never arrives: does the client find out, or write twice?",
+    fault: { operation: "write", kind: "reset", applied: true, times: 1 },
+  },
+  {
+    title: "Locked for 5 s",
+    says: "Another writer holds the lock: every write is refused for 5 seconds. Does the client wait and try again?",
+    fault: { operation: "write", kind: "busy", retryAfterMs: 500, times: LOCKED_WRITES, forMs: LOCK_MS },
+  },
+  {
+    title: "One in ten fails",
+    says: "Each request fails with status 500 with a chance of 10 %, until the fault is removed.",
+    fault: { operation: "any", kind: "status", status: 500, probability: 0.1 },
+  },
+];
+
+/** The failures that the sandbox simulates: those that are active, presets, and all kinds. */
+export function Faults() {
+  const rows = faults.value.faults;
+  const isReadOnly = sandbox.value?.readOnly === true;
+  return (
+    <>
+      <div class="row">
+        <h1>Fault injection</h1>
+        <span class="quiet">What the sandbox does wrong on purpose, to show how a client copes.</span>
+        <span class="push" />
+        {!isReadOnly && (
+          <button type="button" disabled={rows.length === 0} onClick={removeAll}>
+            Reset
+          </button>
+        )}
+      </div>
+      <Active rows={rows} isReadOnly={isReadOnly} />
+      {isReadOnly ? (
+        <p class="quiet">Faults are added and removed on the machine on which the sandbox runs.</p>
+      ) : (
+        <>
+          <div class="grid three">
+            {PRESETS.map(({ title, says, fault }) => (
+              <div key={title} class="card preset">
+                <h2>{title}</h2>
+                <p class="quiet">{says}</p>
+                <button type="button" onClick={() => add(fault)}>
+                  {title}
+                </button>
+              </div>
+            ))}
+          </div>
+          <Form />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Removes all faults. */
+export function removeAll(): Promise<boolean> {
+  return act(PATHS.reset, { only: ["faults"] }, "All faults were removed.");
+}
+
+function add(fault: NewFault): Promise<boolean> {
+  return act(PATHS.faults, fault, "The fault was added.");
+}
+
+function Active({ rows, isReadOnly }: { readonly rows: readonly FaultRow[]; readonly isReadOnly: boolean }) {
+  if (rows.length === 0)
+    return <p class="card quiet">No fault is active: the sandbox answers every request normally.</p>;
+  const heads = [
+    "Requests",
+    "What happens",
+    "Kind",
+    "Times",
+    "Matched",
+    "Triggered",
+    ...(isReadOnly ? [] : ["Remove it"]),
+  ];
+  return (
+    <div class="card flush">
+      <div class="head">
+        <strong class="sandbox">{counted(rows.length, "active fault")}</strong>
+      </div>
+      <Table caption="Faults" heads={heads} className="faults">
+        {rows.map(({ id, operation, kind, says, times, met, struck }) => (
+          <tr key={id}>
+            <th scope="row" id={`fault-${id}`}>
+              {operation}
+            </th>
+            <td>{says}</td>
+            <td>{kind}</td>
+            <td>{timesText(times)}</td>
+            <td>{number(met)}</td>
+            <td>{number(struck)}</td>
+            {!isReadOnly && (
+              <td>
+                <button
+                  type="button"
+                  aria-describedby={`fault-${id}`}
+                  onClick={() => act(`${PATHS.faults}/${id}/remove`, {}, "The fault was removed.")}
+                >
+                  Remove
+                </button>
+              </td>
+            )}
+          </tr>
+        ))}
+      </Table>
+    </div>
+  );
+}
+
+function timesText(times: string): string {
+  return times === String(LOCKED_WRITES) ? "until it removes itself" : times;
+}
+
+/** All kinds of faults, each with the fields that it has. */
+function Form() {
+  const { operations, kinds } = faults.value;
+  const chosen = useSignal("");
+  const kind = kinds.find(({ name }) => name === chosen.value) ?? kinds[0];
+  if (kind === undefined) return null;
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    await add(faultOf(new FormData(event.currentTarget), kind.fields));
+  };
+  return (
+    <section class="card" aria-labelledby="new-fault">
+      <h2 id="new-fault">Another fault</h2>
+      <form class="row fault-form" onSubmit={submit}>
+        <label>
+          Operation{" "}
+          <select name="operation">
+            {operations.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Kind{" "}
+          <select
+            name="kind"
+            onChange={(event) => {
+              chosen.value = event.currentTarget.value;
+            }}
+          >
+            {kinds.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+        {kind.fields.map((field) => (
+          <Field key={`${kind.name} ${field.name}`} field={field} />
+        ))}
+        <label>
+          Times <input name="times" type="number" min="1" step="1" value="1" required />
+        </label>
+        <button type="submit" class="primary">
+          Add
+        </button>
+      </form>
+      <p class="quiet">
+        <code>{kind.name}</code>: {kind.says}.
+      </p>
+    </section>
+  );
+}
+
+function Field({ field: { name, label, value, least, most } }: { readonly field: FaultField }) {
+  if (typeof value === "boolean") {
+    return (
+      <label>
+        <input type="checkbox" name={name} defaultChecked={value} /> {label}
+      </label>
+    );
+  }
+  const range = { ...(least !== undefined && { min: least }), ...(most !== undefined && { max: most }) };
+  return (
+    <label>
+      {label} <input type="number" name={name} step="1" defaultValue={value} required {...range} />
+    </label>
+  );
+}
+
+function faultOf(form: FormData, fields: readonly FaultField[]): NewFault {
+  const own = fields.map(({ name, value }) => {
+    return [name, typeof value === "boolean" ? form.has(name) : Number(form.get(name))] as const;
+  });
+  return {
+    operation: String(form.get("operation")),
+    kind: String(form.get("kind")),
+    times: Number(form.get("times")),
+    ...Object.fromEntries(own),
+  };
+}

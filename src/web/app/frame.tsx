@@ -1,0 +1,177 @@
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import type { Hello, ShownEnvironment, ViewName } from "../wire.ts";
+import { announced, number } from "./announce.ts";
+import { Approvals } from "./approvals.tsx";
+import { Events } from "./events.tsx";
+import { Faults, removeAll } from "./faults.tsx";
+import { useKeys } from "./keys.ts";
+import { Login } from "./login.tsx";
+import { Overview } from "./overview.tsx";
+import { Text } from "./parts.tsx";
+import { logOut } from "./requests.ts";
+import { route, VIEW_TITLES } from "./route.ts";
+import { Runs } from "./runs.tsx";
+import { faults, hello, isConnected, link, notice, outcome, sandbox, waitingRuns } from "./state.ts";
+import { Targetings } from "./targetings.tsx";
+import { Empty } from "./widgets.tsx";
+
+const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
+  overview: Overview,
+  approvals: Approvals,
+  runs: Runs,
+  targetings: Targetings,
+  events: Events,
+  faults: Faults,
+};
+/** The views that divide the whole window into panes. */
+const HAS_PANES: ReadonlySet<ViewName> = new Set(["approvals"]);
+/** The views with a pane beside a list. */
+const HAS_PANE: ReadonlySet<ViewName> = new Set(["events", "targetings"]);
+
+/** What is said of a server that does not answer. */
+const GONE = {
+  lost: "The connection to the server is lost. This page reconnects by itself.",
+  ended: "The server of this page is no longer running. Nothing can be decided here.",
+} as const;
+
+/** The page around its views: the navigation, the environment, the live region, and the view that the address names. */
+export function Frame() {
+  useKeys();
+  if (link.value.is === "refused") return <Login ways={link.value.ways} />;
+  const { view } = route.value;
+  const View = view && VIEWS[view];
+  const known = hello.value;
+  return (
+    <div class="app">
+      <header class="side">
+        <strong class="logo">◎ targeting-mcp</strong>
+        {known !== undefined && <Environment of={shownOf(known, view)} isReadOnly={known.readOnly === true} />}
+        <nav aria-label="Views">
+          {known?.views.map((name) => (
+            <ViewLink key={name} name={name} />
+          ))}
+        </nav>
+        <div class="below">
+          {known?.environment.who !== undefined && (
+            <span>
+              Logged in as <Text of={known.environment.who} most={60} />
+            </span>
+          )}
+          <Connection />
+          {known?.logsOut && (
+            <button type="button" onClick={logOut}>
+              Log out
+            </button>
+          )}
+        </div>
+      </header>
+      <div>
+        <LiveRegion />
+        <FaultBanner />
+        <main class={view === undefined ? "" : HAS_PANES.has(view) ? "panes" : HAS_PANE.has(view) ? "full" : ""}>
+          {View === undefined ? <Unopened /> : <View />}
+        </main>
+      </div>
+    </div>
+  );
+}
+
+const OF_SANDBOX: ReadonlySet<ViewName> = new Set(["targetings", "events", "faults"]);
+
+/** What a view is about: those of a sandbox beside a live service say so. */
+function shownOf({ environment, sandbox = environment }: Hello, view: ViewName | undefined): ShownEnvironment {
+  return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
+}
+
+/** Live is red and a sandbox violet, in every view: nobody takes one for the other. */
+function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readonly isReadOnly: boolean }) {
+  const { kind, project, address } = of;
+  const more = [project, address].filter((part) => part !== undefined).join(" · ");
+  return (
+    <div class={`environment ${kind}`}>
+      <i class="dot" />
+      <span>
+        <strong>{kind === "live" ? "Live" : "Sandbox"}</strong>
+        {isReadOnly && " · read-only"}
+        <span>
+          <Text of={more} most={120} />
+        </span>
+      </span>
+    </div>
+  );
+}
+
+function ViewLink({ name }: { readonly name: ViewName }) {
+  const isShown = route.value.view === name;
+  const waiting = name === "approvals" ? waitingRuns.value.length : 0;
+  return (
+    <a href={`#/${name}`} {...(isShown && { "aria-current": "page" as const })}>
+      {VIEW_TITLES[name]}
+      {waiting > 0 && (
+        <>
+          {" "}
+          <span class="count">
+            {number(waiting)}
+            <span class="spoken"> waiting</span>
+          </span>
+        </>
+      )}
+    </a>
+  );
+}
+
+function Connection() {
+  const state = link.value.is === "live" ? "good" : isConnected.value ? "idle" : "bad";
+  return (
+    <span>
+      <i class={`dot ${state}`} /> {{ good: "Connected", idle: "Connecting…", bad: "Not connected" }[state]}
+    </span>
+  );
+}
+
+/** What screen readers are told: counts, the connection, and what came of the last button. */
+function LiveRegion() {
+  const { view } = route.value;
+  const waiting = waitingRuns.value.length;
+  useEffect(() => {
+    const title = view === undefined ? "targeting-mcp" : `${VIEW_TITLES[view]} – targeting-mcp`;
+    document.title = waiting > 0 ? `(${waiting}) ${title}` : title;
+  }, [view, waiting]);
+  const { is } = link.value;
+  return (
+    <div aria-live="polite">
+      <p class="spoken">{announced}</p>
+      {(is === "lost" || is === "ended") && <p class="banner">{GONE[is]}</p>}
+      {notice.value !== "" && <p class="banner">{notice}</p>}
+      <p class="outcome">{outcome}</p>
+    </div>
+  );
+}
+
+/** A sandbox that does something wrong on purpose says so in every view. */
+function FaultBanner() {
+  const { length } = faults.value.faults;
+  if (length === 0) return null;
+  return (
+    <section class="banner sandbox" aria-label="Active faults">
+      {length === 1 ? "1 fault is" : `${number(length)} faults are`} active: the sandbox fails on purpose.{" "}
+      <a href="#/faults">Show</a>{" "}
+      {sandbox.value?.readOnly !== true && (
+        <button type="button" onClick={removeAll}>
+          {length === 1 ? "Remove it" : "Remove them"}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function Unopened() {
+  if (link.value.is !== "ended") return <h1>Connecting…</h1>;
+  return (
+    <Empty title="This server is no longer running">
+      Ask the agent to make its change again: the page then opens by itself. To open the page without an agent, run{" "}
+      <code>targeting-mcp page</code>.
+    </Empty>
+  );
+}

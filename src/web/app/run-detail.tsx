@@ -1,0 +1,394 @@
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import { PATHS } from "../paths.ts";
+import type { ProblemList, RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
+import { number } from "./announce.ts";
+import { Changes } from "./changes.tsx";
+import { Decision, UndoButton } from "./decision.tsx";
+import { Differences } from "./differences.tsx";
+import { Sentences, Steps, Table, Text } from "./parts.tsx";
+import { read, save } from "./requests.ts";
+import { actOnRun, detail, look } from "./run-page.ts";
+import { doneOf, Progress, Requester, Status, sharesOf, Title } from "./run-words.tsx";
+import { isConnected, outcome, runs } from "./state.ts";
+import { durationWords } from "./time-words.ts";
+import { Ago, Bar, ClockTime, Copy, copyText, Empty, Filters, now } from "./widgets.tsx";
+
+const FILES = {
+  sheet: "Download the sheet with results",
+  results: "Results",
+  rejects: "Rejected rows",
+  removed: "What was removed",
+  plan: "Plan",
+} as const;
+
+const OUTCOMES = { skipped: "Skipped", failed: "Failed", notApplied: "Not applied", unknown: "Unknown" } as const;
+
+/** One run: its result in a line, its story, what it changed, what failed, and its files. */
+export function OneRun({ id }: { readonly id: string }) {
+  useSignalEffect(() => {
+    const run = runs.value.get(id);
+    if (run !== undefined) look(run);
+  });
+  const run = runs.value.get(id);
+  if (run === undefined) {
+    return (
+      <Empty title="There is no such run">
+        It may belong to someone else, or be older than the runs that are stored. <a href="#/runs">All runs</a>
+      </Empty>
+    );
+  }
+  const none: RunDetail = { run, story: [], failures: [], downloads: [] };
+  const known = detail.value?.run.runId === id ? detail.value : none;
+  // What was read of this very state of the run says more than its row.
+  const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
+  const shown = isFresh ? known.run : { ...known.run, standsStill: undefined, ...run };
+  if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
+  return <Body detail={{ ...known, run: shown }} />;
+}
+
+type Tab = "changes" | "failed" | "others" | "files";
+
+function Body({ detail: known }: { readonly detail: RunDetail }) {
+  const { run, story, plan, downloads } = known;
+  const { did, counts } = run;
+  const failed = counts.failed + counts.unknown + counts.notApplied + (counts.skipped ?? 0);
+  const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
+  const hasChanges = did !== undefined || plan !== undefined;
+  const tab = useSignal<Tab | undefined>(undefined);
+  const total = did && did.created + did.changed + did.deleted;
+  const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
+    ...(hasChanges ? [{ name: "changes", title: "Changes", count: total } as const] : []),
+    { name: "failed", title: "Not done", count: failed },
+    ...(others > 0 ? [{ name: "others", title: "Left alone", count: others } as const] : []),
+    { name: "files", title: "Files", count: downloads.length },
+  ];
+  const showFailed = (): void => {
+    tab.value = "failed";
+  };
+  // What failed is what is left for the person: it comes first where nothing was changed.
+  const first = failed > 0 && (total ?? 0) === 0 ? "failed" : (tabs[0]?.name ?? "failed");
+  const chosen = tab.value ?? first;
+  return (
+    <>
+      <Head run={run} />
+      <Story of={story} />
+      {run.standsStill !== undefined && <p class="card note warning">{run.standsStill}</p>}
+      <Sentences title="It cannot be applied" of={plan?.refused} />
+      <Result run={run} />
+      {failed > 0 && <FailedNote detail={known} show={showFailed} />}
+      <Filters
+        label="Parts of the run"
+        areTabs
+        chosen={chosen}
+        choose={(name) => {
+          tab.value = name;
+        }}
+        of={tabs}
+      />
+      {chosen === "changes" && (
+        <Changes
+          runId={run.runId}
+          version={`${run.status} ${run.status === "running" ? "" : run.updatedAt}`}
+          title="Changes"
+        />
+      )}
+      {chosen === "failed" && <Problems detail={known} total={failed} />}
+      {chosen === "others" && plan !== undefined && <Differences plan={plan} />}
+      {chosen === "files" && <Files detail={known} />}
+      <Technical run={run} />
+    </>
+  );
+}
+
+/** The buttons of a run that do not decide on an approval. */
+const BUTTONS = { resume: "Resume", cancel: "Cancel the run" } as const satisfies Partial<Record<RunAction, string>>;
+
+function Head({ run }: { readonly run: RunRow }) {
+  const { actions, disabled = {}, requests, startedAt, beganAt = startedAt, updatedAt, status, targeting } = run;
+  const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
+  return (
+    <>
+      <div class="quiet small">
+        <a href="#/runs">Runs</a>
+        {targeting?.name !== undefined && (
+          <>
+            {" / "}
+            <Text of={targeting.name} most={80} />
+          </>
+        )}
+      </div>
+      <div class="row">
+        <h1>
+          <Title run={run} />
+        </h1>
+        <Status of={run} />
+        <span class="push row">
+          {(["resume", "cancel"] as const)
+            .filter((action) => actions.includes(action))
+            .map((action) => (
+              <button
+                key={action}
+                type="button"
+                class={action === "resume" ? "primary" : ""}
+                data-action={action}
+                disabled={disabled[action] !== undefined || !isConnected.value}
+                {...(disabled[action] !== undefined && { "aria-describedby": `off-${action}` })}
+                onClick={() => void actOnRun(run, action)}
+              >
+                {BUTTONS[action]}
+              </button>
+            ))}
+          <UndoButton run={run} />
+        </span>
+      </div>
+      {disabled.resume !== undefined && (
+        <p class="quiet small" id="off-resume">
+          {disabled.resume}
+        </p>
+      )}
+      <div class="row quiet small">
+        <span>
+          by <Requester run={run} />
+        </span>
+        <Ago at={startedAt} />
+        {isOver && <span>took {durationWords(updatedAt - beganAt)}</span>}
+        {requests !== undefined && requests.sent > 0 && <span>{requestWords(requests)}</span>}
+      </div>
+    </>
+  );
+}
+
+/** How many requests were sent, without what says nothing. */
+function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]>): string {
+  const parts = [
+    `${number(sent)} ${sent === 1 ? "request" : "requests"}`,
+    resent > 0 && `${number(resent)} of them ${resent === 1 ? "a retry" : "retries"}`,
+    waitedMs >= 1000 && `${number(Math.round(waitedMs / 1000))} s waited for the service`,
+  ];
+  return parts.filter((part) => part !== false).join(", ");
+}
+
+function Story({ of }: { readonly of: readonly StoryStep[] }) {
+  if (of.length === 0) return null;
+  return (
+    <ol class="steps" aria-label="What happened">
+      {of.map(({ title, at, says, tone }) => (
+        <li key={title}>
+          <i class={`dot ${tone}`} />
+          <Text of={title} />
+          {at !== undefined && <ClockTime at={at} />}
+          {says !== undefined && <span class="quiet">{says}</span>}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** The result in a line: counts, the bar, and whether it can be undone; or how long a running run still takes. */
+function Result({ run }: { readonly run: RunRow }) {
+  const { did, counts, status, undoUntil } = run;
+  if (counts.items === 0) return null;
+  const total = did === undefined ? 0 : did.created + did.changed + did.deleted;
+  const left = timeLeft(run);
+  return (
+    <div class="card row result">
+      {status !== "running" && total > 0 ? (
+        <>
+          <strong>
+            {number(total)} {total === 1 ? "change" : "changes"}
+          </strong>
+          {(did?.created ?? 0) > 0 && <span class="good">+{number(did?.created ?? 0)} new</span>}
+          {(did?.changed ?? 0) > 0 && <span class="warn">~{number(did?.changed ?? 0)} changed</span>}
+          {(did?.deleted ?? 0) > 0 && <span class="bad">−{number(did?.deleted ?? 0)} deleted</span>}
+          <Bar shares={sharesOf(run)} total={counts.items} label="Result" />
+          {counts.failed > 0 && <span class="bad">{number(counts.failed)} failed</span>}
+          {counts.unknown > 0 && <span class="warn">{number(counts.unknown)} unknown</span>}
+        </>
+      ) : (
+        <Progress run={run} />
+      )}
+      {left !== undefined && <span class="quiet small">about {left} left</span>}
+      {undoUntil !== undefined && (
+        <span class="push quiet small">
+          Can be undone until <Ago at={undoUntil} />
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** How long a running run still takes, by how long it took so far. */
+function timeLeft(run: RunRow): string | undefined {
+  const { status, startedAt, beganAt = startedAt, counts } = run;
+  const done = doneOf(run) + counts.failed;
+  if (status !== "running" || done === 0) return undefined;
+  const passed = Math.max(0, now.value - beganAt);
+  return durationWords((passed * (counts.items - done)) / done);
+}
+
+/** The reasons of what was not done, each with its count, and the two ways on. */
+function FailedNote({
+  detail: { run, failures, downloads },
+  show,
+}: {
+  readonly detail: RunDetail;
+  readonly show: () => void;
+}) {
+  if (failures.length === 0) return null;
+  const sheet = downloads.includes("sheet") || downloads.includes("rejects");
+  const path = `${PATHS.runs}/${encodeURIComponent(run.runId)}/${downloads.includes("sheet") ? "sheet" : "rejects"}`;
+  return (
+    <div class="card note">
+      <ul>
+        {failures.slice(0, 5).map(({ count, message, remedy, places }, at) => (
+          <li key={at}>
+            <strong>{number(count)} ×</strong> <Text of={message} most={400} />{" "}
+            <span class="quiet small">({places})</span>
+            <span class="line quiet small">
+              <Text of={remedy} most={400} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {failures.length > 5 && (
+        <p>
+          <button type="button" class="plain" onClick={show}>
+            and {number(failures.length - 5)} more kinds of problems
+          </button>
+        </p>
+      )}
+      <div class="row">
+        {sheet && (
+          <button type="button" class="primary" onClick={() => void save(path)}>
+            {downloads.includes("sheet") ? FILES.sheet : FILES.rejects}
+          </button>
+        )}
+        <button type="button" onClick={() => void copyText(forAgent({ run, failures }))}>
+          Copy for your agent
+        </button>
+      </div>
+    </div>
+  );
+}
+
+/** What an agent needs to fix what was not done: the run, each reason with its places, and the call that shows the rows. */
+function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
+  const reasons = failures.map(
+    ({ count, places, message, remedy, outcome }) =>
+      `- ${count} ${OUTCOMES[outcome].toLowerCase()} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
+  );
+  return [
+    `In run ${run.runId} (${run.tool}${run.fileName === undefined ? "" : `, ${run.fileName}`}), these were not done:`,
+    ...reasons,
+    `Their input: get_run {"runId":"${run.runId}","outcome":"failed","includeInput":true}`,
+    "Fix them, and send only these again.",
+  ].join("\n");
+}
+
+const ROWS = 100;
+
+/** What did not succeed, each row or item by itself: which one, its value, the problem, and a suggestion. */
+function Problems({ detail: { run }, total }: { readonly detail: RunDetail; readonly total: number }) {
+  const from = useSignal(0);
+  const list = useSignal<ProblemList | undefined>(undefined);
+  const mark = useSignal("");
+  mark.value = `${run.status} ${total}`;
+  useProblems(run.runId, from, mark, list);
+  if (total === 0) return <p class="quiet">Everything was done.</p>;
+  if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
+  return (
+    <>
+      <Table caption="Not done" heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows">
+        {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
+          <tr key={at}>
+            <th scope="row">
+              {place}
+              {how !== "failed" && <span class="line quiet small">{OUTCOMES[how]}</span>}
+            </th>
+            <td>
+              <code>
+                <Text of={value} most={120} />
+              </code>
+            </td>
+            <td>
+              <Text of={problem} most={1000} />
+            </td>
+            <td>
+              <Text of={suggestion} most={1000} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+      <Steps from={from} total={list.value.total} rows={ROWS} of="rows" />
+    </>
+  );
+}
+
+function useProblems(
+  runId: string,
+  from: Signal<number>,
+  mark: Signal<string>,
+  list: Signal<ProblemList | undefined>,
+): void {
+  useSignalEffect(() => {
+    const path = `${PATHS.runs}/${encodeURIComponent(runId)}/failures?from=${from.value}`;
+    let isLate = mark.value === "";
+    const load = async () => {
+      const answer = await read<ProblemList>(path);
+      if (isLate) return;
+      if ("message" in answer) outcome.value = answer.message;
+      else list.value = answer.data;
+    };
+    void load();
+    return () => {
+      isLate = true;
+    };
+  });
+}
+
+function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
+  if (downloads.length === 0) return <p class="quiet">This run has no files.</p>;
+  return (
+    <ul class="items">
+      {downloads.map((file) => (
+        <li key={file}>
+          <Download path={`${PATHS.runs}/${encodeURIComponent(run.runId)}/${file}`} name={FILES[file]} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** A file, which the browser cannot fetch by itself: only the page has the session's token. */
+function Download({ path, name }: { readonly path: string; readonly name: string }) {
+  const download = (event: Event): void => {
+    event.preventDefault();
+    void save(path);
+  };
+  return (
+    <a href={path} onClick={download}>
+      {name}
+    </a>
+  );
+}
+
+function Technical({ run: { runId, tool, project, caller, targeting } }: { readonly run: RunRow }) {
+  return (
+    <details class="quiet small technical">
+      <summary>Technical details</summary>
+      run <code>{runId}</code> <Copy of={runId} /> · tool <code>{tool}</code> · caller <Text of={caller ?? ""} />
+      {targeting?._id !== undefined && (
+        <>
+          {" "}
+          · targeting <code>{targeting._id}</code> <Copy of={targeting._id} />
+        </>
+      )}
+      {project !== undefined && (
+        <>
+          {" "}
+          · project <Text of={project} />
+        </>
+      )}
+    </details>
+  );
+}

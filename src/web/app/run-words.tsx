@@ -1,0 +1,118 @@
+import type { RunRow } from "../wire.ts";
+import { number } from "./announce.ts";
+import { Text } from "./parts.tsx";
+import { Badge, Bar, type Share, type Tone } from "./widgets.tsx";
+
+// Runs in words: their sentences, who requested them, how they ended, and their bars.
+
+/** The states of a run as people read them, with their colours. */
+export const STATUSES = {
+  succeeded: ["Done", "good"],
+  partial: ["Partly done", "warn"],
+  failed: ["Failed", "bad"],
+  unknown: ["Result unknown", "warn"],
+  running: ["Running", "accent"],
+  interrupted: ["Interrupted", "warn"],
+  cancelled: ["Cancelled", "idle"],
+  planned: ["Planned", "idle"],
+  needs_confirmation: ["Waits for approval", "warn"],
+} as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
+
+/** The status of a run; one that was declined says so. */
+export function Status({ of }: { readonly of: Pick<RunRow, "status" | "decided"> }) {
+  const [words, tone] = STATUSES[of.status];
+  return <Badge tone={tone}>{isDeclined(of) ? "Declined" : words}</Badge>;
+}
+
+function isDeclined({ status, decided }: Pick<RunRow, "status" | "decided">): boolean {
+  return status === "cancelled" && decided?.includes("eclined") === true;
+}
+
+/** The sentence of a run, with the name of its targeting in bold. */
+export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: string }) {
+  const { title, targeting } = run;
+  const name = targeting?.name ?? "";
+  const at = name === "" ? -1 : title.lastIndexOf(name);
+  const most = 400;
+  if (at === -1)
+    return (
+      <>
+        <Text of={title} most={most} />
+        {end}
+      </>
+    );
+  return (
+    <>
+      <Text of={title.slice(0, at)} most={most} />
+      <strong>
+        <Text of={name} most={most} />
+      </strong>
+      <Text of={title.slice(at + name.length)} most={most} />
+      {end}
+    </>
+  );
+}
+
+/** Who requested a run: the authenticated caller, and in quotation marks what its client calls itself. */
+export function Requester({ run }: { readonly run: RunRow }) {
+  const { caller = "", client } = run;
+  return (
+    <>
+      <strong>
+        <Text of={callerWords(caller)} most={80} />
+      </strong>
+      {client !== undefined && (
+        <>
+          {" "}
+          (calls itself “<Text of={client} most={40} />
+          ”)
+        </>
+      )}
+    </>
+  );
+}
+
+/** A caller as people know it. */
+function callerWords(caller: string): string {
+  if (caller === "" || caller === "local") return "this computer";
+  return caller.replace(/^(?:local|token|client|oauth):/, "");
+}
+
+/** How much of a run is done: what failed is not. */
+export function doneOf({ counts }: RunRow): number {
+  return counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
+}
+
+/** How the objects of a run stand, as shares of a bar. */
+export function sharesOf({ counts, did }: RunRow): readonly Share[] {
+  const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
+  const { created = 0, changed = 0, deleted = 0 } = did ?? {};
+  // What is created or changed inside of an object counts beyond it: the bar shows objects.
+  const isSplit = did !== undefined && created + changed + deleted <= succeeded;
+  const same = succeeded - (isSplit ? created + changed + deleted : 0);
+  return [
+    { tone: "created", count: isSplit ? created : 0, of: "created" },
+    { tone: "changed", count: isSplit ? changed : 0, of: "changed" },
+    { tone: "removed", count: isSplit ? deleted : 0, of: "deleted" },
+    { tone: "good", count: same + alreadyDone, of: "done" },
+    { tone: "idle", count: skipped, of: "skipped" },
+    { tone: "bad", count: failed, of: "failed" },
+    { tone: "unknown", count: unknown, of: "unknown" },
+  ];
+}
+
+/** The bar of a run, with its numbers as text. */
+export function Progress({ run }: { readonly run: RunRow }) {
+  const { items, failed, unknown } = run.counts;
+  if (items === 0) return null;
+  return (
+    <>
+      <Bar shares={sharesOf(run)} total={items} label="Progress" />
+      <small>
+        {number(doneOf(run))} of {number(items)}
+        {failed > 0 && `, ${number(failed)} failed`}
+        {unknown > 0 && `, ${number(unknown)} unknown`}
+      </small>
+    </>
+  );
+}

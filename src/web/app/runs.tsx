@@ -1,0 +1,175 @@
+import { signal, useSignal } from "@preact/signals";
+import { Fragment } from "preact";
+import type { RunRow } from "../wire.ts";
+import { SCROLLS, Steps } from "./parts.tsx";
+import { route } from "./route.ts";
+import { OneRun } from "./run-detail.tsx";
+import { Progress, Requester, STATUSES, Status, Title } from "./run-words.tsx";
+import { MOST_ROWS, runList } from "./state.ts";
+import { dayWords, durationWords } from "./time-words.ts";
+import { Ago, Empty, Filters, now, Search } from "./widgets.tsx";
+
+/** Running and past runs, or the one that the address names. */
+export function Runs() {
+  const { id } = route.value;
+  return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
+}
+
+type Kind = "all" | "changes" | "events" | "files";
+
+/** What the list is narrowed to; it stays while the person looks at one of its runs. */
+const kind = signal<Kind>("all");
+const status = signal<RunRow["status"] | "">("");
+const search = signal("");
+
+const EVENT_TOOLS: ReadonlySet<string> = new Set(["track_event", "track_events", "run_event_tests"]);
+const FILE_TOOLS: ReadonlySet<string> = new Set(["list_options", "get_option"]);
+
+function kindOf({ tool, fileName }: RunRow): readonly Kind[] {
+  if (EVENT_TOOLS.has(tool)) return ["all", "events"];
+  if (FILE_TOOLS.has(tool)) return ["all", "files"];
+  return fileName === undefined ? ["all", "changes"] : ["all", "changes", "files"];
+}
+
+function fits(run: RunRow): boolean {
+  const text = search.value.toLowerCase();
+  const told = [run.title, run.targeting?.name ?? "", run.client ?? "", run.runId];
+  return (
+    kindOf(run).includes(kind.value) &&
+    (status.value === "" || run.status === status.value) &&
+    (text === "" || told.some((one) => one.toLowerCase().includes(text)))
+  );
+}
+
+function RunTable() {
+  const from = useSignal(0);
+  const all = runList.value;
+  const found = all.filter(fits);
+  const first = Math.min(from.value, Math.max(0, found.length - 1));
+  const shown = found.slice(first, first + MOST_ROWS);
+  if (all.length === 0) {
+    return (
+      <Empty title="There are no runs yet.">
+        Everything that an agent changes or sends is listed here. Ask it, for example: “Which targetings are there?”
+      </Empty>
+    );
+  }
+  const count = (name: Kind): number => all.filter((run) => kindOf(run).includes(name)).length;
+  const choose = (name: Kind): void => {
+    kind.value = name;
+    from.value = 0;
+  };
+  return (
+    <>
+      <h1>Runs</h1>
+      <div class="row">
+        <Filters
+          label="Kinds of runs"
+          chosen={kind.value}
+          choose={choose}
+          of={[
+            { name: "all", title: "All", count: all.length },
+            { name: "changes", title: "Changes", count: count("changes") },
+            { name: "events", title: "Events", count: count("events") },
+            { name: "files", title: "Files", count: count("files") },
+          ]}
+        />
+        <span class="push row">
+          <StatusChoice all={all} />
+          <Search
+            label="Search runs and targetings"
+            value={search.value}
+            change={(text) => {
+              search.value = text;
+              from.value = 0;
+            }}
+          />
+        </span>
+      </div>
+      {shown.length === 0 ? <p>No run fits.</p> : <Table rows={shown} />}
+      <Steps from={from} first={first} total={found.length} rows={MOST_ROWS} of="runs" />
+    </>
+  );
+}
+
+function StatusChoice({ all }: { readonly all: readonly RunRow[] }) {
+  const known = [...new Set(all.map((run) => run.status))];
+  return (
+    <select
+      aria-label="Status"
+      value={status.value}
+      onChange={(event) => {
+        const chosen = known.find((one) => one === event.currentTarget.value);
+        status.value = chosen ?? "";
+      }}
+    >
+      <option value="">Every status</option>
+      {known.map((one) => (
+        <option key={one} value={one}>
+          {STATUSES[one][0]}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Table({ rows }: { readonly rows: readonly RunRow[] }) {
+  let day = "";
+  return (
+    <section class="frame" aria-label="Runs" {...SCROLLS}>
+      <table class="runs">
+        <caption class="spoken">Runs</caption>
+        <thead class="wide">
+          <tr>
+            <th scope="col">Run</th>
+            <th scope="col">Status</th>
+            <th scope="col">Result</th>
+            <th scope="col">Took</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((run) => {
+            const its = dayWords(run.startedAt, now.value);
+            const isNew = its !== day;
+            day = its;
+            return (
+              <Fragment key={run.runId}>
+                {isNew && (
+                  <tr>
+                    <td class="day" colSpan={4}>
+                      {its}
+                    </td>
+                  </tr>
+                )}
+                <Row run={run} />
+              </Fragment>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+function Row({ run }: { readonly run: RunRow }) {
+  const { runId, startedAt, beganAt = startedAt, updatedAt, status: how } = run;
+  const isWaiting = how === "needs_confirmation";
+  const isOver = !isWaiting && how !== "running" && how !== "planned";
+  return (
+    <tr>
+      <th scope="row">
+        <a class="bare" href={isWaiting ? `#/approvals/${runId}` : `#/runs/${runId}`} data-row="go">
+          <Title run={run} />
+        </a>
+        <span class="line quiet small">
+          <Requester run={run} /> · <Ago at={startedAt} />
+        </span>
+      </th>
+      <td>
+        <Status of={run} />
+      </td>
+      <td>{!isWaiting && how !== "planned" && <Progress run={run} />}</td>
+      <td class="quiet small wide">{isOver && durationWords(updatedAt - beganAt)}</td>
+    </tr>
+  );
+}

@@ -1,0 +1,383 @@
+import { type ReadonlySignal, type Signal, signal, useSignal, useSignalEffect } from "@preact/signals";
+import { PATHS } from "../paths.ts";
+import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "../sandbox-wire.ts";
+import { number } from "./announce.ts";
+import { Steps, Table, Text, visible } from "./parts.tsx";
+import { read } from "./requests.ts";
+import { clockAhead, outcome, sandbox, targetings } from "./state.ts";
+import { Ago, Bar, Copy, now, Search } from "./widgets.tsx";
+import { counted, NothingYet } from "./words.tsx";
+
+/** Rows of a branch; three of them can be open below each other, and no more than 500 rows are shown. */
+const BRANCH_ROWS = 150;
+const SEARCH_ROWS = 450;
+const SEARCH_AFTER_MS = 250;
+/** For how long a change is marked. */
+const MARKED_MS = 120_000;
+
+/** What is chosen: a targeting, or an option or group of it. */
+interface Chosen {
+  readonly targeting: string;
+  readonly option?: OptionRow | undefined;
+}
+
+const chosen = signal<Chosen | undefined>(undefined);
+
+/** The tree of the sandbox with its sizes, a search over all of it, and what is chosen in it with its IDs. */
+export function Targetings() {
+  const search = useSignal("");
+  const wanted = useLater(search, SEARCH_AFTER_MS);
+  const all = targetings.value.targetings;
+  const options = all.reduce((sum, one) => sum + one.options, 0);
+  const contexts = all.reduce((sum, one) => sum + one.contexts, 0);
+  if (all.length === 0 && sandbox.value !== undefined) {
+    return (
+      <>
+        <h1>Targetings</h1>
+        <div class="card">
+          <NothingYet title="No targetings yet">
+            Ask your agent to create one, or start the sandbox with sample data:{" "}
+            <code>targeting-mcp sandbox --seed sample</code>
+          </NothingYet>
+        </div>
+      </>
+    );
+  }
+  return (
+    <>
+      <div class="row">
+        <h1>Targetings</h1>
+        <span class="quiet">
+          {counted(all.length, "targeting")} · {counted(options, "option")} · {counted(contexts, "Context ID")}
+        </span>
+        <span class="push" />
+        <Search
+          label="Search"
+          value={search.value}
+          change={(text) => {
+            search.value = text;
+          }}
+        />
+      </div>
+      <div class="grid event-panes">
+        <div>{wanted.value === "" ? <Tree /> : <Found key={wanted.value} search={wanted.value} />}</div>
+        <Pane />
+      </div>
+    </>
+  );
+}
+
+/** A text some time after it was last changed. */
+function useLater(text: ReadonlySignal<string>, ms: number): ReadonlySignal<string> {
+  const later = useSignal(text.peek());
+  useSignalEffect(() => {
+    const current = text.value;
+    const timer = setTimeout(() => {
+      later.value = current;
+    }, ms);
+    return () => clearTimeout(timer);
+  });
+  return later;
+}
+
+/** All targetings, of which one at a time is open. */
+function Tree() {
+  const open = useSignal<string | undefined>(undefined);
+  const from = useSignal(0);
+  const all = targetings.value.targetings;
+  const most = Math.max(1, ...all.map(({ options }) => options));
+  return (
+    <div class="card">
+      <ul class="tree">
+        {all.slice(from.value, from.value + BRANCH_ROWS).map((targeting) => (
+          <Branch
+            key={targeting._id}
+            name={targeting.name}
+            says={counted(targeting.options, "option")}
+            also={counted(targeting.contexts, "Context ID")}
+            size={targeting.options / most}
+            changedAt={targeting.changedAt}
+            open={open}
+            targeting={targeting._id}
+          />
+        ))}
+      </ul>
+      <Steps from={from} total={all.length} rows={BRANCH_ROWS} of="targetings" />
+    </div>
+  );
+}
+
+/** A targeting or a group, with what it holds where it is the open one of its list. */
+function Branch(branch: {
+  readonly name: string;
+  readonly says: string;
+  readonly also: string;
+  /** The share of the largest one beside it. */
+  readonly size: number;
+  readonly changedAt?: number | undefined;
+  readonly isNew?: boolean | undefined;
+  readonly open: Signal<string | undefined>;
+  readonly targeting: string;
+  readonly option?: OptionRow | undefined;
+}) {
+  const { name, says, also, size, changedAt, isNew, open, targeting, option } = branch;
+  const id = option?._id ?? targeting;
+  const isOpen = open.value === id;
+  const toggle = () => {
+    open.value = isOpen ? undefined : id;
+    chosen.value = { targeting, option };
+  };
+  return (
+    <li>
+      <div class={`tree-row ${isChosen({ targeting, option }) ? "chosen" : ""}`}>
+        <button type="button" class="branch" aria-expanded={isOpen} onClick={toggle}>
+          <Text of={name} most={120} /> <small>{says}</small>
+        </button>
+        <Changed at={changedAt} isNew={isNew} />
+        <span class="push small quiet wide">{also}</span>
+        <span class="size wide">
+          <Bar shares={[{ tone: "accent", count: size, of: says }]} total={1} label={visible(name.slice(0, 120))} />
+        </span>
+      </div>
+      {isOpen && <Options targeting={targeting} group={option?._id} />}
+    </li>
+  );
+}
+
+function isChosen({ targeting, option }: Chosen): boolean {
+  const current = chosen.value;
+  return current?.targeting === targeting && current.option?._id === option?._id;
+}
+
+/** What changed a moment ago is marked. */
+function Changed({ at, isNew = false }: { readonly at: number | undefined; readonly isNew?: boolean | undefined }) {
+  if (at === undefined) return null;
+  const here = Math.min(at - clockAhead.value, now.value);
+  if (now.value - here > MARKED_MS) return null;
+  return (
+    <span class={`pill ${isNew ? "created" : "changed"}`}>
+      {isNew ? "new" : "changed"} <Ago at={here} />
+    </span>
+  );
+}
+
+/** What is directly inside a targeting or a group, of which one group at a time is open. */
+function Options({ targeting, group }: { readonly targeting: string; readonly group: string | undefined }) {
+  const open = useSignal<string | undefined>(undefined);
+  const from = useSignal(0);
+  const list = useRead<OptionList>(`${PATHS.targetings}/${targeting}`, () => ({
+    from: String(from.value),
+    limit: String(BRANCH_ROWS),
+    ...(group !== undefined && { parent: group }),
+  }));
+  if (list === undefined) return null;
+  const { options, total } = list;
+  const most = Math.max(1, ...options.map(({ children }) => children));
+  return (
+    <>
+      <ul>
+        {options.map((option) =>
+          option.isGroup ? (
+            <Branch
+              key={option._id}
+              name={option.name}
+              says={counted(option.children, "sub-option")}
+              also={option.contexts === 0 ? "" : `${counted(option.contexts, "Context ID")} of its own`}
+              size={option.children / most}
+              changedAt={option.changedAt}
+              isNew={option.isNew}
+              open={open}
+              targeting={targeting}
+              option={option}
+            />
+          ) : (
+            <Leaf key={option._id} targeting={targeting} option={option} />
+          ),
+        )}
+      </ul>
+      {total === 0 && <p class="leaf quiet">Empty</p>}
+      <Steps from={from} total={total} rows={BRANCH_ROWS} of="options" />
+    </>
+  );
+}
+
+function Leaf({ targeting, option }: { readonly targeting: string; readonly option: OptionRow }) {
+  const choose = () => {
+    chosen.value = { targeting, option };
+  };
+  const is = isChosen({ targeting, option });
+  return (
+    <li>
+      <div class={`tree-row ${is ? "chosen" : ""}`}>
+        <button type="button" class="leaf" aria-pressed={is} onClick={choose}>
+          <Text of={option.name} most={120} /> <small>{counted(option.contexts, "Context ID")}</small>
+        </button>
+        <Changed at={option.changedAt} isNew={option.isNew} />
+      </div>
+    </li>
+  );
+}
+
+/** Data about targetings, which is read again as its query or any targeting changes. */
+function useRead<Data>(path: string, query: () => Record<string, string>): Data | undefined {
+  const data = useSignal<Data | undefined>(undefined);
+  useSignalEffect(() => {
+    const version = String(targetings.value.version);
+    void load(`${path}?${new URLSearchParams({ ...query(), version })}`, data);
+  });
+  return data.value;
+}
+
+/** Reads data; a late answer of an earlier question never takes the place of a newer one. */
+async function load<Data>(path: string, into: { value: Data | undefined }): Promise<void> {
+  latest.set(into, path);
+  const answer = await read<Data>(path);
+  if (latest.get(into) !== path) return;
+  if ("message" in answer) outcome.value = answer.message;
+  else into.value = answer.data;
+}
+
+const latest = new WeakMap<object, string>();
+
+/** The options and groups of all targetings whose name or Context ID fits. */
+function Found({ search }: { readonly search: string }) {
+  const list = useRead<OptionList>(PATHS.targetings, () => ({ search, limit: String(SEARCH_ROWS) }));
+  if (list === undefined) return null;
+  const { options, total } = list;
+  return (
+    <div class="card flush">
+      <Table caption="Found" heads={["Name", "Inside", "Context IDs", "Sub-options"]}>
+        {options.map((option) => (
+          <tr key={option._id} class={isChosen({ targeting: option.targeting ?? "", option }) ? "chosen" : ""}>
+            <th scope="row">
+              <button
+                type="button"
+                class="plain"
+                onClick={() => {
+                  chosen.value = { targeting: option.targeting ?? "", option };
+                }}
+              >
+                <Marked text={option.name} search={search} />
+              </button>
+            </th>
+            <td>
+              <Text of={option.group ?? ""} most={120} />
+            </td>
+            <td>{number(option.contexts)}</td>
+            <td>{option.isGroup ? number(option.children) : ""}</td>
+          </tr>
+        ))}
+      </Table>
+      <p class="head quiet">
+        {number(options.length)} of {number(total)} that fit
+      </p>
+    </div>
+  );
+}
+
+/** The longest name that is shown in a list. */
+const MOST_SHOWN = 120;
+
+/** A name with what was searched for in it marked. */
+function Marked({ text, search }: { readonly text: string; readonly search: string }) {
+  const at = text.toLowerCase().indexOf(search.toLowerCase());
+  const end = at + search.length;
+  if (at < 0 || end > MOST_SHOWN) return <Text of={text} most={MOST_SHOWN} />;
+  return (
+    <bdi>
+      {visible(text.slice(0, at))}
+      <mark>{visible(text.slice(at, end))}</mark>
+      {visible(text.slice(end, MOST_SHOWN))}
+      {text.length > MOST_SHOWN && "…"}
+    </bdi>
+  );
+}
+
+/** What is chosen, with its IDs to copy. */
+function Pane() {
+  const current = chosen.value;
+  const targeting = targetings.value.targetings.find(({ _id }) => _id === current?.targeting);
+  if (current === undefined || targeting === undefined) {
+    return (
+      <section class="card event-pane tree-pane none" aria-label="Chosen">
+        <p class="quiet">Choose a targeting, a group or an option to see its IDs.</p>
+      </section>
+    );
+  }
+  const { option } = current;
+  return (
+    <section class="card event-pane tree-pane" aria-label="Chosen">
+      <h2>
+        <Text of={option?.name ?? targeting.name} most={300} />
+      </h2>
+      {option === undefined ? (
+        <TargetingFacts targeting={targeting} />
+      ) : (
+        <OptionFacts key={option._id} option={option} targeting={targeting} />
+      )}
+    </section>
+  );
+}
+
+function Id({ label, id }: { readonly label: string; readonly id: string }) {
+  return (
+    <p class="row small">
+      <span class="quiet">{label}</span> <code>{id}</code> <Copy of={id} />
+    </p>
+  );
+}
+
+function TargetingFacts({ targeting }: { readonly targeting: TargetingRow }) {
+  const { _id, options, contexts, project, changedAt } = targeting;
+  return (
+    <>
+      <p>
+        {counted(options, "option")}, {counted(contexts, "Context ID")}
+      </p>
+      <Id label="Targeting ID" id={_id} />
+      <p class="small quiet">
+        Project <Text of={project} most={120} />
+      </p>
+      <Changed at={changedAt} />
+    </>
+  );
+}
+
+function OptionFacts({ option, targeting }: { readonly option: OptionRow; readonly targeting: TargetingRow }) {
+  const detail = useRead<OptionDetail>(`${PATHS.targetings}/${targeting._id}`, () => ({ option: option._id }));
+  return (
+    <>
+      <p class="quiet">
+        {option.isGroup ? `Group with ${counted(option.children, "sub-option")}` : "Option"} in{" "}
+        <Text of={option.group ?? targeting.name} most={200} />
+      </p>
+      <Id label="Option ID" id={option._id} />
+      <Changed at={option.changedAt} isNew={option.isNew} />
+      {detail !== undefined && <ContextIds detail={detail} />}
+    </>
+  );
+}
+
+/** The most Context IDs that are shown; all that the server gives are copied. */
+const SHOWN_IDS = 200;
+
+function ContextIds({ detail: { contextIds, total } }: { readonly detail: OptionDetail }) {
+  if (total === 0) return <p>No Context IDs</p>;
+  return (
+    <>
+      <div class="row">
+        <h3>{counted(total, "Context ID")}</h3>
+        <span class="push" />
+        <Copy of={contextIds.join("\n")} name={total > contextIds.length ? "Copy the first 1,000" : "Copy all"} />
+      </div>
+      <p class="context-ids">
+        {contextIds.slice(0, SHOWN_IDS).map((id) => (
+          <code key={id} class="chip">
+            <Text of={id} most={200} />
+          </code>
+        ))}
+        {total > SHOWN_IDS && <span class="quiet"> and {number(total - SHOWN_IDS)} more</span>}
+      </p>
+    </>
+  );
+}

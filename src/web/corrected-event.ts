@@ -1,0 +1,164 @@
+import { EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "../events/catalogue.ts";
+import { mendEvent } from "../events/fix-spelling.ts";
+import { asMeant, nearestName } from "../events/spelling.ts";
+import { sampleParameters } from "../events/suites/generate.ts";
+import { validateEvent } from "../events/validate.ts";
+import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
+import { EVENT_LIMITS } from "../spec/limits.ts";
+import type { BodyLine, CorrectedEvent } from "./sandbox-wire.ts";
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const SEED = 1;
+/** Longer bodies are compared without a search for the lines that are the same. */
+const MOST_LINES = 400;
+
+/**
+ * The event as the service would record it, where that can be made: names are put right, required fields that are
+ * missing get an example value, and what is too long is cut. Undefined where nothing was wrong, or where nothing helps.
+ */
+export function correctedEvent(body: unknown): CorrectedEvent | undefined {
+  if (!isJsonObject(body)) return undefined;
+  if (["recorded", "uncertain"].includes(validateEvent(body).verdict)) return undefined;
+  const { event: named } = mendEvent(asMeant(body), nearestName);
+  if (!isJsonObject(named)) return undefined;
+  const examples: string[] = [];
+  const event = filled(shortened(named), examples);
+  if (!["recorded", "uncertain"].includes(validateEvent(event).verdict)) return undefined;
+  const text = JSON.stringify(event, null, 2);
+  return { text, lines: comparedLines(JSON.stringify(body, null, 2).split("\n"), text.split("\n")), examples };
+}
+
+/** The event with an example for each required field that it lacks, whose paths are added to `examples`. */
+function filled(event: JsonObject, examples: string[]): JsonObject {
+  const uid = typeof event.uid === "number" ? { uid: String(event.uid) } : {};
+  const given: JsonObject = { ...event, ...uid };
+  const shape = typeof given.eventName === "string" ? EVENT_SHAPES.get(given.eventName) : undefined;
+  const common = filledBy(given, { parameters: EVENT_FIELDS, required: ["uid"] }, { prefix: "", examples });
+  if (shape === undefined) return common;
+  const whole = filledBy(common, fieldsOf(shape), { prefix: "", examples });
+  if (!shape.parameters.has("items") || !Array.isArray(whole.items)) return whole;
+  const items = whole.items.map((item: unknown, at) =>
+    filledBy(isJsonObject(item) ? item : {}, fieldsOf(ITEM_SHAPE), { prefix: `items[${at}].`, examples }),
+  );
+  return { ...whole, items };
+}
+
+/** The parameters that a holder may have, and those that it must have. */
+interface Fields {
+  readonly parameters: Readonly<Record<string, Parameter>>;
+  readonly required: readonly string[];
+}
+
+function fieldsOf({ parameters, required }: Shape): Fields {
+  return { parameters: Object.fromEntries(parameters), required };
+}
+
+function filledBy(
+  holder: JsonObject,
+  { parameters, required }: Fields,
+  { prefix, examples }: { readonly prefix: string; readonly examples: string[] },
+): JsonObject {
+  const lacking = required.filter((name) => name !== "eventName" && (holder[name] ?? undefined) === undefined);
+  if (lacking.length === 0) return holder;
+  const samples = { ...sampleParameters(parameters, SEED), uid: "user-1" };
+  examples.push(...lacking.map((name) => prefix + name));
+  const added = Object.entries(samples).filter(([name]) => lacking.includes(name));
+  return { ...holder, ...Object.fromEntries(added) };
+}
+
+/** The event with texts and lists cut to what the service takes (event-tracking-api 8). */
+function shortened(event: JsonObject): JsonObject {
+  const { items } = event;
+  const texts = withShortTexts(event);
+  if (!Array.isArray(items)) return texts;
+  const list = items.slice(0, EVENT_LIMITS.items.value);
+  return { ...texts, items: list.map((item: unknown) => (isJsonObject(item) ? withShortTexts(item) : item)) };
+}
+
+function withShortTexts(holder: JsonObject): JsonObject {
+  const most = EVENT_LIMITS.stringLength.value;
+  const short = Object.entries(holder).map(([name, value]) => {
+    const isLong = typeof value === "string" && name !== "eventName" && value.length > most;
+    return [name, isLong ? [...value].slice(0, most).join("") : value] as const;
+  });
+  return Object.fromEntries(short);
+}
+
+/** The lines of two texts as one list: the same, removed, added, or changed in a part of them. */
+export function comparedLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
+  if (before.length > MOST_LINES || after.length > MOST_LINES) {
+    return after.map((text) => [{ is: "same", text }]);
+  }
+  const lines: BodyLine[] = [];
+  let removed: string[] = [];
+  let added: string[] = [];
+  const flush = (): void => {
+    for (let at = 0; at < Math.max(removed.length, added.length); at += 1) {
+      const [old, now] = [removed[at], added[at]];
+      if (old !== undefined && now !== undefined) lines.push(...changedLine(old, now));
+      else if (old !== undefined) lines.push([{ is: "removed", text: old }]);
+      else if (now !== undefined) lines.push([{ is: "added", text: now }]);
+    }
+    removed = [];
+    added = [];
+  };
+  const same = commonLines(before, after);
+  let [left, right] = [0, 0];
+  for (const [atLeft, atRight] of [...same, [before.length, after.length] as const]) {
+    removed = before.slice(left, atLeft);
+    added = after.slice(right, atRight);
+    flush();
+    const text = after[atRight];
+    if (text !== undefined) lines.push([{ is: "same", text }]);
+    [left, right] = [atLeft + 1, atRight + 1];
+  }
+  return lines;
+}
+
+/** A line that was changed, with the part that differs marked; two lines where they have little in common. */
+function changedLine(before: string, after: string): readonly BodyLine[] {
+  let start = 0;
+  while (start < before.length && before[start] === after[start]) start += 1;
+  let end = 0;
+  while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
+  // A comma at the end is no change that a person looks for.
+  const isComma = before.replace(/,$/, "") === after.replace(/,$/, "");
+  if (isComma) return [[{ is: "same", text: after }]];
+  const wordStart = start - (/[\w-]*$/.exec(before.slice(0, start))?.[0].length ?? 0);
+  const wordEnd = end - (/^[\w-]*/.exec(before.slice(before.length - end))?.[0].length ?? 0);
+  const pieces = [
+    { is: "same", text: before.slice(0, wordStart) },
+    { is: "removed", text: before.slice(wordStart, before.length - wordEnd) },
+    { is: "added", text: after.slice(wordStart, after.length - wordEnd) },
+    { is: "same", text: before.slice(before.length - wordEnd) },
+  ] as const;
+  const kept = (pieces[0].text + pieces[3].text).trim().length;
+  if (kept < 4) return [[{ is: "removed", text: before }], [{ is: "added", text: after }]];
+  return [pieces.filter(({ text }) => text !== "")];
+}
+
+/** The pairs of positions of the longest list of lines that both have in this order. */
+function commonLines(before: readonly string[], after: readonly string[]): readonly (readonly [number, number])[] {
+  const width = after.length + 1;
+  const longest = new Uint16Array((before.length + 1) * width);
+  const at = (left: number, right: number): number => longest[left * width + right] ?? 0;
+  for (let left = before.length - 1; left >= 0; left -= 1) {
+    for (let right = after.length - 1; right >= 0; right -= 1) {
+      longest[left * width + right] =
+        before[left] === after[right]
+          ? at(left + 1, right + 1) + 1
+          : Math.max(at(left + 1, right), at(left, right + 1));
+    }
+  }
+  const pairs: (readonly [number, number])[] = [];
+  let [left, right] = [0, 0];
+  while (left < before.length && right < after.length) {
+    if (before[left] === after[right]) {
+      pairs.push([left, right]);
+      [left, right] = [left + 1, right + 1];
+    } else if (at(left + 1, right) >= at(left, right + 1)) left += 1;
+    else right += 1;
+  }
+  return pairs;
+}

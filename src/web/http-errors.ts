@@ -1,0 +1,40 @@
+import type { ServerResponse } from "node:http";
+import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
+import { originIn } from "../platform/origins.ts";
+
+/** Calls `give` once an answer has ended in any way; at once where its client is gone already. */
+export function whenOver(outgoing: ServerResponse, give: () => void): void {
+  if (outgoing.destroyed) give();
+  else outgoing.once("close", give);
+}
+
+/** All places for callers are in use: the client is told to try again later. */
+export class NoRoom extends Error {}
+
+/** An answer without an MCP server: a JSON-RPC error with an HTTP status. */
+export function httpError(
+  status: number,
+  message: string,
+  headers: Record<string, string> = {},
+  code = -32_000,
+): Response {
+  return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
+}
+
+/** The host names that `Host` and `Origin` may carry: this machine's, and the given ones. */
+export function allowedHostnames(more: readonly string[]): string[] {
+  return [...new Set([...localhostAllowedHostnames(), ...more.map((name) => name.toLowerCase())])];
+}
+
+/**
+ * Refuses what a page of another site sends through a browser (DNS rebinding, cross-site requests): a `Host` or
+ * `Origin` that is not allowed. Programs send no `Origin`.
+ */
+export function foreignHost(headers: Headers, hostnames: string[]): Response | undefined {
+  const host = validateHostHeader(headers.get("host"), hostnames);
+  if (!host.ok) return httpError(403, `${host.message}; TARGETING_MCP_ALLOWED_HOSTS lists the names to be served`);
+  const from = headers.get("origin");
+  if (from !== null && originIn(from) === undefined) return httpError(403, `Invalid Origin: ${from}`);
+  const origin = validateOriginHeader(from, hostnames);
+  return origin.ok ? undefined : httpError(403, origin.message);
+}

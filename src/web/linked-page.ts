@@ -1,0 +1,146 @@
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { dataAnswer, refusalAnswer } from "./answers.ts";
+import { pageAsset, pageDocument } from "./assets.ts";
+import { bodyOf, isSame, refusedPost, refusedScheme } from "./guard.ts";
+import { PATHS } from "./paths.ts";
+import { answerRuns, endingWith, type StreamWatch } from "./runs-page.ts";
+import { sandboxBeside, whileFound } from "./sandbox-beside.ts";
+import type { Shown } from "./seen.ts";
+import { pageSessions } from "./sessions.ts";
+import type { LoginWays, OpenedSession, ShownEnvironment } from "./wire.ts";
+
+/** The page of this machine's user, which links open. */
+export interface LinkedPage {
+  /** Makes a link that opens the page once. */
+  link(): string;
+  /** How long a link works, in milliseconds. */
+  readonly linkMs: number;
+  /** How many pages are open now. */
+  readonly open: () => number;
+  /** Resolves with true when a page is opened from now on, or is open; with false after so many milliseconds. */
+  someoneWithin(ms: number): Promise<boolean>;
+  /** Answers a request, of which `Host` has been checked. */
+  readonly serve: (request: Request) => Promise<Response>;
+}
+
+const USED = "This link was used before, or is more than two minutes old. The next run that waits opens a new one.";
+const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
+const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
+
+/** The page at an address of loopback, which says of which environment it is; its streams end with `signal`. */
+export function linkedPage(
+  shown: Shown,
+  { address, environment, signal }: Pick<Parts, "address" | "environment"> & { readonly signal?: AbortSignal },
+): LinkedPage {
+  const comers = new Set<() => void>();
+  let notice = "";
+  let open = 0;
+  const watch: StreamWatch = {
+    opened() {
+      open += 1;
+      for (const came of comers) came();
+      return () => {
+        open -= 1;
+      };
+    },
+    notice: () => notice,
+    ...(signal && { signal }),
+  };
+  const links = oneTimeLinks(() => shown.services.clock.now());
+  return {
+    link: () => new URL(PATHS.open + links.make(), address).href,
+    linkMs: LINK_MS,
+    open: () => open,
+    someoneWithin: (ms) =>
+      new Promise((resolve) => {
+        if (open > 0) return resolve(true);
+        const over = (isThere: boolean): void => {
+          clearTimeout(timer);
+          comers.delete(came);
+          resolve(isThere);
+        };
+        const came = (): void => over(true);
+        const timer = setTimeout(() => over(false), ms).unref();
+        comers.add(came);
+      }),
+    serve: router(shown, { ...{ links, watch, environment, address }, triedAgain: () => (notice = TRIED_AGAIN) }),
+  };
+}
+
+/** What the routes of the page need beside what they show. */
+interface Parts {
+  readonly links: ReturnType<typeof oneTimeLinks>;
+  readonly watch: StreamWatch;
+  readonly environment: ShownEnvironment;
+  readonly address: string;
+  readonly triedAgain: () => void;
+}
+
+function router(shown: Shown, { links, watch, environment, address, triedAgain }: Parts): LinkedPage["serve"] {
+  const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
+  const who = shown.services.person ?? shown.caller;
+  const sandbox = whileFound(() => sandboxBeside(shown.services, "all"));
+  const redeem = async (request: Request): Promise<Response> => {
+    const posted = await postedTexts(request, ["code"]);
+    if (posted instanceof Response) return posted;
+    const use = links.use(posted.code);
+    if (use === "used") triedAgain();
+    if (use !== "fresh") return refusalAnswer(403, USED);
+    const opened: OpenedSession = { session: sessions.open(who) };
+    return dataAnswer(opened);
+  };
+  return async (request) => {
+    const refused = refusedScheme(request, address);
+    if (refused !== undefined) return refused;
+    const { pathname } = new URL(request.url);
+    const isHead = request.method === "HEAD";
+    const isRead = request.method === "GET" || isHead;
+    const asset = isRead ? await pageAsset(pathname) : undefined;
+    if (asset !== undefined) return asset;
+    if (isRead && (pathname === PATHS.page || pathname.startsWith(PATHS.open))) {
+      return pageDocument({ login: NO_SESSION }, { isHead });
+    }
+    if (request.method === "POST" && pathname === PATHS.redeem) return redeem(request);
+    const session = await sessions.of(request);
+    if (session === undefined) return dataAnswer(NO_SESSION, 401);
+    const isIn = async () => (await sessions.of(request)) !== undefined;
+    const about = { environment, returns: false, sandbox: await sandbox() };
+    return answerRuns(request, { who: session.person, shown }, about, endingWith(isIn, watch));
+  };
+}
+
+/** The texts that the page has posted under these names; a refusal where the page did not send them. */
+export async function postedTexts<Name extends string>(
+  request: Request,
+  names: readonly Name[],
+): Promise<Record<Name, string> | Response> {
+  const refused = refusedPost(request);
+  if (refused !== undefined) return refused;
+  const body = await bodyOf(request);
+  if (body instanceof Response) return body;
+  const posted = z.record(z.enum(names), z.string()).safeParse(body.data);
+  return posted.success ? posted.data : refusalAnswer(400, `the page sends ${names.join(" and ")}`);
+}
+
+const LINK_MS = 120_000;
+
+/** Keeps the codes of links of this process; each works once, within two minutes. */
+function oneTimeLinks(now: () => number) {
+  const made: { readonly code: string; readonly until: number; isUsed: boolean }[] = [];
+  return {
+    make() {
+      const code = randomBytes(32).toString("base64url");
+      made.push({ code, until: now() + LINK_MS, isUsed: false });
+      return code;
+    },
+    /** Uses a code up: `fresh`, or `used` where it was used before, or `unknown` where it is late or none of ours. */
+    use(given: string) {
+      const link = made.find(({ code }) => isSame(code, given));
+      if (link === undefined) return "unknown";
+      if (link.isUsed) return "used";
+      link.isUsed = true;
+      return link.until > now() ? "fresh" : "unknown";
+    },
+  };
+}

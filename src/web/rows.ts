@@ -1,0 +1,306 @@
+import { approvalWords } from "../answers/effects.ts";
+import { toldFailures } from "../answers/failures.ts";
+import { placesWords } from "../answers/fence.ts";
+import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import { isUndone, isWithdrawn } from "../changes/run-rules.ts";
+import { thousands } from "../platform/text.ts";
+import type { ListedRun, Run } from "../runs/kind.ts";
+import { changedAt } from "../runs/outcome.ts";
+import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
+import { orUnreadable } from "../runs/store.ts";
+import { callerName } from "../tools/context.ts";
+import { documentOf } from "../tools/kept-plan.ts";
+import { approvalOfRun } from "../tools/run-reports.ts";
+import { isDryRun } from "../tools/shown-runs.ts";
+import { waitingAnywhere } from "../tools/write/waiting.ts";
+import { changeList } from "./changes.ts";
+import { problemList, storyOf } from "./detail.ts";
+import { forPeople } from "./people-words.ts";
+import { planView } from "./plan-view.ts";
+import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { countsOfEffect, onlyObject, type TitleParts, titleOf } from "./title.ts";
+import { objectsOf, waitingOf } from "./waiting.ts";
+import {
+  type ChangeList,
+  type EffectObjects,
+  type FailureRow,
+  type ProblemList,
+  RUN_STATUSES,
+  type RunAction,
+  type RunDetail,
+  type RunRow,
+} from "./wire.ts";
+
+/** As many as are kept by default once they have ended. */
+const MOST_RUNS = 500;
+/** Why this process cannot carry out what a person asks for a run. */
+export const ENDED = "The server that requested this is no longer running: ask the agent to make the change again.";
+/** Why a run that waits cannot be approved any more. */
+export const STALE = "Changed since it was planned.";
+/** What is said of a run whose record cannot be read. */
+export const DAMAGED =
+  "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
+  "undone. Compare the targeting with what was wanted.";
+/** Why nothing happens to a run that was begun. */
+const STANDS_STILL = {
+  onStore:
+    "No server or worker executes this run now. It continues by itself once one with the key of its project runs: start " +
+    "targeting-mcp worker, or a server without TARGETING_MCP_DRIVE=off.",
+  onMachine: "The server that executed this run is no longer running. Resume continues it.",
+} as const;
+
+/** The recent runs and all that may be unfinished, in any order; `ofOthers` are more of them. */
+export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
+  const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
+  const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
+  for await (const listed of shown.services.runs.list(shown.caller)) {
+    if (!isDryRun(listed)) rows.push(await listedRow(listed, names, shown));
+    if (rows.length >= MOST_RUNS) return [...rows, ...(await openBeside(rows, shown))];
+  }
+  return rows;
+}
+
+/** The runs that may be unfinished or wait for an approval, and are not among the recent ones. */
+async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readonly RunRow[]> {
+  const known = new Set(rows.map(({ runId }) => runId));
+  const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
+  const seen = await Promise.all(more.map((runId) => orUnreadable(seenRun(runId, shown))));
+  return (await Promise.all(seen.flatMap((one) => (one?.isOwn ? [foundRow(one, shown)] : [])))).filter(
+    (row) => !isDryRun(row),
+  );
+}
+
+async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
+  const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, isDamaged, about = {} } = listed;
+  const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
+  const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
+  const counts = { ...NO_COUNTS, ...listed.counts };
+  const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) };
+  const { did, only, to, client, fileName, plannedBy, beganAt } = about;
+  const title = titleOf({
+    ...{ tool, status, did, only, to, fileName, ...workOf(counts), targeting: targeting?.name },
+    plan: run === undefined ? undoneBy(plannedBy, did) : planOf(run),
+  });
+  return {
+    ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
+    ...{ status, counts, targeting, did, client, fileName, beganAt },
+    ...(run ? await waitingParts(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
+    ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
+  };
+}
+
+/** The buttons of a run that is only listed, with Undo where something of it may go back. */
+function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: Shown) {
+  const actions = actionsOf(status, open, shown);
+  const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
+  if (UNSTARTED.has(status) || created + changed + deleted === 0) return { actions };
+  return { actions, undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
+}
+
+const DAY_MS = 86_400_000;
+
+/** How many objects of a run there are, and how many are done. */
+function workOf({ items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"]) {
+  return { items, done: succeeded + alreadyDone + skipped };
+}
+
+function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts["plan"] {
+  return did && { isUndo: plannedBy === "undo_run", changes: did };
+}
+
+/** What a plan that waits would change. */
+function planOf(run: Run): TitleParts["plan"] {
+  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
+  const changes = countsOfEffect(run.state.facts.waits?.parts ?? []);
+  return { isUndo: run.header.call.input.plannedBy === "undo_run", changes };
+}
+
+/** What makes files of runs; loaded late, since only a run that is looked at has some. */
+const files = () => import("./files.ts");
+
+/** A damaged run of this caller; undefined where they have none with this ID. */
+async function damagedDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
+  const listed = await shown.services.runs.damaged(runId, shown.caller);
+  return listed && { run: await listedRow(listed, new Map(), shown), story: [], failures: [], downloads: [] };
+}
+
+/** One run with everything beneath its row; undefined where there is none that this person may see. */
+export async function runDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  if (seen === "damaged") return damagedDetail(runId, shown);
+  if (seen === undefined) return undefined;
+  const { run, isOwn } = seen;
+  const { services } = seen.shown;
+  const row = await foundRow(seen, shown);
+  return {
+    run: row,
+    story: storyOf(run, row),
+    failures: toldFailures(run.state).map(failureRow),
+    downloads: isOwn ? await (await files()).filesOf(run, services) : [],
+    ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
+  };
+}
+
+/** A file of a run, as a download; undefined where there is none that this person may see. */
+export async function downloaded(runId: string, file: string, shown: Shown): Promise<Response | undefined> {
+  const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
+  return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
+}
+
+/** The row of a run, for the person who is shown it. */
+async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunRow> {
+  const { header, state } = run;
+  const { runId, caller, createdAt, environment } = header;
+  const waiting = await waitingAnywhere(runId, shown.services);
+  const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
+  const { unknown, notApplied, pending } = state.counts();
+  const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
+  const { targetingId, about } = summaryOf(header, state, status);
+  const targeting =
+    targetingId === undefined ? undefined : { _id: targetingId, name: await nameOf(targetingId, shown) };
+  const its = about?.did;
+  const title = titleOf({
+    ...{ tool, status, did: its, fileName: header.fileName, ...workOf(counts), targeting: targeting?.name },
+    ...onlyObject(run),
+    plan: (waiting && planOf(waiting)) ?? undoneBy(plannedByOf(run), its),
+  });
+  return {
+    ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
+    ...{ tool, status, counts, targeting, did: its, client: header.client, fileName: header.fileName },
+    beganAt: about?.beganAt,
+    updatedAt: changedAt(header, state),
+    decided: approval && approvalWords(approval),
+    standsStill: await standsStill(run, shown),
+    ...(waiting
+      ? await waitingParts(waiting, { targeting }, shown, to)
+      : isOwn
+        ? await withUndo(run, actionsOf(run.status(), unknown + notApplied + pending > 0, shown), shown)
+        : { actions: [] }),
+  };
+}
+
+function plannedByOf(run: Run): string | undefined {
+  return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
+}
+
+async function nameOf(targetingId: string, { services: { memory } }: Shown): Promise<string | undefined> {
+  return (await memory.recent()).find(({ _id }) => _id === targetingId)?.name;
+}
+
+/** What is said of a run that no process drives although nothing of this machine stopped it. */
+async function standsStill(run: Run, { services: { runs } }: Shown): Promise<string | undefined> {
+  if (run.status() !== "interrupted") return undefined;
+  const refusal = await runs.refusal(run);
+  if (refusal !== undefined) return `It cannot go on here: ${refusal.message}.`;
+  if (await runs.isToBeTakenUp(run.header.runId)) return STANDS_STILL.onStore;
+  return run.state.stopped === undefined ? STANDS_STILL.onMachine : undefined;
+}
+
+/**
+ * Whether a run could be driven: this process has the key of its project, in the same environment, and it or another one
+ * that lives would drive it.
+ */
+export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: Shown): Promise<boolean> {
+  const { changes, events, environment, runs } = services;
+  const api = header.call.tool === "run_event_tests" ? events : changes;
+  const isOurs = api !== undefined && header.project === project.id && header.environment === environment;
+  return isOurs && runs.isTakenUp(header.project);
+}
+
+/** The buttons of a run, with Undo where something of it may go back. */
+async function withUndo(
+  run: Run,
+  actions: readonly RunAction[],
+  shown: Shown,
+): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil">> {
+  const isDriven = await canBeDriven(run, shown);
+  const refusal = await shown.services.runs.refusal(run);
+  const goesBack = mayGoBack(run);
+  const all = goesBack && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
+  const why = (action: RunAction): string | undefined => {
+    if (action !== "undo" && action !== "resume") return undefined;
+    if (!isDriven) return ENDED;
+    return action === "resume" ? refusal && `${refusal.message}.` : undefined;
+  };
+  const off = all.map((action) => [action, why(action)] as const).filter(([, reason]) => reason !== undefined);
+  return {
+    ...{ actions: all, disabled: off.length > 0 ? Object.fromEntries(off) : undefined },
+    undoUntil: goesBack ? run.state.updatedAt + shown.services.keep.days * DAY_MS : undefined,
+  };
+}
+
+function mayGoBack(run: Run): boolean {
+  if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isUndone(run.state) || isWithdrawn(run.state)) return false;
+  const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
+  return created + changed + deleted > 0;
+}
+
+const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
+
+/** What a row says of a run that waits for a decision to the person who is shown it. */
+async function waitingParts(
+  run: ChangeRun | ApprovalRun,
+  { targeting }: Pick<RunRow, "targeting">,
+  shown: Shown,
+  to: Shown,
+): Promise<Pick<RunRow, "project" | "waiting" | "actions" | "disabled">> {
+  const waits = waitingOf(run, { days: shown.services.keep.days, targeting });
+  if (waits === undefined) return { actions: [] };
+  const isDriven = await canBeDriven(run, shown);
+  const refusal = isDriven ? await shown.services.runs.refusal(run) : undefined;
+  const mayNot = isDriven ? (notApproved(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
+  const why = waits.stale === undefined ? mayNot : STALE;
+  const { elsewhere } = waits;
+  const ended = isDriven || elsewhere !== undefined ? undefined : (true as const);
+  return {
+    ...{ project: isDriven ? shown.project.name : run.header.project, waiting: { ...waits, ended } },
+    actions: shown.services.readOnly ? [] : elsewhere === undefined ? ["approve", "decline"] : ["decline"],
+    disabled: why === undefined ? undefined : { approve: why },
+  };
+}
+
+/** A page of all objects of a kind whose name has a text in it; undefined where there is none that this person may see. */
+export async function effectObjects(
+  runId: string,
+  query: URLSearchParams,
+  shown: Shown,
+): Promise<EffectObjects | undefined> {
+  const seen = await seenRun(runId, shown);
+  const run = seen && (await waitingAnywhere(runId, seen.shown.services));
+  const part = run?.state.facts.waits?.parts[Number(query.get("part"))];
+  return part === undefined ? undefined : objectsOf(part, query);
+}
+
+/** A page of what a run changes, or has changed; undefined where there is none that this person may see. */
+export async function changesOf(runId: string, query: URLSearchParams, shown: Shown): Promise<ChangeList | undefined> {
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  return seen === undefined || seen === "damaged" ? undefined : changeList(seen.run, query, seen.shown.services);
+}
+
+/** A page of what did not succeed in a run of this person; undefined where they have none. */
+export async function problemsOf(
+  runId: string,
+  query: URLSearchParams,
+  shown: Shown,
+): Promise<ProblemList | undefined> {
+  const seen = await unlessDamaged(seenRun(runId, shown));
+  return seen === undefined || seen === "damaged" || !seen.isOwn ? undefined : problemList(seen.run, query);
+}
+
+function actionsOf(status: string, isOpen: boolean, { services }: Shown): readonly RunAction[] {
+  if (services.readOnly) return [];
+  if (status === "running") return ["cancel"];
+  return status === "interrupted" && isOpen ? ["resume", "cancel"] : [];
+}
+
+function failureRow(failure: ReturnType<typeof toldFailures>[number]): FailureRow {
+  const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
+  const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
+  const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
+  const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
+  const where = placesWords(places, { byLine }) + more;
+  return { outcome: kind, count, places: where, message: forPeople(message), remedy: forPeople(remedy) };
+}
+
+const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };

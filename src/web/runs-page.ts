@@ -1,0 +1,119 @@
+import { actOn } from "./actions.ts";
+import { dataAnswer, refusalAnswer } from "./answers.ts";
+import { eventStream } from "./event-stream.ts";
+import { bodyOf, refusedPost } from "./guard.ts";
+import { PATHS } from "./paths.ts";
+import { changesOf, downloaded, effectObjects, problemsOf, runDetail } from "./rows.ts";
+import { bothOf, type SandboxBeside } from "./sandbox-beside.ts";
+import type { Shown } from "./seen.ts";
+import { runUpdates } from "./updates.ts";
+import type { Hello, Message } from "./wire.ts";
+
+/** A person who is logged in to the page: as what the audit names them, and what they are shown. */
+export interface Viewer {
+  readonly who: string;
+  readonly shown: Shown;
+}
+
+/** What a page is told of its server. */
+interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
+  /** The sandbox whose views are shown beside the runs; absent: there is none. */
+  readonly sandbox?: SandboxBeside | undefined;
+}
+
+/** What the page is told of a session while its stream is open. */
+export interface StreamWatch {
+  /** A stream of the session is open until the given function is called. */
+  readonly opened: () => () => void;
+  /** What a person has to know about the session by now. */
+  readonly notice?: () => string;
+  /** Aborted when the session is over, or its server ends. */
+  readonly signal?: AbortSignal;
+}
+
+/** How often an open page is looked at for whether its session lasts, in milliseconds. */
+const LOOK_MS = 500;
+
+/** What a page is told, until its session is over: it is looked at while its stream is open. */
+export function endingWith(
+  isIn: () => Promise<boolean>,
+  { opened, signal, ...watch }: Partial<StreamWatch>,
+): StreamWatch {
+  const ending = new AbortController();
+  return {
+    ...watch,
+    opened() {
+      const closed = opened?.();
+      const look = async (): Promise<void> => {
+        if (!(await isIn())) ending.abort();
+      };
+      // What cannot be read now is looked at again.
+      const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
+      return () => {
+        clearInterval(timer);
+        closed?.();
+      };
+    },
+    signal: signal === undefined ? ending.signal : AbortSignal.any([ending.signal, signal]),
+  };
+}
+
+/** Serves the data of runs, and the decisions on them, to a person with a session. */
+export async function answerRuns(
+  request: Request,
+  viewer: Viewer,
+  about: About,
+  watch: StreamWatch,
+): Promise<Response> {
+  const { pathname, searchParams } = new URL(request.url);
+  const { shown } = viewer;
+  const [, runId, action] = new RegExp(`^${PATHS.runs}/([0-9A-Z]{26})(?:/([a-z]+))?$`).exec(pathname) ?? [];
+  if (request.method === "POST") {
+    const refused = refusedPost(request);
+    if (refused !== undefined) return refused;
+    const body = await bodyOf(request);
+    if (body instanceof Response) return body;
+    const ofSandbox = await about.sandbox?.answer(request, body.data);
+    if (ofSandbox !== undefined) return ofSandbox;
+    if (runId === undefined || action === undefined) return nothingHere();
+    return actOn({ runId, action, data: body.data, who: viewer.who }, shown);
+  }
+  if (request.method !== "GET") return refusalAnswer(405, "The page is read by GET.");
+  if (pathname === PATHS.stream) {
+    const closed = watch.opened();
+    const first: readonly Message[] = [helloOf(shown, about)];
+    const runs = runUpdates(shown, watch.notice);
+    const source = about.sandbox === undefined ? runs : bothOf(runs, about.sandbox.updates());
+    return eventStream(request, source, { first, signal: watch.signal, ended: closed });
+  }
+  const ofSandbox = await about.sandbox?.answer(request, undefined);
+  if (ofSandbox !== undefined) return ofSandbox;
+  if (runId === undefined) return nothingHere();
+  if (action === "effect") {
+    const objects = await effectObjects(runId, searchParams, shown);
+    return objects === undefined ? nothingHere() : dataAnswer(objects);
+  }
+  if (action === "changes" || action === "failures") {
+    const list = action === "changes" ? changesOf(runId, searchParams, shown) : problemsOf(runId, searchParams, shown);
+    const found = await list;
+    return found === undefined ? nothingHere() : dataAnswer(found);
+  }
+  if (action !== undefined) return (await downloaded(runId, action, shown)) ?? nothingHere();
+  const detail = await runDetail(runId, shown);
+  return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
+}
+
+function helloOf({ services: { readOnly } }: Shown, { sandbox, ...about }: About): Hello {
+  const views = [...OWN_VIEWS, ...(sandbox?.views ?? [])];
+  const isBeside = sandbox !== undefined && about.environment.kind === "live";
+  const beside = isBeside ? { sandbox: { kind: "sandbox", address: sandbox.address } as const } : {};
+  const environment =
+    sandbox === undefined || isBeside ? about.environment : { ...about.environment, address: sandbox.address };
+  return { kind: "hello", views, ...about, environment, ...beside, ...(readOnly && { readOnly }) };
+}
+
+const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
+
+function nothingHere(): Response {
+  return refusalAnswer(404, "The page has nothing here.");
+}

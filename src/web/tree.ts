@@ -1,0 +1,115 @@
+import type { Project, StoredOption } from "../sandbox/rules/store.ts";
+import type { World } from "../sandbox/world.ts";
+import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "./sandbox-wire.ts";
+
+/** The most rows of one answer, the most Context IDs of an option in it, and the most letters of a name. */
+const MOST_ROWS = 500;
+const MOST_CONTEXTS = 1000;
+const MOST_LETTERS = 1000;
+
+/** Which part of a list is wanted. */
+export interface Part {
+  readonly from: number;
+  readonly limit: number;
+}
+
+/**
+ * Gives all targetings with their sizes, and when each was last changed since the sandbox was ready. What was deleted is
+ * noticed from one call to the next.
+ */
+export function targetingSizes(world: World): () => readonly TargetingRow[] {
+  const known = new Map<string, { readonly options: number; readonly contexts: number; readonly changedAt: number }>();
+  return () => {
+    const rows = [...world.projects.values()].flatMap((project) => {
+      const sizes = sizesOf(project);
+      return [...project.targetings.values()].map(({ _id, name, optionCount: options, updatedAt }) => {
+        const { contexts = 0, lastAt = 0 } = sizes.get(_id) ?? {};
+        const before = known.get(_id);
+        const isSmaller = before !== undefined && (options < before.options || contexts < before.contexts);
+        const deletedAt = isSmaller ? world.sources.now() : (before?.changedAt ?? 0);
+        const changedAt = Math.max(Date.parse(updatedAt), lastAt, deletedAt);
+        known.set(_id, { options, contexts, changedAt });
+        const row = { _id, name: cut(name), project: cut(project.name), options, contexts };
+        return changedAt > world.readyAt ? { ...row, changedAt } : row;
+      });
+    });
+    const ids = new Set(rows.map(({ _id }) => _id));
+    for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    return rows;
+  };
+}
+
+/** The Context IDs of each targeting of a project, and when an option of it was last changed. */
+function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; lastAt: number }> {
+  const sizes = new Map<string, { contexts: number; lastAt: number }>();
+  for (const { targeting, contexts, updatedAt } of options.values()) {
+    const size = sizes.get(targeting) ?? { contexts: 0, lastAt: 0 };
+    size.contexts += contexts.size;
+    size.lastAt = Math.max(size.lastAt, Date.parse(updatedAt));
+    sizes.set(targeting, size);
+  }
+  return sizes;
+}
+
+/** What is directly in a targeting, or in a group of it; undefined where there is no such targeting or group. */
+export function optionsIn(
+  world: World,
+  targetingId: string,
+  parent: string | undefined,
+  { from, limit }: Part,
+): OptionList | undefined {
+  for (const project of world.projects.values()) {
+    const targeting = project.targetings.get(targetingId);
+    const ids = parent === undefined ? targeting?.topLevel : project.options.get(parent)?.children;
+    if (targeting === undefined || ids === undefined) continue;
+    const options = ids.page(from, Math.min(limit, MOST_ROWS)).flatMap((id) => project.options.get(id) ?? []);
+    return { options: options.map((option) => optionRow(option, world)), total: ids.size };
+  }
+  return undefined;
+}
+
+/** The Context IDs of an option, in the order of their arrival; undefined where there is no such option. */
+export function contextIdsOf(world: World, targetingId: string, optionId: string): OptionDetail | undefined {
+  for (const { options } of world.projects.values()) {
+    const option = options.get(optionId);
+    if (option === undefined || option.targeting !== targetingId) continue;
+    const contextIds = [...option.contexts].slice(0, MOST_CONTEXTS).map(cut);
+    return { contextIds, total: option.contexts.size };
+  }
+  return undefined;
+}
+
+/** The options of all targetings whose name contains a text, in capital or small letters, or that hold it as a Context ID. */
+export function foundOptions(world: World, search: string, { from, limit }: Part): OptionList {
+  const wanted = search.toLowerCase();
+  const options: OptionRow[] = [];
+  let total = 0;
+  for (const project of world.projects.values()) {
+    for (const option of project.options.values()) {
+      if (!option.name.toLowerCase().includes(wanted) && !option.contexts.has(search)) continue;
+      total += 1;
+      const isWanted = total > from && options.length < Math.min(limit, MOST_ROWS);
+      if (isWanted)
+        options.push({ ...optionRow(option, world), targeting: option.targeting, group: positionOf(project, option) });
+    }
+  }
+  return { options, total };
+}
+
+function positionOf({ targetings, options }: Project, { targeting, parent }: StoredOption): string {
+  const names = [targetings.get(targeting)?.name, parent === undefined ? undefined : options.get(parent)?.name];
+  return names.flatMap((name) => (name === undefined ? [] : [cut(name)])).join(" / ");
+}
+
+function optionRow(option: StoredOption, { readyAt }: World): OptionRow {
+  const { _id, name, type, contexts, children, createdAt, updatedAt } = option;
+  const changedAt = Date.parse(updatedAt);
+  return {
+    ...{ _id, name: cut(name), isGroup: type === "collection", contexts: contexts.size, children: children.size },
+    ...(changedAt > readyAt && { changedAt, ...(createdAt === updatedAt && { isNew: true }) }),
+  };
+}
+
+function cut(name: string): string {
+  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
+}
