@@ -11,7 +11,7 @@ import * as z from "zod";
 import { redactorFor } from "../src/answers/redact.ts";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { authenticator } from "../src/http/auth.ts";
-import { httpFace } from "../src/http/server.ts";
+import { createHttpServer } from "../src/http/server.ts";
 import { callsUnderWay } from "../src/mcp/calls-under-way.ts";
 import { questionSeal } from "../src/mcp/elicitation.ts";
 import { createMcpServer } from "../src/mcp/server.ts";
@@ -94,7 +94,7 @@ function ours(): Server {
     audit: () => undefined,
     writingTools: toolsThatWrite(tools),
   };
-  return httpFace({
+  return createHttpServer({
     hostnames: allowedHostnames([]),
     authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, addresses: [], ownKeys: false }),
     partsFor: () => ({ ...parts, use: () => () => undefined }),

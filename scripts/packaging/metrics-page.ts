@@ -1,9 +1,9 @@
-import { measured } from "../../src/observe/instrument.ts";
+import { instrument } from "../../src/observe/instrument.ts";
 import { tableOf } from "./markdown.ts";
 
 /** docs/reference/metrics.md: every metric that `/metrics` serves, as Prometheus describes it. */
 export function metricsPage(): string {
-  const text = measured("", () => 0).text();
+  const text = instrument("", () => 0).text();
   const rows = [...text.matchAll(/^# HELP (\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(([, name, help = "", type = ""]) => [
     `\`${name}\``,
     type,

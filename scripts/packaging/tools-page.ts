@@ -1,4 +1,4 @@
-import { formsOf, isSchema, type JsonSchema } from "../../src/mcp/json-schema.ts";
+import { isSchema, type JsonSchema, schemaAlternatives } from "../../src/mcp/json-schema.ts";
 import { catalogue, type ListedTool } from "../../src/mcp/tool-list.ts";
 import type { Effect } from "../../src/tools/define-tool.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
@@ -61,7 +61,7 @@ function chapter({ tool, annotations, inputSchema }: ListedTool): string {
 }
 
 function typeWords(schema: JsonSchema, root: JsonSchema): string {
-  const words = formsOf(schema, root).map((form) => {
+  const words = schemaAlternatives(schema, root).map((form) => {
     if (Array.isArray(form.enum)) return form.enum.map((one) => `\`${String(one)}\``).join(", ");
     if (form.type === "array") return `list of ${isSchema(form.items) ? typeWords(form.items, root) : "anything"}`;
     if (form.type !== "object") return typeof form.type === "string" ? form.type : "anything";

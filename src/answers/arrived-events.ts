@@ -9,7 +9,7 @@ import { thousands } from "../platform/text.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { tokensOf, withinTokens } from "./budget.ts";
-import { fenced, plain, seen, shown } from "./fence.ts";
+import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
 /** Of one event, in tokens: a single one must fit an answer, as data and as text. */
@@ -42,16 +42,16 @@ export function arrivedRow(event: SandboxEvent) {
 export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
   const found = findings.map(
     ({ path, code, basis, fix }) =>
-      `${code} at ${path === "" ? "the body" : shown(path)} (${BASIS_WORDS[basis]}; ${fix})`,
+      `${code} at ${path === "" ? "the body" : quoteUntrusted(path)} (${BASIS_WORDS[basis]}; ${fix})`,
   );
   const body = "body" in sent ? seen(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
-  const text = sent.text === undefined ? [] : [`no JSON: ${shown(sent.text)}`];
+  const text = sent.text === undefined ? [] : [`no JSON: ${quoteUntrusted(sent.text)}`];
   const known = `${verdict} (${BASIS_WORDS[how]})`;
   return [at, known, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
 }
 
 function name(text: string | null): string {
-  return text === null ? "none" : shown(text);
+  return text === null ? "none" : quoteUntrusted(text);
 }
 
 function cut(text: string): string {
@@ -96,7 +96,7 @@ function inColumns(text: string): readonly string[] {
 const CONTINUED = "    ";
 
 function unsupportedWords([event, { count, nearest }]: readonly [string, Coverage["unsupported"][string]]): string {
-  return `${shown(event)} ${count}${nearest === undefined ? "" : ` (meant ${nearest}?)`}`;
+  return `${quoteUntrusted(event)} ${count}${nearest === undefined ? "" : ` (meant ${nearest}?)`}`;
 }
 
 function part(title: string, words: readonly string[]): readonly string[] {
@@ -147,7 +147,7 @@ export function eventCoverageText(events: readonly EventCoverage[], coverage: Co
 }
 
 function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] {
-  return Object.entries(counts).map(([of, count]) => `${shown(of)} ${count}`);
+  return Object.entries(counts).map(([of, count]) => `${quoteUntrusted(of)} ${count}`);
 }
 
 /** What one expectation came to; `uid` and its position in `expect` where each of several users was checked. */
@@ -198,7 +198,7 @@ export function toldExpectations(results: readonly ExpectationRow[]): Said {
 }
 
 function expectationLine({ uid, index, met, found, reason }: ExpectationRow, position: number): string {
-  const of = uid === undefined ? "" : `, uid ${shown(cutUid(uid))}`;
+  const of = uid === undefined ? "" : `, uid ${quoteUntrusted(cutUid(uid))}`;
   const why = reason === undefined ? "" : `, ${seen(reason)}`;
   return `expectation ${(index ?? position) + 1}${of}: ${met ? "met" : "NOT met"}, found ${found}${why}`;
 }
@@ -209,7 +209,7 @@ export function toldCheck(name: "order" | "within", results: readonly CheckRow[]
   const what = name === "order" ? "order" : "time";
   const rows = results.map(({ uid, ...result }) => ({
     data: [cutUid(uid ?? ""), result] as const,
-    line: `${shown(cutUid(uid ?? ""))}: ${result.met ? "held" : "did NOT hold"}${whyWords(result)}`,
+    line: `${quoteUntrusted(cutUid(uid ?? ""))}: ${result.met ? "held" : "did NOT hold"}${whyWords(result)}`,
     met: result.met,
   }));
   const met = results.filter((result) => result.met).length;
@@ -224,7 +224,7 @@ export function toldCheck(name: "order" | "within", results: readonly CheckRow[]
     return { facts: { [name]: { ...whole, ...reasonOf(only.reason) } }, text: [sentence] };
   }
   const { picked, omitted } = fitting(rows, CHECK_TOKENS);
-  const reason = broken && `for uid ${shown(cutUid(broken.uid ?? ""))}: ${broken.reason ?? ""}`;
+  const reason = broken && `for uid ${quoteUntrusted(cutUid(broken.uid ?? ""))}: ${broken.reason ?? ""}`;
   const byUid = Object.fromEntries(picked.map(({ data }) => data));
   return {
     facts: { [name]: { ...whole, ...reasonOf(reason), byUid, ...(omitted > 0 && { byUidOmitted: omitted }) } },
@@ -255,8 +255,8 @@ export function toldFindings(kinds: readonly WrongKind[]): Said & { readonly bas
     return {
       data: { eventName: name, code, path: place, basis, verdict, count, of, message: said, fix: how },
       line:
-        `${name === null ? "no name" : shown(name)}: ${count} of ${of} ${verdict}: ${code}` +
-        `${place === "" ? "" : ` at ${shown(place)}`} (${BASIS_WORDS[basis]}): ${said}; ${how}`,
+        `${name === null ? "no name" : quoteUntrusted(name)}: ${count} of ${of} ${verdict}: ${code}` +
+        `${place === "" ? "" : ` at ${quoteUntrusted(place)}`} (${BASIS_WORDS[basis]}): ${said}; ${how}`,
       met: false,
     };
   });

@@ -3,7 +3,7 @@ import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.
 import { thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
 import { tokensOf } from "./budget.ts";
-import { fenced, plain, shown } from "./fence.ts";
+import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
 /** What is approved: a sentence of counts, and every object by kind and by name, what is lost first. */
@@ -94,7 +94,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
       first
         .filter((loss) => loss.kind === kind)
         .map((loss) => ({
-          ...{ name: shortName(loss.name), _id: loss._id, says: lossWords(loss) },
+          ...{ name: shortName(loss.name), _id: loss._id, says: describeLoss(loss) },
           ...(loss.kind !== "targeting" && { contextIds: contextIdsOf(loss) }),
         })),
     ),
@@ -107,7 +107,7 @@ function contextIdsOf({ kind, count, ownContextIds = 0 }: Loss): number {
 }
 
 /** What the number of a loss counts. */
-function lossWords({ kind, count, ownContextIds = 0, empties }: Loss): string {
+function describeLoss({ kind, count, ownContextIds = 0, empties }: Loss): string {
   switch (kind) {
     case "targeting":
       return many(count, "option");
@@ -159,7 +159,7 @@ export function effectText(effect: Effect): string {
 function partLines({ title, count, objects }: EffectPart, most: number, isTitled: boolean): readonly string[] {
   const { first, last, left } = ends(objects, most, count);
   const line = ({ name, _id, says }: EffectObject): string =>
-    `${shown(name)}${_id === undefined ? "" : ` (${_id})`}${says === "" ? "" : `: ${says}`}`;
+    `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${says === "" ? "" : `: ${says}`}`;
   return [
     ...(isTitled ? [`${title} (${thousands(count)}):`] : []),
     ...first.map(line),
@@ -171,7 +171,7 @@ function partLines({ title, count, objects }: EffectPart, most: number, isTitled
 /** The names of a part on one line. */
 function namesLine({ title, count, objects }: EffectPart, most: number): string {
   const { first, last, left } = ends(objects, most, count);
-  const names = (some: readonly EffectObject[]): string => some.map(({ name }) => shown(name)).join(", ");
+  const names = (some: readonly EffectObject[]): string => some.map(({ name }) => quoteUntrusted(name)).join(", ");
   const rest = last.length === 0 ? "" : `, … ${thousands(left)} more …, ${names(last)}`;
   return `${title} (${thousands(count)}): ${names(first)}${rest}`;
 }

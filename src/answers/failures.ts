@@ -5,7 +5,7 @@ import type { BulkOperation } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { withinTokens } from "./budget.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
-import { countedPlaces, isOurs, placeWords, shown, shownBriefly } from "./fence.ts";
+import { countedPlaces, isOurs, placeWords, quoteShort, quoteUntrusted } from "./fence.ts";
 import { type Detail, type Message, type Sentence, saying, withoutResume } from "./message-words.ts";
 import { OWN_SENTENCES } from "./own-messages.ts";
 import { SERVICE_SENTENCES } from "./service-messages.ts";
@@ -21,14 +21,14 @@ export function messageFor(reason: Reason): Message {
   if (sentence !== undefined) return sentence(reason.detail ?? {}, reason);
   const status = reason.statusCode === undefined ? "" : ` (status ${reason.statusCode})`;
   return {
-    message: `the service refused it with ${shown(reason.code)}${status}${saying(reason.detail ?? {})}`,
+    message: `the service refused it with ${quoteUntrusted(reason.code)}${status}${saying(reason.detail ?? {})}`,
     remedy: "The API's documents do not list this code: look at the item in the web console.",
   };
 }
 
 /** A code for a line of text: one that we know as it is, any other like all foreign text. */
 function codeWords(code: string): string {
-  return Object.hasOwn(SENTENCES, code) ? code : shownBriefly(code);
+  return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
 /** A reason in one line, as reject files have it. */
@@ -80,7 +80,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 }
 
 /** What did not succeed of a run, in words: one group where code and remedy are the same. */
-export function toldFailures(state: ReportedState): readonly SummarizedFailure[] {
+export function groupFailures(state: ReportedState): readonly SummarizedFailure[] {
   return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
     const { message, shared, remedy } = messageFor(reason);
@@ -204,15 +204,15 @@ const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: readonly FailureExample[], count: number, message: string): string {
   // A message about one name quotes it.
-  const picked = count === 1 ? names.filter(({ name }) => !message.includes(shown(cut(name)))) : names;
+  const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0
     ? ""
-    : `${picked.map(({ name, _id }) => `${shown(cut(name))}${_id === undefined ? "" : ` ${_id}`}`).join(", ")}${count > picked.length ? ", …" : ""}`;
+    : `${picked.map(({ name, _id }) => `${quoteUntrusted(cut(name))}${_id === undefined ? "" : ` ${_id}`}`).join(", ")}${count > picked.length ? ", …" : ""}`;
 }
 
 function uidWords(uids: readonly string[] | undefined, count: number): string {
   if (uids === undefined || uids.length === 0) return "";
-  return `uid ${uids.map((uid) => shown(cut(uid))).join(", ")}${count > uids.length ? ", …" : ""}`;
+  return `uid ${uids.map((uid) => quoteUntrusted(cut(uid))).join(", ")}${count > uids.length ? ", …" : ""}`;
 }
 
 /** A group of failures with its first places only. */
@@ -269,13 +269,13 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
 
 /** The names of documented fields are plain words; any other is foreign text. */
 function word(field: string): string {
-  return /^[a-zA-Z]{1,30}$/.test(field) ? field : shownBriefly(field);
+  return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
 
 function said(value: unknown): string {
   if (Array.isArray(value)) return value.slice(0, LIST_SHOWN).map(said).join(" ");
-  if (typeof value === "string") return isUlid(value) ? value : shownBriefly(value);
-  return typeof value === "number" || typeof value === "boolean" ? String(value) : shownBriefly(JSON.stringify(value));
+  if (typeof value === "string") return isUlid(value) ? value : quoteShort(value);
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : quoteShort(JSON.stringify(value));
 }
 
 const LIST_SHOWN = 3;

@@ -70,18 +70,20 @@ export function unmarked(text: string): string {
  * A foreign text in quotes, on one line: control, bidirectional and invisible characters as escapes, and what is
  * longer than 300 characters cut, saying how much is missing.
  */
-export function shown(text: string): string {
+export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
 /** As `shown`, but cut after 60 characters: for what may come many times in one sentence. */
-export function shownBriefly(text: string): string {
+export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
 /** A foreign text that ends a line: as it is where it is words of letters and digits alone, else in quotes. */
-export function shownLast(text: string): string {
-  return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text) ? text : shown(text);
+export function quoteUntrustedLast(text: string): string {
+  return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
+    ? text
+    : quoteUntrusted(text);
 }
 
 function quoted(text: string, most: number): string {

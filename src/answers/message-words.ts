@@ -2,7 +2,7 @@ import type { StaleField } from "../changes/rows/entries.ts";
 import { thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { shown } from "./fence.ts";
+import { quoteUntrusted } from "./fence.ts";
 
 /** What happened to an object, and what to do about it: two sentences of ours. */
 export interface Message {
@@ -36,7 +36,7 @@ export const number = (value: unknown, fallback: number | string = "?"): string 
 /** So many of something, as a sentence counts it. */
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
 /** A foreign text, quoted. */
-export const text = (value: unknown): string => (typeof value === "string" ? shown(value) : "?");
+export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
 /** Up to three entries of a list, as text; what is left out is counted. */
 export function list(value: unknown, most = 3): string {
@@ -47,7 +47,7 @@ export function list(value: unknown, most = 3): string {
 
 /** IDs stand as they are; anything else from outside is shown with care. */
 function plainOrShown(entry: string): string {
-  return isUlid(entry) ? entry : shown(entry);
+  return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
 /** An earlier item of the same call, as a person counts: its line in a file, else its number. */
@@ -72,7 +72,7 @@ export function because({ because, reason }: Detail): string {
 
 /** Our own codes and reasons are plain words; anything else is shown with care. */
 function plainWords(why: string): string {
-  return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : shown(why);
+  return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
 
 /** What the service said. */
@@ -99,6 +99,8 @@ const MOST_STALE = 5;
 
 /** What has changed since planning, object by object; names are escaped. */
 export function staleText(fields: readonly StaleField[]): string {
-  const picked = fields.slice(0, MOST_STALE).map((field) => `${shown(field.name)}: ${staleWords({ ...field })}`);
+  const picked = fields
+    .slice(0, MOST_STALE)
+    .map((field) => `${quoteUntrusted(field.name)}: ${staleWords({ ...field })}`);
   return picked.join("; ") + (fields.length > picked.length ? `; and ${fields.length - picked.length} more` : "");
 }

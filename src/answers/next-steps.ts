@@ -3,7 +3,7 @@ import type { StrandedName } from "../changes/settle/take-back.ts";
 import { thousands } from "../platform/text.ts";
 import type { PlaceRange } from "../runs/report.ts";
 import type { SummarizedFailure } from "./failures.ts";
-import { placesWords, plain, shown } from "./fence.ts";
+import { placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
 /** What kind of cause a failure has, where no item can be fixed for it. */
@@ -120,7 +120,7 @@ function leftoverSteps(runId: string, stranded: readonly StrandedName[]): readon
   if (stranded.length === 0) return [];
   const named = stranded.slice(0, MOST_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
     const has = isSure ? "has" : "may have";
-    return `${plain(_id)} ${has} the temporary name ${shown(temporaryName)} (before: ${shown(formerName)})`;
+    return `${plain(_id)} ${has} the temporary name ${quoteUntrusted(temporaryName)} (before: ${quoteUntrusted(formerName)})`;
   });
   const more = stranded.length > MOST_STRANDED ? [`${stranded.length - MOST_STRANDED} more have one, too`] : [];
   return [

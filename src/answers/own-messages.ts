@@ -3,7 +3,7 @@ import { type Damage, damageWords } from "../files/damage.ts";
 import { nameProblemWords } from "../platform/text.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { NAME_RULES } from "../spec/names.ts";
-import { shown } from "./fence.ts";
+import { quoteUntrusted } from "./fence.ts";
 import {
   because,
   type Detail,
@@ -372,5 +372,5 @@ function damageOf(damage: unknown, characters: unknown): Damage {
 }
 
 function given(value: unknown): string {
-  return typeof value === "string" ? shown(value) : "missing";
+  return typeof value === "string" ? quoteUntrusted(value) : "missing";
 }

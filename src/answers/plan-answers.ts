@@ -14,7 +14,7 @@ import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow
 import { amount } from "../platform/text.ts";
 import { rowsThatFit, tokensOf, writeCursor } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
-import { fencedWhereForeign, shown } from "./fence.ts";
+import { fencedWhereForeign, quoteUntrusted } from "./fence.ts";
 import {
   changeLine,
   contextIds,
@@ -149,7 +149,7 @@ function textOf({ environment, runId, document, requests, nextSteps }: AnsweredP
     ...section("Only in the service:", listed.onlyThere),
   ];
   return [
-    `Planned for ${shown(targeting.name)} (${where}): ${planCounts(changes, plan)}; nothing was sent. ${ran}`,
+    `Planned for ${quoteUntrusted(targeting.name)} (${where}): ${planCounts(changes, plan)}; nothing was sent. ${ran}`,
     ...fencedWhereForeign(sections),
     ...requestLines(requests),
     ...(isApplicable(plan) ? [] : ["This plan cannot be applied as it is."]),
@@ -235,7 +235,7 @@ export function rowsOfPlan(document: PlanDocument): readonly PlanRow[] {
     ),
     ...drift.map((one) => row({ kind: "drift", ...one }, "changed by others, and kept", differenceLine(one))),
     ...onlyThere.map((one) =>
-      row({ kind: "onlyThere", ...one }, "only in the service", `${shown(one.name)} (${one._id})`),
+      row({ kind: "onlyThere", ...one }, "only in the service", `${quoteUntrusted(one.name)} (${one._id})`),
     ),
   ];
 }
@@ -421,7 +421,7 @@ export function undoLine(
 ): string {
   const why = reasonWords({ reasons }).join("; ");
   if (changes.length > 0) return `${undo}: ${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
-  const what = `${undo}: ${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  const what = `${undo}: ${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
   const about = field === undefined ? "" : `: ${many === undefined ? FIELD_WORDS[field] : contextIds(many)}`;
   const picked = field === "parent" ? place : value;
   const values =

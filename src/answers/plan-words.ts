@@ -10,7 +10,7 @@ import {
 } from "../plans/diff/plan.ts";
 import type { Problem } from "../plans/file/desired.ts";
 import { thousands } from "../platform/text.ts";
-import { plain, shown } from "./fence.ts";
+import { plain, quoteUntrusted } from "./fence.ts";
 
 /** How each kind of change is called where changes are counted. */
 export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
@@ -34,7 +34,7 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
   return {
     drift: drift.map(differenceLine),
     conflicts: conflicts.map(differenceLine),
-    onlyThere: onlyThere.map(({ _id, name }) => `${shown(name)} (${_id})`),
+    onlyThere: onlyThere.map(({ _id, name }) => `${quoteUntrusted(name)} (${_id})`),
     limits: limits.map(limitLine),
     problems: problems.map((problem) => problemLine(file, problem)),
   };
@@ -42,7 +42,7 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
 
 /** A change on one line, without its kind. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
-  const what = `${isTargeting === true ? "the targeting " : ""}${shown(name)}${_id === undefined ? "" : ` (${_id})`}`;
+  const what = `${isTargeting === true ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;
   if (kind === "renamed") return `${what}: ${value(from)} → ${value(to)}`;
   if (kind === "settings") return `${what}: exposeChildren ${value(from)} → ${value(to)}`;
   if (kind === "moved") return `${what}: ${place(from)} → ${place(to)}`;
@@ -83,7 +83,7 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
 
 /** What differs, on one line: the object, the field, and its value on each side that has one. */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
-  const what = `${shown(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
+  const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
@@ -101,7 +101,7 @@ export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): st
       "in this server's settings, or plan smaller parts"
     );
   }
-  return `${limit} (${shown(of)}): it has ${count(there)}, would have ${count(wanted)}, and ${count(fits)} fit`;
+  return `${limit} (${quoteUntrusted(of)}): it has ${count(there)}, would have ${count(wanted)}, and ${count(fits)} fit`;
 }
 
 export function count(value: number | undefined): string {
@@ -113,7 +113,7 @@ export function contextIds(many: number | undefined): string {
 }
 
 export function value(picked: ShownValue | undefined): string {
-  return typeof picked === "string" ? shown(picked) : String(picked);
+  return typeof picked === "string" ? quoteUntrusted(picked) : String(picked);
 }
 
 export function place(picked: ShownValue | undefined): string {
@@ -157,7 +157,7 @@ export function planLines({ plan, file, digest, groupName }: ShownPlan): readonl
   const lines = linesOf(plan, file);
   const id = targeting._id === undefined ? "a new targeting" : targeting._id;
   return [
-    line(`Targeting ${shown(targeting.name)} (${id}): ${planCounts(changes, plan)}`),
+    line(`Targeting ${quoteUntrusted(targeting.name)} (${id}): ${planCounts(changes, plan)}`),
     ...CHANGE_KINDS.flatMap((kind) => changeSection(kind, changes)),
     ...section("Changed by others since the base, and kept", lines.drift, "plain"),
     ...section("Only there", lines.onlyThere, "plain"),
@@ -209,7 +209,7 @@ export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): stri
     .map((change) => `| ${KIND_WORDS[change.kind]} | ${cell(changeLine(change))} |`);
   const more = changes.length - rows.length;
   return `${[
-    `### Plan of ${cell(shown(targeting.name))}: ${planCounts(changes, plan)}`,
+    `### Plan of ${cell(quoteUntrusted(targeting.name))}: ${planCounts(changes, plan)}`,
     ...list("Problems", lines.problems),
     ...list("Conflicts", lines.conflicts),
     ...list("Limits", lines.limits),
@@ -250,7 +250,7 @@ export function driftLines(
   drift: readonly Difference[],
   against: string,
 ): readonly string[] {
-  const about = `Targeting ${shown(name)} (${_id})`;
+  const about = `Targeting ${quoteUntrusted(name)} (${_id})`;
   if (drift.length === 0) return [`${about}: nothing differs from ${against}`];
   const many = `${count(drift.length)} ${drift.length === 1 ? "difference" : "differences"}`;
   return [`${about}: ${many} from ${against}`, ...drift.map((one) => `  ~ ${differenceLine(one)}`), UNSEEN];

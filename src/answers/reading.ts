@@ -2,7 +2,7 @@ import { amount, thousands } from "../platform/text.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import type { Saved } from "../saves/save-state.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
-import { fenced, fencedWhereForeign, shown, shownLast, withForeignLast } from "./fence.ts";
+import { fenced, fencedWhereForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 
 /** What agents read about an option: always, and in detail. Fields that the documents do not know are left out. */
@@ -79,7 +79,7 @@ export function optionText(page: {
   const { row, contexts, total, note, cursor } = page;
   return lines([
     `The option and ${contexts.length === total ? `all its ${many(total, "Context ID")}` : `${thousands(contexts.length)} of its ${many(total, "Context ID")}`}:`,
-    fenced([optionLine(row), ...contexts.map(shown)]),
+    fenced([optionLine(row), ...contexts.map(quoteUntrusted)]),
     note,
     cursor !== undefined && goOn(cursor),
   ]);
@@ -108,7 +108,7 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
   const isWhole = onlyHere.complete && onlyThere.complete;
   const list = (what: string, { total, contexts }: Pick<ContextList, "total" | "contexts">) => [
     `${what}: ${total}${contexts.length < total ? `, of which ${contexts.length} here` : ""}`,
-    ...contexts.map(shown),
+    ...contexts.map(quoteUntrusted),
   ];
   return lines([
     `${many(onlyHere.total, "Context ID")} only in the first option, ${thousands(onlyThere.total)} only in the second, ` +
@@ -130,14 +130,14 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const { options, contextIds } = counts;
   const ids = amount(contextIds, "Context ID");
   const what = option === undefined ? `${amount(options, "option")} with ${ids}` : ids;
-  const of = option === undefined ? "" : ` of the option ${shown(option.name)} (${option._id})`;
+  const of = option === undefined ? "" : ` of the option ${quoteUntrusted(option.name)} (${option._id})`;
   const kinds =
     counts.groups !== undefined &&
     `Of these: groups ${counts.groups}, sub-options ${counts.subOptions}, ` +
       `empty (no Context IDs; groups: no sub-options either) ${counts.withoutContexts}.`;
   return lines([
-    `Saved ${what}${of} to ${shown(savedTo)}.`,
-    base !== undefined && `Its base, which later shows changes by others, is ${shown(base)}.`,
+    `Saved ${what}${of} to ${quoteUntrusted(savedTo)}.`,
+    base !== undefined && `Its base, which later shows changes by others, is ${quoteUntrusted(base)}.`,
     kinds,
     largest.length > 0 && `The largest (ID, name, number of Context IDs):\n${fenced(largest.map(listLine))}`,
   ]);
@@ -174,7 +174,7 @@ export function targetingText(
 /** Targetings whose names hold what was asked for, in words; `candidates` are their lines. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
-    `No known targeting is named exactly ${shown(part)}; these contain it:`,
+    `No known targeting is named exactly ${quoteUntrusted(part)}; these contain it:`,
     ...withForeignLast([], candidates),
     omitted > 0 && `${thousands(omitted)} more contain it; give more of the name.`,
   ]);
@@ -187,7 +187,7 @@ export function othersText(others: readonly SeenTargeting[]): string {
 
 /** The line of a targeting seen before. */
 export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
-  return `${_id} ${shown(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
+  return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
 /** The targetings seen before in words; `seen` are their lines. */
@@ -218,7 +218,7 @@ export type OptionRow = Readonly<Record<string, unknown>> & { readonly _id: stri
 
 /** One line about an option: its ID, its name, and what else the row says. */
 function optionLine({ _id, name, ...rest }: OptionRow): string {
-  return [_id, shown(name), ...fieldWords(rest)].join(" ");
+  return [_id, quoteUntrusted(name), ...fieldWords(rest)].join(" ");
 }
 
 /** The fields of a record in words. */
@@ -232,7 +232,7 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
   const all = contextCountWithChildren === undefined ? "" : `, ${plain(contextCountWithChildren)} with them`;
   const more = [
     type === "collection" && `group of ${childCount === undefined ? "?" : plain(childCount)}${all}`,
-    typeof parentName === "string" && `in ${shown(parentName)}`,
+    typeof parentName === "string" && `in ${quoteUntrusted(parentName)}`,
     typeof parent === "string" && typeof parentName !== "string" && `in ${parent}`,
     Array.isArray(matched) && `holds ${plain(matched)}`,
     Array.isArray(contexts) && `first ${plain(contexts)}`,
@@ -240,7 +240,7 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
   ].filter((part) => part !== false);
   const count = contextCount === undefined ? "?" : plain(contextCount);
   // Quotes take a token in each of many lines, and are needed where something follows.
-  return [`${_id}:${count}`, more.length > 0 ? shown(name) : shownLast(name), ...more].join(" ");
+  return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
 /** A list in brief: its IDs go without the beginning that all have, and groups are shown by name alone. */
@@ -258,7 +258,7 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   return ({ parent, parentName, ...row }) => {
     const place =
       brief !== undefined && typeof parentName === "string"
-        ? { key: parentName, words: `in ${shownLast(parentName)}` }
+        ? { key: parentName, words: `in ${quoteUntrustedLast(parentName)}` }
         : groupWords(parent, parentName, known);
     known.set(row.name, row._id);
     const line = listLine({ ...row, _id: row._id.slice(brief?.beginning.length) });
@@ -291,12 +291,12 @@ function groupWords(
   if (typeof name !== "string") return { key, words: `in ${key}:` };
   const isKnown = key === name || known.get(name) === id;
   known.set(name, id);
-  return { key, words: `in ${shown(name)}${isKnown ? "" : ` ${key}`}:` };
+  return { key, words: `in ${quoteUntrusted(name)}${isKnown ? "" : ` ${key}`}:` };
 }
 
 /** Text from the service is shown with care; numbers and flags are as they are. */
 function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(",")}]`;
-  if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : shown(value);
+  if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : quoteUntrusted(value);
   return JSON.stringify(value);
 }

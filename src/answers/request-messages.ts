@@ -3,7 +3,7 @@ import * as z from "zod";
 import { type ApiError, ListError, type ListProblem, problemOf, RATE_LIMITED } from "../api/errors.ts";
 import type { NetworkCause } from "../api/network-causes.ts";
 import { thousands } from "../platform/text.ts";
-import { fenced, plain, shown } from "./fence.ts";
+import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import type { Message } from "./message-words.ts";
 
 /** What went wrong, in our own words, and what to do about it. */
@@ -64,7 +64,7 @@ function problemWords(problem: Problem): Failure {
       return { message: `the service could not be reached: ${problem.reason}`, remedy: remedyOf(problem) };
     case "ambiguous": {
       const { messages: [title] = [], reason } = problem;
-      const page = title === undefined ? "" : `; it says ${shown(title)}`;
+      const page = title === undefined ? "" : `; it says ${quoteUntrusted(title)}`;
       return { message: `the service gave no usable answer: ${reason}${page}`, remedy: remedyOf(problem) };
     }
   }
@@ -151,13 +151,13 @@ const REFUSALS: Readonly<Record<string, (problem: Known, way: Way) => Message>> 
   redirect: ({ route, statusCode, messages: [location] = [] }, { address }) => ({
     message:
       `the address answers ${quoted(route)} with a redirect${statusCode === undefined ? "" : ` (status ${statusCode})`}` +
-      `${location === undefined ? "" : ` to ${shown(location)}`}, and redirects are not followed`,
+      `${location === undefined ? "" : ` to ${quoteUntrusted(location)}`}, and redirects are not followed`,
     remedy: `Set ${address} to the final address.`,
   }),
   foreign: ({ statusCode, messages: [title] = [] }, { address }) => ({
     message:
       `status ${statusCode ?? "unknown"} came from something between this server and the service (a firewall, a gateway, ` +
-      `a proxy), since its body is not of the API's form${title === undefined ? "" : `; it says ${shown(title)}`}`,
+      `a proxy), since its body is not of the API's form${title === undefined ? "" : `; it says ${quoteUntrusted(title)}`}`,
     remedy: `Check ${address}, and have the firewall, gateway or proxy let these requests through. The key may be right.`,
   }),
 };
@@ -167,7 +167,7 @@ function scopeOf(operation: string | undefined): string {
 }
 
 function quoted(route: string | undefined): string {
-  return route === undefined ? "a request" : shown(route);
+  return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
 /** What a refusal means that every further request would get, by its kind; undefined for any other. */
@@ -180,8 +180,9 @@ function rejectionWords(problem: Problem): Failure {
   const code = errorCode ?? kind;
   const known = Object.hasOwn(REJECTIONS, code) ? REJECTIONS[code] : refusalWords(kind, problem);
   if (known !== undefined) return known;
-  const said = messages.length === 0 ? undefined : `The service said:\n${fenced(messages.slice(0, 5).map(shown))}`;
-  const named = errorCode === undefined ? "" : ` ${shown(errorCode)}`;
+  const said =
+    messages.length === 0 ? undefined : `The service said:\n${fenced(messages.slice(0, 5).map(quoteUntrusted))}`;
+  const named = errorCode === undefined ? "" : ` ${quoteUntrusted(errorCode)}`;
   return { message: `the service refused the request (status ${statusCode}${named})`, remedy: said };
 }
 

@@ -6,7 +6,7 @@ import type { RunStatus } from "../runs/report.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { nameProblem } from "../spec/names.ts";
 import type { Approval } from "./effects.ts";
-import { placeWords, shown } from "./fence.ts";
+import { placeWords, quoteUntrusted } from "./fence.ts";
 import { many, number } from "./message-words.ts";
 import type { ReportedRun } from "./reported-run.ts";
 
@@ -128,7 +128,7 @@ function ofAll(count: number, all: number, noun: string): string {
 function whereWords({ totals, tool, counts }: ReportedRun): string {
   if (totals === undefined) return "";
   const { name, targetingId, optionCount } = totals;
-  const of = nameProblem(name) === undefined ? `${shown(name)} (${targetingId})` : targetingId;
+  const of = nameProblem(name) === undefined ? `${quoteUntrusted(name)} (${targetingId})` : targetingId;
   const prefix = tool === "delete_options" && counts.succeeded > 0 ? " from" : " in";
   return `${prefix} ${of}, which ${tool.startsWith("update") ? "has" : "now has"} ${tool.startsWith("update") ? many(optionCount, "option") : thousands(optionCount)}`;
 }
@@ -202,9 +202,11 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 const TAKEN_TOLD = 5;
 
 /** Which names were taken for which others, since none matched exactly. */
-export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
+export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
-  const named = takenFor.slice(0, TAKEN_TOLD).map(({ given, name }) => `${shown(given)} matched ${shown(name)}`);
+  const named = takenFor
+    .slice(0, TAKEN_TOLD)
+    .map(({ given, name }) => `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}`);
   const more = takenFor.length - named.length;
   return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
 }
@@ -213,7 +215,7 @@ export function takenNote({ takenFor = [] }: ReportedRun): readonly string[] {
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
-  const pairs = first.map(({ given, held }) => `${shown(given)} beside ${shown(held)}`).join(", ");
+  const pairs = first.map(({ given, held }) => `${quoteUntrusted(given)} beside ${quoteUntrusted(held)}`).join(", ");
   const [verb, more] = [count === 1 ? "differs" : "differ", count > first.length ? ", …" : ""];
   return [
     `${many(count, "Context ID")} ${verb} from one that the option holds only in case, width or composition: ${pairs}${more}`,
@@ -234,7 +236,7 @@ const COUNTS_TOLD = 5;
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, COUNTS_TOLD).map(({ name, _id = "?", expected, found }) => {
-    const which = name === undefined ? _id : `${shown(name)} (${_id})`;
+    const which = name === undefined ? _id : `${quoteUntrusted(name)} (${_id})`;
     return `${which} holds ${thousands(found)} Context IDs; ${thousands(expected)} were expected`;
   });
   const more = otherCounts.length - picked.length;
@@ -319,13 +321,13 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
   if (options === undefined) return [];
   const limit = LIMITS.targetingOptions.value;
   return [
-    `The targeting ${shown(name)} (${_id}) has ${number(options)} of at most ${number(limit)} options now, sub-options ` +
+    `The targeting ${quoteUntrusted(name)} (${_id}) has ${number(options)} of at most ${number(limit)} options now, sub-options ` +
       `included: ${fitWords(limit - options)}`,
   ];
 }
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
-  const words = options.map((option) => `${shown(option.name)} (${option._id}) ${holdsWords(option)}`);
+  const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
   const more = optionsOmitted === 0 ? [] : [`${number(optionsOmitted)} more options were stopped: get_option counts`];
   return [...words, ...more];
 }
@@ -349,7 +351,7 @@ function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   const held = targetings.flatMap(({ name, contextIds }) => (contextIds === undefined ? [] : [{ name, contextIds }]));
   const words = held.map(
     ({ name, contextIds }) =>
-      `the options of ${shown(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
+      `the options of ${quoteUntrusted(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
   );
   return [
     `The project may hold ${number(limit)} Context IDs over all its targetings, which the service does not count` +
@@ -419,7 +421,7 @@ export function runLine(run: RunRow): string {
   );
   const outcome = counts === undefined ? "its journal is damaged" : picked.join(", ");
   const where =
-    targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : shown(targetingName)}`;
+    targetingId === undefined ? "" : ` in ${targetingName === undefined ? targetingId : quoteUntrusted(targetingName)}`;
   return `${runId} ${tool ?? "unknown tool"}${where} ${status} (${outcome}) started ${startedAt}, last change ${updatedAt}`;
 }
 

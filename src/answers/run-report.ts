@@ -19,13 +19,13 @@ import { endNotes, nextStepsOf } from "./next-steps.ts";
 import type { ReportedRun } from "./reported-run.ts";
 import {
   countsNote,
+  fuzzyMatchNote,
   headline,
   nearNote,
   reportedApproval,
   resumedNote,
   rowsNote,
   swapsNote,
-  takenNote,
   unansweredNote,
   unreadNote,
 } from "./run-headline.ts";
@@ -234,7 +234,7 @@ function notesOf(run: ReportedRun): readonly string[] {
     ...unansweredNote(run),
     ...sheetNotes(run.file),
     ...(run.rows === undefined ? [] : rowsNote(run.rows)),
-    ...takenNote(run),
+    ...fuzzyMatchNote(run),
     ...nearNote(run),
     ...countsNote(run),
     ...unreadNote(run),

@@ -3,7 +3,7 @@ import type { KnownChange } from "../runs/outcome.ts";
 import type { ObjectResult } from "../runs/report.ts";
 import type { Row } from "./budget.ts";
 import { cut, OUTCOME_WORDS } from "./failures.ts";
-import { placeWords, plain, seen, shown } from "./fence.ts";
+import { placeWords, plain, quoteUntrusted, seen } from "./fence.ts";
 
 /** The line of a result, for counting what fits a page. */
 export function resultLine(result: ObjectResult): string {
@@ -43,7 +43,11 @@ function objectWords(result: ObjectResult): string {
   const [_id, name] = [cut(result._id), cut(result.name)];
   const { from, to } = result;
   const isRenamed = typeof from === "string" && typeof to === "string";
-  const named = isRenamed ? `${shown(cut(from))} → ${shown(cut(to))}` : name === undefined ? undefined : shown(name);
+  const named = isRenamed
+    ? `${quoteUntrusted(cut(from))} → ${quoteUntrusted(cut(to))}`
+    : name === undefined
+      ? undefined
+      : quoteUntrusted(name);
   return [named, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
 }
 
@@ -129,15 +133,15 @@ function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownCh
 }
 
 function sideWords(side: NonNullable<KnownChange["from"]>): string {
-  if (typeof side === "string") return shown(cut(side));
+  if (typeof side === "string") return quoteUntrusted(cut(side));
   const { name } = side;
-  return [name === undefined ? undefined : shown(cut(name)), placeIn(side)]
+  return [name === undefined ? undefined : quoteUntrusted(cut(name)), placeIn(side)]
     .filter((part) => part !== undefined)
     .join(" in ");
 }
 
 function placeIn({ parent, parentName }: Exclude<NonNullable<KnownChange["from"]>, string>): string | undefined {
-  if (typeof parentName === "string") return `group ${shown(cut(parentName))}`;
+  if (typeof parentName === "string") return `group ${quoteUntrusted(cut(parentName))}`;
   if (parent === null) return "the top level";
   return parent === undefined ? undefined : `group ${plain(cut(parent))}`;
 }

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { shown } from "./fence.ts";
+import { quoteUntrusted } from "./fence.ts";
 import {
   type Detail,
   earlierItem,
@@ -26,9 +26,9 @@ function conflictWords(detail: Detail): string {
   const conflicts = z.array(conflict).safeParse(detail.conflicts).data ?? [];
   const words = conflicts.slice(0, 3).map(({ value, collection, targeting }) => {
     const group = collection?.name ?? collection?._id;
-    const holder = group === undefined ? "another group of the same call" : `group ${shown(group)}`;
+    const holder = group === undefined ? "another group of the same call" : `group ${quoteUntrusted(group)}`;
     const where = targeting?.name ?? targeting?._id;
-    return `${text(value)} in ${holder}${where === undefined ? "" : ` of targeting ${shown(where)}`}`;
+    return `${text(value)} in ${holder}${where === undefined ? "" : ` of targeting ${quoteUntrusted(where)}`}`;
   });
   const more = conflicts.length > 3 ? ` and ${conflicts.length - 3} more` : "";
   return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;

@@ -4,7 +4,7 @@ import { isUnread } from "../files/looked-at.ts";
 import { thousands } from "../platform/text.ts";
 import type { Counts, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
-import { shown, shownBriefly } from "./fence.ts";
+import { quoteShort, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
 const DELIMITER_WORDS: Readonly<Record<string, string>> = {
@@ -53,7 +53,7 @@ export function resultSheetText({
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
-  const first = `Saved the sheet with results to ${shown(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
+  const first = `Saved the sheet with results to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.`;
   if (!isOver) return `${first}\nThe run continues; rows that are not applied yet may still be.`;
   const how = columns === undefined ? "" : ` with columns ${JSON.stringify(columns)}`;
   if (events !== undefined) return [first, ...eventLines(events, how)].join("\n");
@@ -86,21 +86,21 @@ function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen)
     const others =
       seen.otherSheets === undefined ? "" : ` (the workbook has ${counted(seen.otherSheets, "other sheet")})`;
     const macros = seen.macros === true ? "; its macros were not run" : "";
-    return `read from the sheet ${shownBriefly(sheet.sheet ?? "")}${others}${header}${above}${macros}`;
+    return `read from the sheet ${quoteShort(sheet.sheet ?? "")}${others}${header}${above}${macros}`;
   }
   if (encoding === "utf-8" && delimiter === "," && header === "") return undefined;
   return `read as ${ENCODING_NAMES[encoding]}, separated by ${DELIMITER_WORDS[delimiter] ?? delimiter}${header}${above}`;
 }
 
 function readWords({ read = [] }: SheetSeen): string | undefined {
-  const words = read.map(({ column, heading }) => `${shownBriefly(heading)} as ${headingOf(column)}`);
+  const words = read.map(({ column, heading }) => `${quoteShort(heading)} as ${headingOf(column)}`);
   return words.length === 0 ? undefined : `columns read: ${words.join(", ")}`;
 }
 
 function ignoredWords({ ignored, ignoredHeadings = [] }: SheetSeen): string | undefined {
   if (ignored === undefined) return undefined;
   const more = ignored - ignoredHeadings.length;
-  const named = ignoredHeadings.map(shownBriefly).join(", ");
+  const named = ignoredHeadings.map(quoteShort).join(", ");
   return `${counted(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
 }
 
@@ -168,7 +168,7 @@ const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
-  const each = columns.map(({ heading, column }) => `${shownBriefly(heading)} as ${headingOf(column)}`);
+  const each = columns.map(({ heading, column }) => `${quoteShort(heading)} as ${headingOf(column)}`);
   const more = each.length > MOST_COLUMNS ? ` and ${each.length - MOST_COLUMNS} more` : "";
   return [
     ...(isPlain ? ["read as UTF-8, separated by commas"] : []),
@@ -184,26 +184,26 @@ function previewRow({ line, option, group, isGroup, contexts, isRemoved, event, 
     return `line ${line}: ${eventWords(event)}`;
   }
   const words = [
-    option === undefined ? "no option" : `${isRemoved ? "remove " : isGroup ? "group " : ""}${shownBriefly(option)}`,
-    group !== undefined && `in ${shownBriefly(group)}`,
+    option === undefined ? "no option" : `${isRemoved ? "remove " : isGroup ? "group " : ""}${quoteShort(option)}`,
+    group !== undefined && `in ${quoteShort(group)}`,
     contexts !== undefined && `${OPS[contexts.op]} ${idWords(contexts.ids)}`,
   ].filter((part) => part !== false);
   return `line ${line}: ${reason === undefined ? words.join(", ") : messageFor(reason).message}`;
 }
 
 function eventWords(event: unknown): string {
-  if (typeof event !== "object" || event === null) return shownBriefly(JSON.stringify(event) ?? "");
+  if (typeof event !== "object" || event === null) return quoteShort(JSON.stringify(event) ?? "");
   const fields = Object.entries(event).map(([name, value]) => {
     const isPlain = typeof value === "number" || typeof value === "boolean";
-    const words = isPlain ? String(value) : shownBriefly(typeof value === "string" ? value : JSON.stringify(value));
-    return `${/^\w{1,60}$/.test(name) ? name : shownBriefly(name)} ${words}`;
+    const words = isPlain ? String(value) : quoteShort(typeof value === "string" ? value : JSON.stringify(value));
+    return `${/^\w{1,60}$/.test(name) ? name : quoteShort(name)} ${words}`;
   });
   return `${fields.slice(0, MOST_FIELDS).join(", ")}${fields.length > MOST_FIELDS ? ", …" : ""}`;
 }
 
 function idWords(ids: readonly string[]): string {
   if (ids.length === 0) return "no Context IDs";
-  const first = ids.slice(0, MOST_IDS).map(shownBriefly).join(", ");
+  const first = ids.slice(0, MOST_IDS).map(quoteShort).join(", ");
   return `${many(ids.length, "Context ID")} (${first}${ids.length > MOST_IDS ? ", …" : ""})`;
 }
 

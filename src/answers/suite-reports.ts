@@ -5,7 +5,7 @@ import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { rowsThatFit, tokensOf } from "./budget.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./effects.ts";
 import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
-import { fenced, plain, seen, shown } from "./fence.ts";
+import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 import { many } from "./message-words.ts";
 
 /** What running a suite against a live endpoint would do, for the person who decides: how often each event is sent. */
@@ -78,7 +78,7 @@ export function suiteReportAnswer(run: {
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       ...(omitted > 0 ? [`(${omitted} more)`] : []),
       `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
-      ...(savedTo === undefined ? [] : [`The report is saved to ${shown(savedTo)}`]),
+      ...(savedTo === undefined ? [] : [`The report is saved to ${quoteUntrusted(savedTo)}`]),
       ...nextSteps.map((step) => `Next: ${step}`),
     ].join("\n"),
     isError: false,
@@ -129,7 +129,7 @@ function mismatchRow({ id, title, expected, basis, rule, observed }: CaseResult)
 function mismatchLine({ id, title, expected, basis, rule, observed }: Mismatch): string {
   const known = BASIS_WORDS[basis];
   const why = rule === undefined ? known : `${known}, ${rule}`;
-  return `${shown(id)} ${shown(title)}: expected ${expected} (${why}), observed ${observed}`;
+  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected} (${why}), observed ${observed}`;
 }
 
 const LONGEST = 200;
@@ -208,7 +208,7 @@ export function suiteText(suite: {
     `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(inBasisWords(byBasis))}.`,
     ...notes.map((one) => `${one}.`),
     ...(note === undefined ? [] : [`${note}.`]),
-    ...(savedTo === undefined ? [] : [`Saved to ${shown(savedTo)}. ${HOW_TO_RUN[format]}`]),
+    ...(savedTo === undefined ? [] : [`Saved to ${quoteUntrusted(savedTo)}. ${HOW_TO_RUN[format]}`]),
     ...(target === undefined
       ? []
       : [`It checks what the page sends to the sandbox at ${target}. To name another address, set EVENT_API_URL.`]),

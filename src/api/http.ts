@@ -140,7 +140,7 @@ async function sendOnce(
     isComplete = true;
   };
   const { body, headers: ofBody } = outgoing(request, complete, () => way);
-  const way = isSliced(body) ? onItsWay(body) : undefined;
+  const way = isSliced(body) ? trackSocketQueue(body) : undefined;
   let stop = (_why: string): void => {};
   const onAbort = (): void => stop("the call was cancelled");
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -276,7 +276,7 @@ interface OnItsWay {
 }
 
 /** Looks at the connection of the request that has this body. */
-function onItsWay(body: object): OnItsWay {
+function trackSocketQueue(body: object): OnItsWay {
   let socket: Connection | undefined;
   const note = (told: unknown): void => {
     if (isLeaving(told) && told.request.body === body) socket = told.socket;

@@ -32,14 +32,14 @@ const LONGEST_TRY_MS = 2 ** 31 - 1;
  * Throws the last error, or the signal's reason when stopped while waiting.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
-  const pace = new Pace(retry.width ?? READS_AT_A_TIME, retry.clock);
+  const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
   const paced = { ...retry, pace };
   const reads = aroundReads(api, (read, options) => again(paced, options, read));
   return { ...reads, pace, forCall: () => withReadRetry(api, retry) };
 }
 
 async function again<Value>(
-  { clock, budgetMs, firstTryMs, pace }: ReadRetry & { readonly pace: Pace },
+  { clock, budgetMs, firstTryMs, pace }: ReadRetry & { readonly pace: AdaptiveConcurrency },
   options: RequestOptions | undefined,
   read: (options: RequestOptions) => Promise<Value>,
 ): Promise<Value> {
@@ -72,7 +72,7 @@ const SLOWER_MS = 5000;
  * Lets so many reads of one call run at the same time. Each 429, 5xx or lost answer halves that number, and each 5 s
  * without one doubles it again, up to where it began.
  */
-export class Pace {
+export class AdaptiveConcurrency {
   readonly #most: number;
   readonly #clock: Clock;
   #width: number;

@@ -10,12 +10,12 @@ import { ToolError } from "../tools/define-tool.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { type Decision, startDecided } from "../tools/write/decide.ts";
 import { personHere } from "../web/person.ts";
-import { type PlanContext, saysYes, tell } from "./project.ts";
+import { confirmInTerminal, type PlanContext, tell } from "./project.ts";
 
 /** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */
 export async function isAgreed(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal to ask in, and --yes was not given.";
-  return yes || saysYes(question, "Nothing was sent.", without);
+  return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
 /**

@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { SEAL_KEY_FILE } from "../runs/files/side-stores.ts";
 import { SETTINGS } from "../settings/registry.ts";
-import { givenText, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { type Settings, type SettingsInput, settingText } from "../settings/settings.ts";
 import { isPlain, type Setting } from "../settings/value-types.ts";
 import type { Check } from "./doctor-machine.ts";
 
@@ -69,7 +69,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {
-    const address = givenText(setting, input)?.text;
+    const address = settingText(setting, input)?.text;
     if (address === undefined || !isPlain(address)) return [];
     return [
       {

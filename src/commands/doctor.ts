@@ -1,15 +1,15 @@
 import { type Redactor, redactorFor } from "../answers/redact.ts";
-import { checkAccess, uncovered } from "../http/check-access.ts";
-import { allTools, listedTools, type Offer } from "../mcp/tool-list.ts";
+import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
+import { allTools, listedTools, type ToolAvailability } from "../mcp/tool-list.ts";
 import { RunStoreError } from "../runs/store.ts";
-import { type Connected, whileConnected } from "../runtime/connect.ts";
+import { type ServerProcess, withServices } from "../runtime/connect.ts";
 import { ownCaller } from "../runtime/own-caller.ts";
 import { inputOf, isOn, routesOf, settingsFrom } from "../runtime/settings-input.ts";
 import { VERSION } from "../runtime/version.ts";
 import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../settings/access-file.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
-import { givenText, type Settings, type SettingsInput, type Source } from "../settings/settings.ts";
+import { type Settings, type SettingsInput, type Source, settingText } from "../settings/settings.ts";
 import { type Setting, SettingsError } from "../settings/value-types.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { exposures } from "./doctor-exposures.ts";
@@ -41,7 +41,7 @@ export async function runDoctor(line: CommandLine): Promise<number> {
 async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   const shown = SETTING_LIST.map((setting): SettingShown => {
     const { variable, secret, otherwise } = setting;
-    const given = givenText(setting, input);
+    const given = settingText(setting, input);
     const value = secret ? (given === undefined ? "not set" : "set") : (given?.text ?? otherwise);
     return { variable, source: given?.source ?? "default", value };
   });
@@ -53,7 +53,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   }
   const { settings, access } = usable;
   const byCallers = keysOfCallers(input, usable);
-  return whileConnected(forProbing(settings), async (connected) => {
+  return withServices(forProbing(settings), async (connected) => {
     const { store, checks: ofStore } = await checkStore(settings);
     const checks = [
       node,
@@ -140,7 +140,7 @@ async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
-  const lacking = uncovered(settings, access, { asksWho: true, environment });
+  const lacking = projectsWithoutApprover(settings, access, { asksWho: true, environment });
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
@@ -157,7 +157,7 @@ function misspelt(variable: string): Check {
 }
 
 async function checkApis(
-  { services }: Connected,
+  { services }: ServerProcess,
   settings: Settings,
   byCallers: KeysOfCallers,
 ): Promise<readonly Check[]> {
@@ -179,11 +179,11 @@ async function checkApis(
 }
 
 /** Where callers over HTTP have the key of an API from, in words; undefined where no caller can have one. */
-type KeysOfCallers = Readonly<Record<Offer["toolsets"][number], string | undefined>>;
+type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
   const of = (address: Setting<string>, key: keyof ProjectKeys): string | undefined => {
-    if (givenText(address, input) === undefined) return undefined;
+    if (settingText(address, input) === undefined) return undefined;
     if (settings.http.ownKeys) return "callers over HTTP bring keys of their own (TARGETING_MCP_OWN_KEYS)";
     const isInProjects = [...access.projects.values()].some((keys) => keys[key] !== undefined);
     return isInProjects ? "keys stand in the projects of TARGETING_MCP_ACCESS_FILE" : undefined;
@@ -195,13 +195,13 @@ function keysOfCallers(input: SettingsInput, { settings, access }: Usable): Keys
 }
 
 /** What is offered to a caller who has every key that callers can have. */
-function withKeysOf(byCallers: KeysOfCallers, offer: Offer): Offer {
+function withKeysOf(byCallers: KeysOfCallers, offer: ToolAvailability): ToolAvailability {
   const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
 /** The runs of a caller that are not done; why they cannot be told, where that is so. */
-async function findUnfinished({ services }: Connected, caller: string) {
+async function findUnfinished({ services }: ServerProcess, caller: string) {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
     for await (const { runId, tool, status, open } of services.runs.list(caller)) {

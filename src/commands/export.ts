@@ -12,7 +12,7 @@ import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError, text } from "../settings/value-types.ts";
 import { baseFor, isThere } from "./plan-files.ts";
-import { onlyWord, readShowing, saysYes, tell, withProject, writeOver } from "./project.ts";
+import { confirmInTerminal, onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
 
 /**
  * Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code.
@@ -71,7 +71,11 @@ async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boole
   if (found.length === 0) return true;
   const accepted = await acceptedWords(to, there);
   const what = `${found.join(" and ")} ${found.length === 1 ? "exists" : "exist"} already. ${accepted}`;
-  return saysYes(`${what} Replace?`, "Nothing was written.", `${what} Nothing was written; --force replaces.`);
+  return confirmInTerminal(
+    `${what} Replace?`,
+    "Nothing was written.",
+    `${what} Nothing was written; --force replaces.`,
+  );
 }
 
 async function acceptedWords(to: string, there: ServiceTargeting): Promise<string> {

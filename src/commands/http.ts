@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { type AuthOptions, asksWho, authenticator } from "../http/auth.ts";
-import { checkAccess, uncovered } from "../http/check-access.ts";
-import { driveLeftRuns, LAST_CALLS_MS, type Started, servedFigures, startProcess } from "../http/orphaned-runs.ts";
+import { type AuthOptions, authenticator, requiresAuthentication } from "../http/auth.ts";
+import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
+import { claimOrphanedRuns, LAST_CALLS_MS, type Started, servedFigures, startProcess } from "../http/orphaned-runs.ts";
 import { type People, people } from "../http/people.ts";
 import type { Projects } from "../http/projects.ts";
-import { type HttpFace, type HttpOptions, httpFace, MCP_PATH, protectedResource } from "../http/server.ts";
+import { createHttpServer, type HttpOptions, type HttpService, MCP_PATH, protectedResource } from "../http/server.ts";
 import { type CallsUnderWay, callsUnderWay } from "../mcp/calls-under-way.ts";
 import { questionSeal } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
@@ -29,7 +29,7 @@ import { VERSION } from "../runtime/version.ts";
 import { readAccess } from "../settings/access-file.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
-import { givenText, type Settings, type SettingsInput } from "../settings/settings.ts";
+import { type Settings, type SettingsInput, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 import { exposures } from "./doctor-exposures.ts";
@@ -58,12 +58,12 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const { services, start } = all.of(undefined);
   const { face, calls, listensAt, asks } = await serverOf(started, host, port);
   await Promise.race([start(), asked]);
-  await driveLeftRuns(started);
+  await claimOrphanedRuns(started);
   const url = (await listen(face.server, host, port)) + MCP_PATH;
   listensAt(url);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
   warn(log, settings, input);
-  const lacking = uncovered(settings, access, { asksWho: asks, environment: input.environment });
+  const lacking = projectsWithoutApprover(settings, access, { asksWho: asks, environment: input.environment });
   if (lacking !== undefined) log.warn(lacking.found, { remedy: lacking.remedy });
   if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
   await asked;
@@ -96,14 +96,14 @@ async function serverOf(
 ) {
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
-  const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => givenText(one, input)?.text ?? "");
+  const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => settingText(one, input)?.text ?? "");
   const { auth, metadata } = await authOf(
     settings,
     { access, accessOfNow, addresses, ownKeys: settings.http.ownKeys, noteToken: tokens.note },
     { publicUrl, log },
   );
   const tools = await allTools();
-  const asks = asksWho(auth);
+  const asks = requiresAuthentication(auth);
   let address = publicUrl;
   const deciders = people({
     ...{ settings, access: accessOfNow, all, asksWho: asks, stopping, environment: input.environment },
@@ -112,7 +112,7 @@ async function serverOf(
     endedSessions: backend.endedSessions,
   });
   const shared = { calls, observer, seal: questionSeal(await seals("question")), skills: await loadSkills() };
-  const face = httpFace({
+  const face = createHttpServer({
     ...auth,
     hostnames: allowedHostnames([bracketed(host), new URL(publicUrl).hostname, ...settings.http.allowedHosts]),
     authenticate: authenticator(auth),
@@ -200,7 +200,7 @@ function partsMaker(
 }
 
 /** Takes nothing new, lets runs end between two requests, and waits for what is in flight to be answered. */
-async function stop({ server, close }: HttpFace, all: Projects, calls: CallsUnderWay): Promise<void> {
+async function stop({ server, close }: HttpService, all: Projects, calls: CallsUnderWay): Promise<void> {
   const closed = once(server, "close");
   server.close();
   const idle = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);

@@ -10,14 +10,14 @@ import type { Log } from "../observe/log.ts";
 import type { ServiceTargeting } from "../plans/base.ts";
 import { readTargeting } from "../plans/read-targeting.ts";
 import { syncFolder } from "../platform/durable-files.ts";
-import { FileError, moveOver } from "../platform/files.ts";
-import { whileConnected } from "../runtime/connect.ts";
+import { FileError, moveIntoPlace } from "../platform/files.ts";
+import { withServices } from "../runtime/connect.ts";
 import { ownCaller } from "../runtime/own-caller.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTINGS } from "../settings/registry.ts";
-import { givenText, type Settings } from "../settings/settings.ts";
+import { type Settings, settingText } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import type { ToolContext } from "../tools/context.ts";
 
@@ -40,8 +40,8 @@ export async function withProject(
 ): Promise<number> {
   const input = inputOf(line);
   const settings = settingsFrom(input);
-  checkService(settings, givenText(SETTINGS.mode, input)?.text);
-  return whileConnected(settings, async ({ services, log, redactor }) => {
+  checkService(settings, settingText(SETTINGS.mode, input)?.text);
+  return withServices(settings, async ({ services, log, redactor }) => {
     const { management, clock } = services;
     const { signal } = new AbortController();
     const call = { caller: ownCaller(settings), arrivedAt: clock.now(), signal, canAsk: () => false };
@@ -84,9 +84,9 @@ export async function withRuns<Result>(
   work: (context: PlanContext, told: { readonly log: Log; readonly redactor: Redactor }) => Promise<Result>,
 ): Promise<Result> {
   const input = { ...inputOf(line), overStdio: true } as const;
-  const isLive = givenText(SETTINGS.mode, input)?.text === "live";
+  const isLive = settingText(SETTINGS.mode, input)?.text === "live";
   const settings = settingsFrom(isLive ? { ...input, flags: new Map([...input.flags, ["mode", "auto"]]) } : input);
-  return whileConnected({ ...settings, environment: NOWHERE }, ({ services, log, redactor }) => {
+  return withServices({ ...settings, environment: NOWHERE }, ({ services, log, redactor }) => {
     const { management, clock } = services;
     if (management === undefined) throw new Error("there is no management API beside the sandbox");
     const { signal } = new AbortController();
@@ -126,7 +126,7 @@ export function tell(text: string): void {
 }
 
 /** Asks the person; without a terminal nothing is asked. What was not done for want of a yes is told. */
-export async function saysYes(question: string, undone: string, without: string): Promise<boolean> {
+export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     tell(without);
     return false;
@@ -210,7 +210,7 @@ export async function writeOver(
       }
     }
     for (const { beside, path } of written) {
-      await moveOver(beside, path);
+      await moveIntoPlace(beside, path);
       await syncFolder(dirname(path));
     }
   } catch (thrown) {

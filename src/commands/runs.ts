@@ -3,9 +3,9 @@ import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError, text } from "../settings/value-types.ts";
 import { savedResultsAt } from "../tools/result-sheet.ts";
+import { recentRuns, showRunOrList } from "../tools/run-or-list.ts";
 import { ownRun } from "../tools/run-reports.ts";
 import type { SaveArguments } from "../tools/shared-arguments.ts";
-import { recentRuns, shownRuns } from "../tools/shown-runs.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, toldFailure, withRuns } from "./project.ts";
 
@@ -36,7 +36,7 @@ export async function runRuns(line: CommandLine): Promise<number> {
 /** A run belongs to the environment that it was made in, whatever is set now. */
 async function one(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
-  return shownRuns({ runId }, { ...context, environment });
+  return showRunOrList({ runId }, { ...context, environment });
 }
 
 /** Writes the sheet of a run with what became of each row. */

@@ -11,9 +11,9 @@ import { serveOverStdio } from "../mcp/stdio.ts";
 import { allTools, hiddenTools, listedTools, toolsThatWrite } from "../mcp/tool-list.ts";
 import type { Audit } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
-import { connectLater } from "../runtime/connect-later.ts";
+import { connectLazily } from "../runtime/connect-later.ts";
 import { logOf, NO_TRACES, observers } from "../runtime/observers.ts";
-import { offerOf, startsSandbox } from "../runtime/offer.ts";
+import { availabilityOf, startsSandbox } from "../runtime/offer.ts";
 import { ownCaller } from "../runtime/own-caller.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import { stopSignal } from "../runtime/terminal.ts";
@@ -47,13 +47,13 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const told = logOf(settings);
   const { log, redactor } = told;
   const { observer, problem } = await observers(false);
-  const connecting = connectLater(settings, { stopping: stopping.signal, told, observer }, input.environment);
+  const connecting = connectLazily(settings, { stopping: stopping.signal, told, observer }, input.environment);
   // A host that has its answer may send an app to the embedded sandbox at once.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
-  const offer = offerOf(settings);
+  const offer = availabilityOf(settings);
   const tools = await allTools();
   const { environment } = settings;
   const parts = {

@@ -5,7 +5,7 @@ import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import { plannedRun } from "../tools/applied-plan.ts";
 import { ToolError } from "../tools/define-tool.ts";
-import { planWayBack } from "../tools/undo-plan.ts";
+import { startUndoPlan } from "../tools/undo-plan.ts";
 import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
@@ -28,7 +28,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
     if (context.readOnly) {
       throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
     }
-    const { text, structured } = await planWayBack(runId, context);
+    const { text, structured } = await startUndoPlan(runId, context);
     // What an agent would do next is asked here.
     process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = wayBack.parse(structured);

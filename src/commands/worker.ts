@@ -1,7 +1,7 @@
 import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import { getRequestListener } from "@hono/node-server";
-import { driveLeftRuns, LAST_CALLS_MS, servedFigures, startProcess } from "../http/orphaned-runs.ts";
+import { claimOrphanedRuns, LAST_CALLS_MS, servedFigures, startProcess } from "../http/orphaned-runs.ts";
 import { probes } from "../http/probes.ts";
 import { listen } from "../runtime/listening.ts";
 import { NO_TRACES } from "../runtime/observers.ts";
@@ -30,7 +30,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
   let probed: Server | undefined;
   if (isReady) {
     if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-    await driveLeftRuns(started);
+    await claimOrphanedRuns(started);
     const answers = probes({
       stopping: stopping.signal,
       ready: backend.ready,

@@ -1,5 +1,5 @@
 import { EVENT_NAMES, EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "./catalogue.ts";
-import { misspelt, type NearestName } from "./spelling.ts";
+import { closestSpelling, type NearestName } from "./spelling.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -13,7 +13,7 @@ export interface MendedEvent {
  * Puts right the names of an event and of its parameters that are plainly misspelt (event-tracking-api 2.2, 2.3). What the
  * event has under its right name already is left alone, and so is every value. `spelt` finds the right name.
  */
-export function mendEvent(event: unknown, spelt: NearestName = misspelt): MendedEvent {
+export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): MendedEvent {
   if (!isJsonObject(event)) return { event, mended: [] };
   const mended: string[] = [];
   const named = withRightName(event, spelt, mended);

@@ -133,7 +133,7 @@ export function remembering(find: NearestName): NearestName {
  * The entry of `valid` that `name` plainly is but for its spelling: other case or separators, or a few letters mistyped
  * and no other entry as near. No synonym, which may mean something else, and nothing that differs in a digit.
  */
-export function misspelt(name: string, valid: readonly string[]): string | undefined {
+export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
   const plain = withoutSeparators(name);
   const same = valid.filter((candidate) => withoutSeparators(candidate) === plain);
@@ -164,7 +164,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
  * object, that is what it holds. Every other text stays one, also where a number is expected: what the service makes of
  * it is for the verdict to say, and not for us to change.
  */
-export function asMeant(event: JsonObject): JsonObject {
+export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;
   const { items } = event;
   const list = typeof items === "string" ? parseJson(items) : items;

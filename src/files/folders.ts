@@ -2,7 +2,7 @@ import { lstat, readdir, realpath, stat } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FileError, FolderRefused, hasCode, linkRefused } from "../platform/files.ts";
-import { holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
+import { holdFolder, type Place, SymlinkError } from "../platform/held-folder.ts";
 
 export type { Place } from "../platform/held-folder.ts";
 
@@ -150,7 +150,7 @@ async function filesBeside(place: Place): Promise<readonly string[]> {
     const entries = await readdir(folder.at("."), { withFileTypes: true }).finally(() => folder.close());
     return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
   } catch (thrown) {
-    if (thrown instanceof LinkOnTheWay || (thrown instanceof Error && "code" in thrown)) return [];
+    if (thrown instanceof SymlinkError || (thrown instanceof Error && "code" in thrown)) return [];
     throw thrown;
   }
 }

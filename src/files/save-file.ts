@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { type FileHandle, link, open, stat } from "node:fs/promises";
 import { dirname, extname } from "node:path";
 import { syncFolder } from "../platform/durable-files.ts";
-import { FileError, hasCode, linkRefused, moveOver, removeFile } from "../platform/files.ts";
-import { type HeldFolder, holdFolder, LinkOnTheWay, type Place } from "../platform/held-folder.ts";
+import { FileError, hasCode, linkRefused, moveIntoPlace, removeFile } from "../platform/files.ts";
+import { holdFolder, type Place, type SafeDirectory, SymlinkError } from "../platform/held-folder.ts";
 import { findFreePlace } from "./folders.ts";
 import { delimiterNamed } from "./sheet-writing.ts";
 import type { SheetFormat } from "./written-rows.ts";
@@ -80,7 +80,7 @@ export async function saveFiles([file, ...others]: readonly NewFile[], makeLink 
 export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
-    await moveOver(unfinished, path);
+    await moveIntoPlace(unfinished, path);
   });
 }
 
@@ -94,7 +94,7 @@ async function saveBy({ place, pieces }: NewFile, put: Put, whole?: () => Promis
   } catch (thrown) {
     if (thrown instanceof FileError) throw thrown;
     const { path } = place;
-    if (thrown instanceof LinkOnTheWay) throw linkRefused(path, "Give another name or folder.", { cause: thrown });
+    if (thrown instanceof SymlinkError) throw linkRefused(path, "Give another name or folder.", { cause: thrown });
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     const why = hasCode(thrown, "EEXIST") ? "it exists already, and nothing is overwritten" : wordsOf(thrown);
     throw new FileError(`${JSON.stringify(path)} cannot be written: ${why}`, "Give another name or folder.", {
@@ -104,7 +104,7 @@ async function saveBy({ place, pieces }: NewFile, put: Put, whole?: () => Promis
 }
 
 async function saveIn(
-  folder: HeldFolder,
+  folder: SafeDirectory,
   name: string,
   { pieces, put, whole }: Pick<NewFile, "pieces"> & { put: Put; whole: (() => Promise<void>) | undefined },
 ): Promise<void> {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../settings/access-file.ts";
 import { isSame } from "../web/guard.ts";
 import type { Viewer } from "../web/runs-page.ts";
-import { type Shown, shownEnvironment } from "../web/seen.ts";
+import { type PageScope, shownEnvironment } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
 import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from "./approvers.ts";
 import { claimedProject, ownerOf, tokenFinder } from "./auth.ts";
@@ -47,7 +47,7 @@ export interface Viewers {
 }
 
 /** Finds the people of the access file as it is now. */
-export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
+export function approverSessions(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
   /** What a person is shown: `who` is their name, `caller` the one under which they call tools. */
@@ -86,7 +86,7 @@ export function viewers(of: ApproversOf & { readonly all: Projects }): Viewers {
 }
 
 /** What a person is shown who decides. */
-type ShownApprover = Shown & Required<Pick<Shown, "approves">>;
+type ShownApprover = PageScope & Required<Pick<PageScope, "approves">>;
 
 /** What is decided in one project: undefined is that of the configured keys. */
 function shownOfOne(of: ApproversOf & { readonly all: Projects }) {
@@ -113,7 +113,7 @@ function shownOfAll(of: ApproversOf & { readonly all: Projects }) {
   return (): ShownApprover => {
     const every = named().map(([name, keys]) => shownOf(all.of(keys), name));
     const base = every.find(({ services }) => services.changes) ?? shownOf(all.of(NO_KEY), undefined);
-    const driver = (run: RunOf): Shown => {
+    const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
       // Callers bring keys of their own, which only this process may have.
@@ -124,7 +124,7 @@ function shownOfAll(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-function shownOf({ id, services, audit }: Project, name = id): Shown {
+function shownOf({ id, services, audit }: Project, name = id): PageScope {
   return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 

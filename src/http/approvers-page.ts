@@ -8,7 +8,7 @@ import { pageAsset, pageDocument } from "../web/assets.ts";
 import { refusedPost, refusedScheme } from "../web/guard.ts";
 import { postedTexts } from "../web/linked-page.ts";
 import { PATHS } from "../web/paths.ts";
-import { answerRuns, endingWith } from "../web/runs-page.ts";
+import { endingWith, runsRoutes } from "../web/runs-page.ts";
 import { sandboxBeside, whileFound } from "../web/sandbox-beside.ts";
 import { type PageSession, pageSessions } from "../web/sessions.ts";
 import type { LoginWays, OpenedSession } from "../web/wire.ts";
@@ -113,7 +113,7 @@ export function approversPage(parts: PageParts) {
       !isDue(session) && viewers.viewerOf(session.person) !== undefined && (await sessions.of(request)) !== undefined;
     const sandbox = await sandboxOf(viewer.shown.services);
     const about = { environment: viewer.environment, returns: true, logsOut: true, sandbox };
-    return answerRuns(request, viewer, about, endingWith(isIn, { signal: stopping }));
+    return runsRoutes(request, viewer, about, endingWith(isIn, { signal: stopping }));
   };
 }
 
@@ -133,9 +133,9 @@ function projectSandboxes() {
 /** The login through the issuer, each step with the answer where it fails. It is loaded with the first of them. */
 function issuerRoutes({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {
-    const { issuerLogin, NotLetIn, TooMuch } = await import("./issuer-login.ts");
+    const { issuerLogin, LoginRefused, TooMuch } = await import("./issuer-login.ts");
     const problem = (what: string, reason: string): void => log.warn(what, { reason });
-    return { ...issuerLogin({ settings, address, key, problem, now }), NotLetIn, TooMuch };
+    return { ...issuerLogin({ settings, address, key, problem, now }), LoginRefused, TooMuch };
   });
   type Login = Awaited<ReturnType<typeof login>>;
   const orRefusal = async <Done>(work: (login: Login) => Promise<Done>): Promise<Done | Response> => {
@@ -146,7 +146,7 @@ function issuerRoutes({ settings, address, key, log, now }: PageParts & Required
       // What errors carry beside their message may hold tokens.
       const reason = reasonOf(error);
       log.warn("a login through the authorization server failed", { reason });
-      if (error instanceof its.NotLetIn) return refusalAnswer(403, error.message);
+      if (error instanceof its.LoginRefused) return refusalAnswer(403, error.message);
       if (error instanceof its.TooMuch) return refusalAnswer(503, error.message, { "Retry-After": "60" });
       const message =
         error instanceof IssuerUnreachable

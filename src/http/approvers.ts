@@ -29,7 +29,7 @@ export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "
 }
 
 /** Whether a person can approve what a caller asks for. */
-export function offersTo(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
+export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
   const { tokens, projects, requireOtherApprover } = of.access();
   const { ofKeys, ofRun } = placesOf(of);
   const { clientId, projectClaim } = of.settings.http.oauth ?? {};

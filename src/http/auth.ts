@@ -70,7 +70,11 @@ export interface AuthOptions {
 }
 
 /** Whether callers have to authenticate. */
-export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
+export function requiresAuthentication({
+  access,
+  jwt,
+  ownKeys,
+}: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
   return access.tokens.some(callsTools) || jwt !== undefined || ownKeys;
 }
 
@@ -80,7 +84,7 @@ export function asksWho({ access, jwt, ownKeys }: Pick<AuthOptions, "access" | "
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
-  const needsToken = asksWho({ ...options, ownKeys: false });
+  const needsToken = requiresAuthentication({ ...options, ownKeys: false });
   return async (request) => {
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;

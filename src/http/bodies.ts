@@ -4,7 +4,7 @@ import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { noteArrival } from "../mcp/calls-under-way.ts";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
-import { httpError, whenOver } from "../web/http-errors.ts";
+import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
 /** The largest body that is read, in bytes: twice what one request to the API may hold. */
 const LARGEST_BODY = 16 * 1_048_576;
@@ -57,15 +57,15 @@ export type BodyReader = (request: Request, at: HttpBindings, caller: string) =>
  */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number): BodyReader {
   const large = largeBodies(MOST_LARGE_BYTES);
-  const unfinished = shares(MOST_UNFINISHED);
-  const bytesKept = shares(MOST_BYTES);
-  const valuesKept = shares(MOST_KEPT_VALUES);
+  const unfinished = callerQuota(MOST_UNFINISHED);
+  const bytesKept = callerQuota(MOST_BYTES);
+  const valuesKept = callerQuota(MOST_KEPT_VALUES);
   return async (request, { incoming, outgoing }, caller) => {
     if (request.method !== "POST") return { body: undefined, messages: [] };
     if (!isJsonContentType(request.headers.get("content-type")))
       return httpError(415, "the body must be application/json", CLOSING);
     const [arriving, bytes, values] = [unfinished.claim(caller), bytesKept.claim(caller), valuesKept.claim(caller)];
-    for (const claim of [arriving, bytes, values]) whenOver(outgoing, claim.end);
+    for (const claim of [arriving, bytes, values]) onResponseClosed(outgoing, claim.end);
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
     if (typeof read === "string") return httpError(...UNREAD[read]);
@@ -78,7 +78,7 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
       return httpError(413, `an object in the body has more than ${MOST_MEMBERS} members`);
     if (!values.more(count)) return httpError(...UNREAD.noRoom);
     if (read.length < LARGE_BODY) return parsed(read, toolsWithLists);
-    const answered = new Promise<void>((resolve) => whenOver(outgoing, resolve));
+    const answered = new Promise<void>((resolve) => onResponseClosed(outgoing, resolve));
     const room = Math.max(read.length, count * BYTES_A_VALUE);
     const held = await large.enter(caller, room, waitMs, answered);
     if (held === undefined) return httpError(...UNREAD.noRoom);
@@ -93,11 +93,11 @@ const UNREAD: Readonly<Record<Unread, Parameters<typeof httpError>>> = {
   broken: [400, "the body did not arrive whole"],
   late: [408, `the body did not arrive whole within ${BODY_TIMEOUT_MS / 1000} seconds`, CLOSING],
   tooLarge: [413, `the body is larger than ${LARGEST_BODY} bytes: send the items in several calls`, CLOSING],
-  noRoom: crowded("too much is being worked on"),
-  tooMany: crowded("too many bodies are still on their way"),
+  noRoom: tooBusy("too much is being worked on"),
+  tooMany: tooBusy("too many bodies are still on their way"),
 };
 
-function crowded(why: string): Parameters<typeof httpError> {
+function tooBusy(why: string): Parameters<typeof httpError> {
   return [503, `${why}; try again`, { ...CLOSING, "retry-after": "1" }];
 }
 
@@ -105,7 +105,7 @@ function crowded(why: string): Parameters<typeof httpError> {
  * Reads a body. It claims its bytes from `room`, and one place from `unfinished` where it does not arrive at once. Of a
  * refused body nothing is kept; the rest is received and dropped, so that the client gets to read the answer.
  */
-function readBody(incoming: IncomingMessage, room: Claim, unfinished: Claim): Promise<Buffer | Unread> {
+function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   let isOver = false;
@@ -274,7 +274,7 @@ export function largeBodies(mostBytes: number): LargeBodies {
 }
 
 /** The part of a shared resource that one request holds. */
-interface Claim {
+interface Reservation {
   /** Takes more. False, and takes nothing, where this caller or all callers would exceed the limit, or after `end`. */
   more(amount: number): boolean;
   /** Gives everything back, and takes no more. */
@@ -285,11 +285,11 @@ interface Claim {
 export interface Shares {
   /** The most that one caller gets. */
   readonly forOne: number;
-  claim(caller: string): Claim;
+  claim(caller: string): Reservation;
 }
 
 /** Shares `forAll` among all callers, of which each gets at most half (at least 1). */
-export function shares(forAll: number): Shares {
+export function callerQuota(forAll: number): Shares {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();
   let all = 0;

@@ -75,7 +75,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
  * What is refused over HTTP for want of a person who could approve it, and what to do; undefined where all have one.
  * `asksWho` says whether callers have to say who they are: else the person of this machine decides.
  */
-export function uncovered(
+export function projectsWithoutApprover(
   settings: Settings,
   access: Access,
   { asksWho, environment }: { readonly asksWho: boolean; readonly environment: Parameters<typeof mayOpen>[1] },

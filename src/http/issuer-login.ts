@@ -30,7 +30,7 @@ const CHECKS: Cap = { atOnce: 8, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINIT
 const NO_LOGIN = "This login was not begun in this tab, was used before, or took longer than ten minutes.";
 
 /** A person is not let in, and why. */
-export class NotLetIn extends Error {}
+export class LoginRefused extends Error {}
 
 /** Too much goes to the authorization server at once: it is to be tried again. */
 export class TooMuch extends Error {
@@ -77,7 +77,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       return await idTokens.verify(idToken);
     } catch (cause) {
       if (!(cause instanceof OAuthError)) throw cause;
-      throw new NotLetIn(`You are not let in: ${cause.message}.`, { cause });
+      throw new LoginRefused(`You are not let in: ${cause.message}.`, { cause });
     }
   };
   /** The person of an answer of the token endpoint. `before` is who they were, where they are looked at again. */
@@ -85,12 +85,12 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
     // Without a scope in the answer it is the one that was asked for, or that was given before (RFC 6749, 5.1 and 6).
     if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
-      throw new NotLetIn(`The authorization server did not give you the scope ${APPROVE}.`);
+      throw new LoginRefused(`The authorization server did not give you the scope ${APPROVE}.`);
     }
     const known = before && { name: before.name, project: before.project };
     const { name, project } = id_token === undefined && known ? known : await claimsIn(id_token ?? "");
     if (before !== undefined && before.name !== name)
-      throw new NotLetIn("The authorization server names another person.");
+      throw new LoginRefused("The authorization server names another person.");
     const isKept = refresh_token !== undefined && refresh_token.length <= LONGEST_REFRESH_TOKEN;
     return {
       ...{ by: "issuer", issuer, clientId, projectClaim, name, project },
@@ -114,11 +114,11 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
      */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
-      if (opened === undefined) throw new NotLetIn(NO_LOGIN);
+      if (opened === undefined) throw new LoginRefused(NO_LOGIN);
       const { state, nonce, verifier } = opened.content;
       const server = await metadata.value();
       const parameters = validated(server, client, new URLSearchParams(query), state);
-      if (used.has(state)) throw new NotLetIn(NO_LOGIN);
+      if (used.has(state)) throw new LoginRefused(NO_LOGIN);
       return back(peer, async () => {
         used.add(state, opened.endsAt);
         const secret = clientAuth(server, clientSecret);
@@ -138,7 +138,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           return await personOf(await oauth.processRefreshTokenResponse(server, client, answer), person);
         } catch (cause) {
           if (!(cause instanceof oauth.ResponseBodyError)) throw cause;
-          throw new NotLetIn("The authorization server has ended your session.", { cause });
+          throw new LoginRefused("The authorization server has ended your session.", { cause });
         }
       }),
     /** Takes the refresh token of a person back, where the issuer can be asked for that (RFC 7009). */
@@ -170,7 +170,7 @@ function validated(server: oauth.AuthorizationServer, client: oauth.Client, quer
     const isRefused =
       thrown instanceof oauth.AuthorizationResponseError || thrown instanceof oauth.OperationProcessingError;
     if (!isRefused) throw thrown;
-    throw new NotLetIn("The authorization server did not let you in.", { cause: thrown });
+    throw new LoginRefused("The authorization server did not let you in.", { cause: thrown });
   }
 }
 

@@ -6,14 +6,14 @@ import { observers } from "../runtime/observers.ts";
 import { sealKeys } from "../runtime/seal-key.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { backendOf, isStoreReady } from "../runtime/store.ts";
-import { orAsked } from "../runtime/terminal.ts";
+import { orStopped } from "../runtime/terminal.ts";
 import { type Access, secretsIn } from "../settings/access-file.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { httpError } from "../web/http-errors.ts";
 import { accessNow, rightsNow, tokenRights } from "./access-now.ts";
-import { asksWho, authenticator } from "./auth.ts";
+import { authenticator, requiresAuthentication } from "./auth.ts";
 import type { ServedFigures } from "./probes.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
@@ -63,7 +63,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     }),
   });
   const { log } = all.of(undefined);
-  const isReady = await orAsked(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
+  const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const close = async (): Promise<void> => {
     await all.close();
     await backend.close();
@@ -89,7 +89,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
  * Goes on with runs that other processes left, of every project whose keys this process has, until it is stopped.
  * Without a shared store there are none.
  */
-export async function driveLeftRuns(started: Started): Promise<void> {
+export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
   // What only reads goes on with nothing, and counts as nobody who does.
@@ -136,7 +136,7 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
     text,
     async refuse(request, from) {
       if (isFromHere(request, from)) return undefined;
-      if (!asksWho({ access, jwt: undefined, ownKeys: false })) {
+      if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {
         return httpError(403, "figures are for this machine, and for tokens of TARGETING_MCP_ACCESS_FILE");
       }
       const caller = await authenticate(request);

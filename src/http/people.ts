@@ -9,7 +9,7 @@ import type { Settings } from "../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import { personHere } from "../web/person.ts";
-import { type ApproversOf, offersTo } from "./approvers.ts";
+import { type ApproversOf, hasApprover } from "./approvers.ts";
 import type { Caller } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 
@@ -44,7 +44,7 @@ const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 /** People who log in, or, where callers are not asked who they are, the person of this machine. */
 export function people(parts: PeopleParts): People {
   const { settings, asksWho } = parts;
-  const { serve, pageFor, personOf } = asksWho ? whoLogIn(parts) : personOfThisMachine(parts);
+  const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
   return {
     servicesFor: (caller, project) => ({ page: pageFor(caller, project), person: personOf(caller.name) }),
     async serve(request, peer) {
@@ -55,22 +55,30 @@ export function people(parts: PeopleParts): People {
 }
 
 /** One of the two ways in. */
-interface WayIn {
+interface ApproverAccess {
   readonly serve: (request: Request, peer: string) => Promise<Response>;
   readonly pageFor: (caller: Pick<Caller, "name" | "owner" | "keys">, project: Project) => DecisionPage;
   readonly personOf: (caller: string) => string;
 }
 
-function whoLogIn({ settings, access, all, address, key, endedSessions, stopping }: PeopleParts): WayIn {
+function approversWithLogin({
+  settings,
+  access,
+  all,
+  address,
+  key,
+  endedSessions,
+  stopping,
+}: PeopleParts): ApproverAccess {
   const { log } = all.of(undefined);
   const of: ApproversOf = { settings, access, all };
   const page = once(async () => {
-    const [{ approversPage }, { viewers }] = await Promise.all([
+    const [{ approversPage }, { approverSessions }] = await Promise.all([
       import("./approvers-page.ts"),
       import("./approver-sessions.ts"),
     ]);
     return approversPage({
-      viewers: viewers({ ...of, all }),
+      viewers: approverSessions({ ...of, all }),
       address: address(),
       key: await key(),
       shared: endedSessions,
@@ -83,7 +91,7 @@ function whoLogIn({ settings, access, all, address, key, endedSessions, stopping
   return {
     serve: async (request, peer) => (await page())(request, peer),
     pageFor: ({ name, owner, keys }, { id }) => ({
-      isOffered: () => settings.page !== "off" && offersTo(of, { name, caller: owner, project: id }),
+      isOffered: () => settings.page !== "off" && hasApprover(of, { name, caller: owner, project: id }),
       needsOther: () => access().requireOtherApprover === true,
       async show(run) {
         const [named] = [...access().projects].find(([, its]) => its === keys) ?? [];
@@ -98,7 +106,7 @@ function whoLogIn({ settings, access, all, address, key, endedSessions, stopping
 }
 
 /** The page is opened in the browser of this machine's person, as over stdio. */
-function personOfThisMachine({ settings, all, address, stopping, environment }: PeopleParts): WayIn {
+function localApprover({ settings, all, address, stopping, environment }: PeopleParts): ApproverAccess {
   const { services, audit } = all.of(undefined);
   const { project } = services;
   const person = personHere(environment);

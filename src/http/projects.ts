@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { systemClock } from "../platform/clock.ts";
-import { type Connected, connect, type Shared } from "../runtime/connect.ts";
+import { connect, type ServerProcess, type Shared } from "../runtime/connect.ts";
 import type { ProjectKeys } from "../settings/access-file.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
-import { NoRoom } from "../web/http-errors.ts";
+import { TooBusyError } from "../web/http-errors.ts";
 
 /** The most pairs of keys that are kept ready at once. */
 const MOST_PAIRS = 256;
@@ -12,7 +12,7 @@ const FORGOTTEN_AFTER_MS = 15 * 60_000;
 const SWEEP_MS = 60_000;
 
 /** What a caller works with. */
-export interface Project extends Connected {
+export interface Project extends ServerProcess {
   /** What its runs name it by. */
   readonly id: string;
   /** A request begins to use it; the given function says that it is over. What is in use is not forgotten. */
@@ -72,7 +72,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   const makeRoom = (): void => {
     if (kept.size < MOST_PAIRS) return;
     const oldest = [...kept].find(([, one]) => !isBusy(one));
-    if (oldest === undefined) throw new NoRoom("too many callers with keys of their own are busy; try again");
+    if (oldest === undefined) throw new TooBusyError("too many callers with keys of their own are busy; try again");
     forget(...oldest);
   };
   const ids = new WeakMap<ProjectKeys, string>();
@@ -109,7 +109,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   };
 }
 
-function keptProject(connected: Connected, id: string): Kept {
+function keptProject(connected: ServerProcess, id: string): Kept {
   const forgetting = new AbortController();
   const use = (): (() => void) => {
     let isOver = false;

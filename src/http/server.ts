@@ -8,9 +8,9 @@ import type { ServerParts } from "../mcp/server-parts.ts";
 import { showsViews } from "../mcp/shows-views.ts";
 import type { Log } from "../observe/log.ts";
 import { SettingsError } from "../settings/value-types.ts";
-import { foreignHost, httpError, NoRoom, whenOver } from "../web/http-errors.ts";
+import { httpError, onResponseClosed, rejectForeignHost, TooBusyError } from "../web/http-errors.ts";
 import { type Authenticate, type Caller, SCOPES, scopeChallenge } from "./auth.ts";
-import { bodyReader, type Held, type Message, type ReadBody, shares } from "./bodies.ts";
+import { bodyReader, callerQuota, type Held, type Message, type ReadBody } from "./bodies.ts";
 import { type Probed, probes } from "./probes.ts";
 import { httpSessions, type SessionCall } from "./sessions.ts";
 
@@ -69,7 +69,7 @@ interface CallerParts extends ServerParts {
 }
 
 /** The HTTP server: `server.listen` opens its port. */
-export interface HttpFace {
+export interface HttpService {
   readonly server: HttpServer;
   /** Ends the streams and sessions that are still open. */
   close(): Promise<unknown>;
@@ -86,7 +86,7 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
  * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and probes. `Host`
  * and `Origin` are checked first, then the caller, then the body, then the room for it.
  */
-export function httpFace(options: HttpOptions): HttpFace {
+export function createHttpServer(options: HttpOptions): HttpService {
   const { log } = options;
   const app = new Hono<Env>();
   const serve = mcpRoute(options);
@@ -94,7 +94,7 @@ export function httpFace(options: HttpOptions): HttpFace {
     const requestId = requestIdOf(req.raw);
     env.outgoing.setHeader("x-request-id", requestId);
     return log.during({ requestId }, async () => {
-      const refused = foreignHost(req.raw.headers, options.hostnames);
+      const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
         // The path of a link is one that opens the page.
@@ -134,13 +134,13 @@ export function httpFace(options: HttpOptions): HttpFace {
 function mcpRoute(options: HttpOptions) {
   const { log, stopping } = options;
   const { pass, close } = serving(options);
-  const places = shares(options.maxConcurrency);
-  const subscriptions = shares(MOST_SUBSCRIPTIONS);
+  const places = callerQuota(options.maxConcurrency);
+  const subscriptions = callerQuota(MOST_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists, options.waitMs);
   /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
-    whenOver(outgoing, claim.end);
+    onResponseClosed(outgoing, claim.end);
     const count = messages.length;
     if (count > places.forOne)
       return httpError(400, `a caller has at most ${places.forOne} requests under way, and this batch holds ${count}`);
@@ -158,7 +158,7 @@ function mcpRoute(options: HttpOptions) {
     if (refused !== undefined) return refused;
     const parts = partsOrRefusal(options, caller);
     if (parts instanceof Response) return parts;
-    if (held.messages.length > 0 && !isSubscription(held.messages)) whenOver(outgoing, parts.use());
+    if (held.messages.length > 0 && !isSubscription(held.messages)) onResponseClosed(outgoing, parts.use());
     const authInfo = { token: "", clientId: caller.owner, scopes: [caller.readOnly ? SCOPES.read : SCOPES.write] };
     return { request, outgoing, caller: name, missingScope, authInfo, forgotten: parts.forgotten, parts, ...held };
   };
@@ -194,7 +194,7 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     const found = await listened(body, { ...(await parts.services()), caller: parts.caller });
     if ("refused" in found) return Response.json(found.refused);
     const over = new AbortController();
-    whenOver(outgoing, () => over.abort());
+    onResponseClosed(outgoing, () => over.abort());
     found.watch((uri) => handler.notify.resourceUpdated(uri), over.signal);
     serverOf.set(request, (era) => makeServer(parts, era));
     return handler.fetch(request, { authInfo, parsedBody: found.message });
@@ -238,7 +238,7 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   try {
     return partsFor(caller);
   } catch (thrown) {
-    if (thrown instanceof NoRoom) return httpError(503, thrown.message, { "retry-after": "5" });
+    if (thrown instanceof TooBusyError) return httpError(503, thrown.message, { "retry-after": "5" });
     if (!(thrown instanceof SettingsError)) throw thrown;
     return httpError(403, "a key was given for an API of which this server has no address");
   }

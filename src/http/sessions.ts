@@ -6,7 +6,7 @@ import {
   type McpServer,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { httpError, whenOver } from "../web/http-errors.ts";
+import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
 /** A session ends after this time without a request. */
 const IDLE_MS = 30 * 60_000;
@@ -108,7 +108,7 @@ export function httpSessions(onerror: (error: Error) => void): HttpSessions {
     // A stream of notifications may stay open for hours without any work in it.
     if (request.method !== "GET") {
       session.requests += 1;
-      whenOver(outgoing, () => {
+      onResponseClosed(outgoing, () => {
         session.requests -= 1;
         session.usedAt = Date.now();
       });

@@ -33,13 +33,22 @@ import {
 } from "../tools/define-tool.ts";
 import { mayDecideInView } from "../tools/write/confirmation-token.ts";
 import { atMostOneWait } from "../tools/write/follow-run.ts";
-import { argumentWords, unknownArguments, unknownWords, upToMisfits } from "./argument-errors.ts";
+import { cutAtIssueLimit, describeIssues, unknownArguments, unknownWords } from "./argument-errors.ts";
 import { arrivalOf } from "./calls-under-way.ts";
-import { asking, askOlder, canAsk, canOpen, declaredIn, isModern, replyTo, type Said } from "./elicitation.ts";
+import {
+  asking,
+  askOlder,
+  canAsk,
+  canOpen,
+  declaredIn,
+  type ElicitationResult,
+  isModern,
+  replyTo,
+} from "./elicitation.ts";
 import { failureAnswer, type SummarizedFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 import type { Opener, Opening } from "./open-page.ts";
-import { DEEPEST, isTooDeep, understood, withoutAbsent, withUpperIds } from "./read-arguments.ts";
+import { DEEPEST, isTooDeep, parseStringifiedArguments, withoutAbsent, withUpperIds } from "./read-arguments.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
@@ -150,7 +159,7 @@ export async function answerCall(
       let found = await run(said === "closed" ? undefined : said);
       for (let round = 1; "ask" in found; round += 1) {
         const { ask }: ToolQuestion = { ask: { ...found.ask, message: redactor.text(found.ask.message) } };
-        if (said === "closed") found = (await undecided({ ask }, "closed", context)).answer;
+        if (said === "closed") found = (await answerWithoutDecision({ ask }, "closed", context)).answer;
         else if (isModern(call)) return { ask };
         else found = await askDuringCall({ ask }, { context, call, run, round, log });
       }
@@ -224,7 +233,7 @@ async function openerOf(opening: Opening): Promise<Opener> {
 
 /** What a call is carried out with. */
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
-  return leavingTime(decidedByWhom(await load()));
+  return leavingTime(withApprovalPolicy(await load()));
 }
 
 /** Whether only another person than the caller may approve what this call asks for. */
@@ -233,7 +242,7 @@ export function needsOther({ page }: ToolServices): boolean {
 }
 
 /** Where another person has to approve, what comes from the caller's own client is no yes: the page alone decides. */
-function decidedByWhom(services: ToolServices): ToolServices {
+function withApprovalPolicy(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
 }
@@ -279,7 +288,7 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
   const prepare = async (args: unknown) => {
-    const looked = upToMisfits(args, schema);
+    const looked = cutAtIssueLimit(args, schema);
     const found = await prepared(looked);
     const isCut = looked !== args;
     // A cut copy of the arguments must never run in place of the whole.
@@ -297,9 +306,9 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   const asGiven = await prepare(given);
   await nextTurn();
   if (asGiven.fits) return asGiven;
-  const read = understood(given, schema);
+  const read = parseStringifiedArguments(given, schema);
   const asMeant = await prepare(read);
-  return asMeant.fits ? asMeant : refused(argumentWords(asMeant.issues, read, schema, asMeant.isCut));
+  return asMeant.fits ? asMeant : refused(describeIssues(asMeant.issues, read, schema, asMeant.isCut));
 }
 
 /** How often one call may ask: each reply can lead to another question, since the plan may change meanwhile. */
@@ -324,7 +333,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
   const { context, call, run, round, log } = asking;
   const open = askOlder(call, question.ask.message);
   call.mcpReq.signal.addEventListener("abort", open.end, { once: true });
-  let said: Said | undefined;
+  let said: ElicitationResult | undefined;
   const noted = open.said.then((decision) => {
     said = decision;
   });
@@ -335,7 +344,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
     if (round < MOST_ROUNDS) return run({ token: question.ask.token, accepted: said === "yes" });
     said = "closed";
   }
-  const { answer, later } = await undecided(question, said ?? "unanswered", context);
+  const { answer, later } = await answerWithoutDecision(question, said ?? "unanswered", context);
   if (later === undefined) open.end();
   else {
     open.said
@@ -346,7 +355,7 @@ export async function askDuringCall(question: ToolQuestion, asking: Asking): Pro
 }
 
 /** The answer to a call whose question has no decision yet. */
-export async function undecided(
+export async function answerWithoutDecision(
   { ask }: ToolQuestion,
   why: Undecided,
   { environment }: Pick<ToolContext, "environment">,

@@ -1,7 +1,7 @@
 import type * as z from "zod";
-import { shownBriefly } from "../answers/fence.ts";
+import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
-import { formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
+import { isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
 const MOST_SHOWN = 3;
 /** The most characters of all words together, so that the answer stays short for any arguments. */
@@ -20,7 +20,7 @@ export function unknownArguments(given: unknown, { properties }: JsonSchema): re
  * Says what is wrong with arguments, or with the part of them that was checked (`isCut`): which argument, what was
  * expected, what came, and what would be valid.
  */
-export function argumentWords(
+export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,
   schema: JsonSchema,
@@ -72,7 +72,7 @@ export function unknownWords(keys: readonly string[], path: readonly PropertyKey
   const words = keys.slice(0, MOST_SHOWN).map((key) => {
     const nearest = nearestName(key, valid);
     const meant = nearest === undefined ? "" : `, did you mean ${nearest}?`;
-    return `unknown ${what} ${shownBriefly(pathText([...path, key]))}${meant}`;
+    return `unknown ${what} ${quoteShort(pathText([...path, key]))}${meant}`;
   });
   const more = keys.length > MOST_SHOWN ? ` and ${keys.length - MOST_SHOWN} more` : "";
   const list = valid.length === 0 ? "there are none" : `valid ${what}s: ${valid.join(", ")}`;
@@ -81,11 +81,11 @@ export function unknownWords(keys: readonly string[], path: readonly PropertyKey
 
 /** The names that the schema allows at a path. */
 function validKeys(path: readonly PropertyKey[], schema: JsonSchema): readonly string[] {
-  let forms = formsOf(schema, schema);
+  let forms = schemaAlternatives(schema, schema);
   for (const step of path) {
     forms = forms.flatMap((form) => {
       const inner = typeof step === "number" ? form.items : isSchema(form.properties) && form.properties[String(step)];
-      return isSchema(inner) ? formsOf(inner, schema) : [];
+      return isSchema(inner) ? schemaAlternatives(inner, schema) : [];
     });
   }
   return [...new Set(forms.flatMap(({ properties }) => (isSchema(properties) ? Object.keys(properties) : [])))];
@@ -117,7 +117,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
 };
 
 function kindOf(value: unknown): string {
-  if (typeof value === "string") return `the text ${shownBriefly(value)}`;
+  if (typeof value === "string") return `the text ${quoteShort(value)}`;
   if (typeof value === "number" || typeof value === "boolean" || value === null) return String(value);
   if (Array.isArray(value)) return "an array";
   return value === undefined ? "missing" : "an object";
@@ -150,14 +150,14 @@ interface Look {
  * Arguments as they are where most of them fit the schema; else only up to their hundredth misfit, with positions as
  * they were. A misfit is a value of another type or not among the allowed words, or a missing or unknown member.
  */
-export function upToMisfits(given: unknown, schema: JsonSchema): unknown {
+export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MOST_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
 /** Looks until there are enough misfits: then the path leads to the last of them. */
 function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
-  const forms = look.forms.get(schema) ?? formsOf(schema, look.root);
+  const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);
   const form = forms.find((one) => isOf(value, one));
   if (form === undefined) return forms.length > 0 && countsTo(1, look);

@@ -87,7 +87,7 @@ export function declaredIn({ mcpReq }: ServerContext): unknown {
 }
 
 /** How a form was answered: yes, no, or closed without a decision, e.g. by a host without a person. */
-export type Said = "yes" | "no" | "closed";
+export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
   action: z.enum(["accept", "decline", "cancel"]),
@@ -95,7 +95,7 @@ const form = z.looseObject({
 });
 
 /** Only an accepted form whose box is ticked is an approval: a client may accept by itself, with no content at all. */
-export function saidIn(answer: unknown): Said {
+export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
@@ -111,14 +111,14 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   const { data: question } = sealedQuestion.safeParse(state);
   if (question === undefined || question.tool !== asked.tool || question.input !== digestOf(asked)) return undefined;
   const given = inputResponse(call.mcpReq.inputResponses, CONFIRM);
-  const said = given.kind === "elicit" ? saidIn(given) : "closed";
+  const said = given.kind === "elicit" ? elicitationResult(given) : "closed";
   return said === "closed" ? said : { token: question.token, accepted: said === "yes" };
 }
 
 /** A question that was sent to the client, and has no reply yet. */
 export interface OpenQuestion {
   /** The reply; "closed" where the client drops the question. Never rejects. */
-  readonly said: Promise<Said>;
+  readonly said: Promise<ElicitationResult>;
   /** Cancels the question. */
   readonly end: () => void;
 }
@@ -130,7 +130,7 @@ export function askOlder(call: ServerContext, message: string): OpenQuestion {
   const params = { mode: "form" as const, message, requestedSchema: FORM };
   const said = call.mcpReq
     .send({ method: "elicitation/create", params }, options)
-    .then(saidIn, () => "closed" as const);
+    .then(elicitationResult, () => "closed" as const);
   return { said, end: () => ending.abort() };
 }
 

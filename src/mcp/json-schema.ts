@@ -15,14 +15,14 @@ export function isSchema(value: unknown): value is JsonSchema {
 }
 
 /** The schemas that a value may follow: references followed, alternatives side by side. */
-export function formsOf(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
+export function schemaAlternatives(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
   if (typeof schema.$ref === "string") {
     const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
-    return isSchema(target) ? formsOf(target, root) : [];
+    return isSchema(target) ? schemaAlternatives(target, root) : [];
   }
   const alternatives = schema.anyOf ?? schema.oneOf;
   if (!Array.isArray(alternatives)) return [schema];
-  return alternatives.filter(isSchema).flatMap((alternative) => formsOf(alternative, root));
+  return alternatives.filter(isSchema).flatMap((alternative) => schemaAlternatives(alternative, root));
 }
 
 function stepInto(node: unknown, name: string): unknown {

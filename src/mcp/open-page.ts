@@ -20,13 +20,13 @@ import {
   askOlder,
   canAsk,
   digestOf,
+  type ElicitationResult,
+  elicitationResult,
   formRequest,
   isModern,
   QUESTION_SECONDS,
   type QuestionSeal,
-  type Said,
   type SealedOpening,
-  saidIn,
 } from "./elicitation.ts";
 
 /** The name of the request to open the page in the protocol. */
@@ -127,7 +127,7 @@ const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.str
 /** What a client says to a question about a run that waits on the page. */
 interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
   readonly isOpened: boolean;
-  readonly said: Said;
+  readonly said: ElicitationResult;
 }
 
 /** The reply that a call carries; undefined where it has none with our seal for this call. */
@@ -135,7 +135,7 @@ function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | und
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
   const given = inputResponse(call.mcpReq.inputResponses, OPEN);
-  return { run: sealed.run, digest: sealed.digest, isOpened: isOpened(given), said: saidIn(given) };
+  return { run: sealed.run, digest: sealed.digest, isOpened: isOpened(given), said: elicitationResult(given) };
 }
 
 async function afterOpening(

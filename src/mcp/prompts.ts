@@ -1,6 +1,6 @@
 import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { shown } from "../answers/fence.ts";
+import { quoteUntrusted } from "../answers/fence.ts";
 import type { Redactor } from "../answers/redact.ts";
 import { matching, runsLike, targetingsLike } from "./completion.ts";
 import type { ResourceContext } from "./resource-definition.ts";
@@ -35,7 +35,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
     tool: "update_options",
     arguments: { targeting: TARGETING, change: { meaning: "What is to be changed, in plain words", needed: true } },
     text: ({ targeting = "", change = "" }) =>
-      `Change the targeting ${shown(targeting)} like this: ${shown(change)}.\n` +
+      `Change the targeting ${quoteUntrusted(targeting)} like this: ${quoteUntrusted(change)}.\n` +
       "1. Find it with get_targeting and look at what the change is about with list_options.\n" +
       "2. Make the change with as few calls as possible, each with dryRun: true first, and show me the plan.\n" +
       "3. When I agree, apply each plan with apply_plan and its runId, and tell me what failed and why.",
@@ -50,7 +50,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
       source: { meaning: "A file, or where the options are to be taken from", needed: true },
     },
     text: ({ targeting = "", source = "" }) =>
-      `Add the options from ${shown(source)} to the targeting ${shown(targeting)}.\n` +
+      `Add the options from ${quoteUntrusted(source)} to the targeting ${quoteUntrusted(targeting)}.\n` +
       "1. Read the source. Sub-options belong into the children of their group.\n" +
       "2. Call bulk_add_options once with all of them and dryRun: true, and tell me how many options and requests it " +
       "takes, and which names break the rules.\n" +
@@ -74,8 +74,8 @@ export const PROMPTS: readonly PromptDefinition[] = [
       },
     },
     text: ({ eventName, format }) =>
-      `Generate tests for ${eventName ? `the event ${shown(eventName)}` : "all supported events"} with ` +
-      `generate_event_tests${format ? ` in the format ${shown(format)}` : ""}, run them with run_event_tests against ` +
+      `Generate tests for ${eventName ? `the event ${quoteUntrusted(eventName)}` : "all supported events"} with ` +
+      `generate_event_tests${format ? ` in the format ${quoteUntrusted(format)}` : ""}, run them with run_event_tests against ` +
       "the sandbox, and explain every mismatch: which rule, which parameter, and what an app would have to send.",
   },
   {
@@ -85,7 +85,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
     tool: "get_run",
     arguments: { runId: { meaning: "ID of the run; the newest where it is left out", complete: runsLike } },
     text: ({ runId }) =>
-      `Explain ${runId ? `the run ${shown(runId)}` : "my newest run"}: read it with get_run, first as a whole, then its ` +
+      `Explain ${runId ? `the run ${quoteUntrusted(runId)}` : "my newest run"}: read it with get_run, first as a whole, then its ` +
       "items that failed or are unknown. Tell me in plain words what was done, what was not and why, and what I should " +
       "do next. Change nothing.",
   },

@@ -1,5 +1,13 @@
 import { ToolError } from "../tools/define-tool.ts";
-import { formsOf, isSchema, type JsonSchema, MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "./json-schema.ts";
+import {
+  isSchema,
+  type JsonSchema,
+  MOST_MEMBERS,
+  MOST_VALUES,
+  membersIn,
+  schemaAlternatives,
+  valuesIn,
+} from "./json-schema.ts";
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
@@ -25,12 +33,12 @@ interface Reading {
  * and fields of items that hold `null` and cannot are left out. What cannot be read stays as it is. Throws a ToolError
  * where the texts hold too much.
  */
-export function understood(given: unknown, schema: JsonSchema): unknown {
+export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
   return read(given, schema, { root: schema, left: MOST_VALUES });
 }
 
 function read(value: unknown, schema: JsonSchema, reading: Reading): unknown {
-  const forms = formsOf(schema, reading.root);
+  const forms = schemaAlternatives(schema, reading.root);
   if (typeof value === "string") return fromText(value, forms, reading);
   if (Array.isArray(value)) {
     const items = forms.find((form) => form.type === "array")?.items;
@@ -128,7 +136,7 @@ function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonS
   const needed = new Set(Array.isArray(required) ? required : []);
   const takesNull = (name: string): boolean => {
     const schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
-    return isSchema(schema) && formsOf(schema, root).some(({ type }) => type === "null");
+    return isSchema(schema) && schemaAlternatives(schema, root).some(({ type }) => type === "null");
   };
   const isForAll = Object.entries(item).some(
     ([name, value]) => value === null && !needed.has(name) && !takesNull(name),

@@ -21,14 +21,14 @@ import { ulidBytes, ulidOfBytes, ulidTime } from "../spec/ulid.ts";
 import { cancelRun } from "../tools/cancel-run.ts";
 import type { ToolContext } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
+import { followResumedRun } from "../tools/run-or-list.ts";
 import { reportRun } from "../tools/run-reports.ts";
-import { goneOn } from "../tools/shown-runs.ts";
 import { atMostOneWait, progressWords } from "../tools/write/follow-run.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";
 import { endedWhereTooLate, waitsForDecision } from "../tools/write/waiting.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { arrivalOf } from "./calls-under-way.ts";
-import { canAsk, canOpen, followsTasks, formRequest, saidIn, TASKS } from "./elicitation.ts";
+import { canAsk, canOpen, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
 import { failureAnswer } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
@@ -165,7 +165,8 @@ async function answered(method: TaskMethod, params: unknown, request: TaskReques
   if (method === "tasks/cancel" && !isOver) await cancelRun.handler({ runId: named.runId }, context);
   if (method === "tasks/update") {
     const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
-    const said = key === undefined ? "closed" : saidIn(inputResponse(request.call.mcpReq.inputResponses, key));
+    const said =
+      key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
     // It may have to be planned again, which goes on without the client.
     if (question !== undefined && said !== "closed") {
       await atMostOneWait(decideInClient(question, said === "yes", context), context);
@@ -243,7 +244,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
 /** The run of a task, or the one that it was approved to resume; undefined where the caller has none. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
-  return run && goneOn(await endedWhereTooLate(run, context), context);
+  return run && followResumedRun(await endedWhereTooLate(run, context), context);
 }
 
 /** Where a run stands: what a killed process leaves only `resume_run` continues, unless another process takes it up. */

@@ -1,11 +1,11 @@
 import type { ToolAnnotations } from "@modelcontextprotocol/server";
 import { once, type ToolFacts, type Toolset } from "../tools/define-tool.ts";
 import type { Prepared, Tool } from "../tools/registry.ts";
-import { advertised, formsOf, isSchema, type JsonSchema } from "./json-schema.ts";
+import { advertised, isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
 /** What decides which tools are listed. */
-export interface Offer {
+export interface ToolAvailability {
   readonly readOnly: boolean;
   /** The toolsets that are switched on. */
   readonly toolsets: readonly Exclude<Toolset, "either">[];
@@ -27,7 +27,10 @@ function writes({ effect }: ToolFacts): boolean {
 }
 
 /** Why a tool may be missing from the list: each rule alone is enough, and read-only wins over everything. */
-const HIDDEN_BY: readonly (readonly [why: Hidden["why"], hides: (tool: ToolFacts, offer: Offer) => boolean])[] = [
+const HIDDEN_BY: readonly (readonly [
+  why: Hidden["why"],
+  hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,
+])[] = [
   ["readOnly", (tool, { readOnly }) => readOnly && writes(tool)],
   ["toolset", ({ toolset }, { toolsets }) => toolset !== "either" && !toolsets.includes(toolset)],
   [
@@ -39,7 +42,7 @@ const HIDDEN_BY: readonly (readonly [why: Hidden["why"], hides: (tool: ToolFacts
 ];
 
 /** Of each tool that is not listed the reason, by its name. */
-export function hiddenTools(tools: readonly ListedTool[], offer: Offer): ReadonlyMap<string, Hidden> {
+export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailability): ReadonlyMap<string, Hidden> {
   return new Map(
     tools.flatMap(({ tool }) => {
       const [why] = HIDDEN_BY.find(([, hides]) => hides(tool, offer)) ?? [];
@@ -77,7 +80,7 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
 }
 
 /** The tools that are listed and callable, in their fixed order. */
-export function listedTools(tools: readonly ListedTool[], offer: Offer): readonly ListedTool[] {
+export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   return tools.filter(({ tool }) => !hidden.has(tool.name));
 }
@@ -117,7 +120,7 @@ export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string
   const hasList = ({ inputSchema }: ListedTool): boolean => {
     const schema = inputSchema();
     const fields = isSchema(schema.properties) ? Object.values(schema.properties).filter(isSchema) : [];
-    return fields.flatMap((field) => formsOf(field, schema)).some(isLarge);
+    return fields.flatMap((field) => schemaAlternatives(field, schema)).some(isLarge);
   };
   return new Set(tools.filter(hasList).map(({ tool }) => tool.name));
 }

@@ -4,7 +4,7 @@ import type { ToolAnswer } from "../tools/define-tool.ts";
 import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
 import type { Views } from "./server-parts.ts";
 import { VIEW_TYPE } from "./shows-views.ts";
-import { asMade, catalogue, type ListedTool, listedTools, type Offer } from "./tool-list.ts";
+import { asMade, catalogue, type ListedTool, listedTools, type ToolAvailability } from "./tool-list.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
 /** The content changes only with this server's version. */
@@ -29,7 +29,7 @@ const META = new Map<string, Readonly<Record<string, unknown>>>([
 ]);
 
 /** What clients get that show views, where they are offered these tools. */
-export async function loadViews(offer: Offer): Promise<Views> {
+export async function loadViews(offer: ToolAvailability): Promise<Views> {
   const tools = listedTools(await viewTools(), offer);
   return { tools, metaOf: (tool) => META.get(tool), attach, beside };
 }

@@ -15,7 +15,7 @@ export interface Measured {
 }
 
 /** Measures calls, runs, requests to the APIs, the journal and the write lock, by a clock in milliseconds. */
-export function measured(version: string, monotonic: () => number): Measured {
+export function instrument(version: string, monotonic: () => number): Measured {
   const figures = newFigures();
   figures.gauge("build_info", "The version that runs.").add(1, { version });
   const observer = { ...observedRuns(figures), ...observedRequests(figures), ...observedCalls(figures) };

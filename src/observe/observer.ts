@@ -1,6 +1,6 @@
 import type { CallToolResult, InputRequiredResult } from "@modelcontextprotocol/server";
 import type { HttpAnswer } from "../api/http.ts";
-import { type Around, nested } from "../platform/around.ts";
+import { composeWrappers, type Wrapper } from "../platform/around.ts";
 import type { AroundRun } from "../runs/kind.ts";
 
 /** A call of a tool, as it came in. */
@@ -24,20 +24,20 @@ interface ObservedRequest {
 
 /** Looks at calls, runs and requests to the APIs. */
 export interface Observer {
-  readonly call: Around<ObservedCall, CallAnswer>;
+  readonly call: Wrapper<ObservedCall, CallAnswer>;
   readonly run: AroundRun;
-  readonly request: Around<ObservedRequest, HttpAnswer>;
+  readonly request: Wrapper<ObservedRequest, HttpAnswer>;
 }
 
 /** Several observers as one; undefined where there is none. */
-export function together(observers: readonly Observer[]): Observer | undefined {
+export function combineObservers(observers: readonly Observer[]): Observer | undefined {
   const [first, ...others] = observers;
   return others.reduce<Observer | undefined>(
     (outer, inner) =>
       outer && {
-        call: nested(outer.call, inner.call),
-        run: nested(outer.run, inner.run),
-        request: nested(outer.request, inner.request),
+        call: composeWrappers(outer.call, inner.call),
+        run: composeWrappers(outer.run, inner.run),
+        request: composeWrappers(outer.request, inner.request),
       },
     first,
   );

@@ -11,7 +11,7 @@ import { NOTHING_PLANNED, type PlanItem, type StatePlan } from "./diff/plan.ts";
 import type { lookAgain } from "./diff/stale.ts";
 import { type PlanDocument, planBytes, planDocument } from "./plan-document.ts";
 import { unlessMissing } from "./read-targeting.ts";
-import { contentsNeeded, targetingsIn, wayBack } from "./undo.ts";
+import { contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
 import type { Present, PresentOption, UndoRow } from "./way-back.ts";
 
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
@@ -33,7 +33,7 @@ export async function planUndo(
   { api, signal }: Reading,
 ): Promise<PlannedUndo> {
   const present = await readPresent(api, done, signal);
-  const { targetings, rows } = wayBack(done, present);
+  const { targetings, rows } = undoPlan(done, present);
   const plans = targetings.map(({ plan }) => plan);
   const [first = nothingOf(targetingsIn(done)[0], present), ...further] = plans;
   const standsFor = targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
@@ -69,14 +69,14 @@ export async function resolvedUndo(
 ): Promise<PlannedChanges> {
   const present = await readPresent(api, done, signal);
   const before = new Set(shown?.rows.map(keyOf));
-  const changed = wayBack(known, present).rows.filter((row) => !before.has(keyOf(row)));
+  const changed = undoPlan(known, present).rows.filter((row) => !before.has(keyOf(row)));
   if (changed.length > 0) {
     throw new FileError(
       `${amount(changed.length, "object")} of this undo changed since it was planned; nothing was sent`,
       `undo_run {"runId":"${shown?.undoes}"} plans it again and shows what it would do now.`,
     );
   }
-  const plans = wayBack(done, present).targetings.map(({ plan }) => plan);
+  const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);
   // What was unresolved is in a targeting, though it may have turned out that the run made nothing there.
   const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));

@@ -43,7 +43,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
  * run wrote and is still so goes back; what others changed since is left alone, with both values. Nothing is read or
  * sent.
  */
-export function wayBack(done: Done, present: ReadonlyMap<string, Present>): WayBack {
+export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): WayBack {
   const rows: UndoRow[] = [
     ...done.unresolved.map((object) => ({ ...doubted(object), undo: "unresolved" }) as const),
     ...done.unknown.map(

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { hasCode, moveOver, removeFile } from "./files.ts";
+import { hasCode, moveIntoPlace, removeFile } from "./files.ts";
 
 /** The content of a file: one text, or pieces that may come one after the other. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
@@ -48,7 +48,7 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
   const fresh = besideOf(file);
   try {
     await writeWhole(fresh, typeof pieces === "string" ? [pieces] : pieces, mode);
-    await moveOver(fresh, file);
+    await moveIntoPlace(fresh, file);
   } catch (thrown) {
     await removeFile(fresh);
     throw thrown;

@@ -29,15 +29,15 @@ const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
  * Replaces a file by another in one step. On Windows this fails while a process has the other file open, mostly for a
  * moment, so that it is tried again for about two seconds there. Throws the last error of the operating system.
  */
-export function moveOver(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
-  return whenFree(() => system.rename(from, to), system);
+export function moveIntoPlace(from: string, to: string, system: MovingSystem = THIS_SYSTEM): Promise<void> {
+  return retryWhileLocked(() => system.rename(from, to), system);
 }
 
 /**
  * Runs an operation on a file. On Windows it is tried again for about two seconds while another program has the file
  * open. Throws the last error of the operating system.
  */
-async function whenFree(work: () => Promise<void>, { platform, sleep }: PatientSystem): Promise<void> {
+async function retryWhileLocked(work: () => Promise<void>, { platform, sleep }: PatientSystem): Promise<void> {
   for (const pause of platform === "win32" ? PAUSES_MS : []) {
     try {
       return await work();
@@ -54,7 +54,7 @@ async function whenFree(work: () => Promise<void>, { platform, sleep }: PatientS
  * moment: there it is tried again for a short while. Throws what the operating system says at last.
  */
 export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): Promise<void> {
-  return whenFree(() => rm(file, { force: true }), system);
+  return retryWhileLocked(() => rm(file, { force: true }), system);
 }
 
 /** A file cannot be read or written: what is wrong, and what to do. */

@@ -27,9 +27,9 @@ export function bytesAt(place: Place): ByteSource {
 async function openPlace(place: Place): Promise<FileHandle> {
   try {
     const folder = await holdFolder(place);
-    return await openHeld(folder, place.steps.at(-1) ?? "").finally(() => folder.close());
+    return await openInside(folder, place.steps.at(-1) ?? "").finally(() => folder.close());
   } catch (thrown) {
-    if (!(thrown instanceof LinkOnTheWay)) throw thrown;
+    if (!(thrown instanceof SymlinkError)) throw thrown;
     throw linkRefused(place.path, "It changed while it was used: call again once it is left alone.", {
       cause: thrown,
     });
@@ -80,10 +80,10 @@ export interface Place {
 }
 
 /** A step on the way is a link, or no longer what it was when it was looked at. */
-export class LinkOnTheWay extends Error {}
+export class SymlinkError extends Error {}
 
 /** An open folder: it stays the same one when its path is replaced by a link or another folder. */
-export interface HeldFolder {
+export interface SafeDirectory {
   /** Whether the system holds the folder open; otherwise `check` has to be called before and after each use. */
   readonly isFirm: boolean;
   /** The path through which a name in the folder is opened, made, linked or removed. */
@@ -106,7 +106,7 @@ const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS
  * followed at any moment. Elsewhere Node can only look at each step, and `check` repeats that. Throws a LinkOnTheWay,
  * and the error of the operating system where the folder does not exist.
  */
-export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<HeldFolder> {
+export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
   const identity = () => identityOf(place.root, folders);
   if (!isFirm) {
@@ -130,18 +130,18 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
  * Opens a file of a held folder for reading, and does not wait where it is a pipe. Throws a LinkOnTheWay where it is
  * no regular file, or was reached through a link.
  */
-export async function openHeld(folder: HeldFolder, name: string): Promise<FileHandle> {
+export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
   const onMac = process.platform === "darwin" ? O_NOFOLLOW_ANY : 0;
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | onMac;
   const handle = await linksRefused(open(path, flags));
   try {
     const opened = await handle.stat({ bigint: true });
-    if (!opened.isFile()) throw new LinkOnTheWay(`${name} is no file`);
+    if (!opened.isFile()) throw new SymlinkError(`${name} is no file`);
     if (folder.isFirm) return handle;
     await folder.check();
     const { dev, ino } = await lstat(path, { bigint: true });
-    if (dev !== opened.dev || ino !== opened.ino) throw new LinkOnTheWay(`${name} was exchanged`);
+    if (dev !== opened.dev || ino !== opened.ino) throw new SymlinkError(`${name} was exchanged`);
     return handle;
   } catch (thrown) {
     await handle.close();
@@ -164,14 +164,14 @@ async function identityOf(root: string, folders: readonly string[]): Promise<str
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {
     const found = await lstat(join(root, ...folders.slice(0, length)), { bigint: true });
-    if (!found.isDirectory()) throw new LinkOnTheWay(`${folders[length - 1] ?? root} is no folder`);
+    if (!found.isDirectory()) throw new SymlinkError(`${folders[length - 1] ?? root} is no folder`);
     identity = `${found.dev}:${found.ino}`;
   }
   return identity;
 }
 
 async function same(identity: () => Promise<string>, held: string): Promise<void> {
-  if ((await identity()) !== held) throw new LinkOnTheWay("the folder was exchanged");
+  if ((await identity()) !== held) throw new SymlinkError("the folder was exchanged");
 }
 
 async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
@@ -180,7 +180,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
     // The codes for a link where links are not followed: ELOOP for a file, ENOTDIR for a folder.
-    if (code === "ELOOP" || code === "ENOTDIR") throw new LinkOnTheWay("a link", { cause: thrown });
+    if (code === "ELOOP" || code === "ENOTDIR") throw new SymlinkError("a link", { cause: thrown });
     throw thrown;
   }
 }

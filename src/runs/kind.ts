@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import type { Around } from "../platform/around.ts";
+import type { Wrapper } from "../platform/around.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Line } from "./lifecycle.ts";
@@ -196,7 +196,7 @@ export interface RunsContext {
 }
 
 /** Looks at the driving of a run; its result is the status of the run, undefined where another process has it now. */
-export type AroundRun = Around<Pick<Finishing<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
+export type AroundRun = Wrapper<Pick<Finishing<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
 /**
  * What a run did to things of the service, as plain data: what it changed, as far as it is known to have been applied,

@@ -2,7 +2,7 @@ import type { Backend } from "../runs/backend.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import type { Connected, Shared } from "./connect.ts";
+import type { ServerProcess, Shared } from "./connect.ts";
 
 /** A client has listed the tools by then, and may not have called one yet, in milliseconds. */
 const SOON_MS = 1000;
@@ -10,11 +10,11 @@ const SOON_MS = 1000;
 /** The rooms below the server, which are connected when they are first needed. */
 export interface Connecting {
   /** Connects and starts them at the first call. Rejects with a SettingsError where they cannot be. */
-  connected(): Promise<Connected>;
+  connected(): Promise<ServerProcess>;
   /** The services of what `connected` gives, with the page on which the person of this machine decides. */
   services(): Promise<ToolServices>;
   /** What `connected` has given; undefined before that. */
-  now(): Connected | undefined;
+  now(): ServerProcess | undefined;
   close(): Promise<void>;
 }
 
@@ -22,15 +22,15 @@ export interface Connecting {
  * Connects the rooms below the server with the first call, or soon after the start: loading them takes a fifth of the
  * start, and no list of tools needs them.
  */
-export function connectLater(
+export function connectLazily(
   settings: Settings,
   { stopping, told, observer }: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "told">>,
   environment: SettingsInput["environment"],
 ): Connecting {
-  let made: Connected | undefined;
+  let made: ServerProcess | undefined;
   let backend: Backend | undefined;
   let isConnecting = false;
-  const connected = once(async (): Promise<Connected> => {
+  const connected = once(async (): Promise<ServerProcess> => {
     isConnecting = true;
     const [{ connect }, { backendOf }, { sealKeys }] = await Promise.all([
       import("./connect.ts"),

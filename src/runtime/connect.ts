@@ -9,7 +9,7 @@ import type { LookAgain, RenewBase } from "../changes/plan/desired-changes.ts";
 import { observerOf } from "../events/observe.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
-import type { Offer } from "../mcp/tool-list.ts";
+import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
@@ -25,15 +25,15 @@ import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import type { GuardParts } from "../tools/execution-guard.ts";
 import { type LogParts, logOf, type Told } from "./observers.ts";
-import { offerOf } from "./offer.ts";
+import { availabilityOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { routesOf } from "./settings-input.ts";
 import { backendOf } from "./store.ts";
 
 /** The context of tools, and what starts and stops it. */
-export interface Connected {
+export interface ServerProcess {
   readonly services: ToolServices;
-  readonly offer: Offer;
+  readonly offer: ToolAvailability;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
@@ -62,7 +62,7 @@ export interface Shared extends LogParts {
 }
 
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
-export function connect(settings: Settings, shared: Shared): Connected {
+export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.told ?? logOf(settings, shared);
   const { retention } = backend.runs;
@@ -88,7 +88,7 @@ export function connect(settings: Settings, shared: Shared): Connected {
   const stopRuns = () => services.runs.stopAll();
   return {
     services,
-    offer: offerOf(settings),
+    offer: availabilityOf(settings),
     redactor,
     log,
     audit,
@@ -110,9 +110,9 @@ export function connect(settings: Settings, shared: Shared): Connected {
 }
 
 /** Does some work for a command that seals nothing, with the rooms below the server; closes them after it. */
-export async function whileConnected<Result>(
+export async function withServices<Result>(
   settings: Settings,
-  work: (connected: Connected) => Promise<Result>,
+  work: (connected: ServerProcess) => Promise<Result>,
 ): Promise<Result> {
   const backend = await backendOf(settings);
   const sealKey = () => Promise.reject(new Error("a command seals nothing"));

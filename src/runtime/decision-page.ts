@@ -4,7 +4,7 @@ import { once } from "../tools/define-tool.ts";
 import { mayOpen, openBrowser } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
 import { personHere } from "../web/person.ts";
-import type { Connected } from "./connect.ts";
+import type { ServerProcess } from "./connect.ts";
 import { ownCaller } from "./own-caller.ts";
 
 /** How long a person has to come to a page that was opened for them. */
@@ -12,7 +12,7 @@ const COMES_WITHIN_MS = 15_000;
 
 /** The services of a server over stdio, with the page on which its person decides. */
 export function withPage(
-  { services, audit, log }: Connected,
+  { services, audit, log }: ServerProcess,
   { page, store }: Settings,
   environment: Parts["environment"],
 ): ToolServices {

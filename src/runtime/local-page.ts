@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Log } from "../observe/log.ts";
 import { refusalAnswer } from "../web/answers.ts";
-import { allowedHostnames, foreignHost } from "../web/http-errors.ts";
+import { allowedHostnames, rejectForeignHost } from "../web/http-errors.ts";
 import { type LinkedPage, linkedPage } from "../web/linked-page.ts";
-import type { Shown } from "../web/seen.ts";
+import type { PageScope } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
 import { openPort, originOf } from "./listening.ts";
 
@@ -24,7 +24,7 @@ interface Served {
 
 /** Serves the page on a free port of loopback; `port` asks for a certain one. It never keeps the process alive. */
 export async function localPage(
-  shown: Shown,
+  shown: PageScope,
   { log, environment, port = 0 }: Served & { readonly port?: number },
 ): Promise<LocalPage> {
   const server = createServer().unref();
@@ -32,7 +32,7 @@ export async function localPage(
   const page = linkedPage(shown, { address, environment });
   const hostnames = allowedHostnames([]);
   const serve = async (request: Request): Promise<Response> =>
-    foreignHost(request.headers, hostnames) === undefined
+    rejectForeignHost(request.headers, hostnames) === undefined
       ? page.serve(request)
       : refusalAnswer(403, "This page is served to this machine alone.");
   server.on(

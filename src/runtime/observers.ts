@@ -1,6 +1,6 @@
 import { type Redactor, redactorFor } from "../answers/redact.ts";
 import { createLog, type FollowedWork, followWork, type Log } from "../observe/log.ts";
-import { type Observer, together } from "../observe/observer.ts";
+import { combineObservers, type Observer } from "../observe/observer.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -16,7 +16,7 @@ export async function observers(wantsFigures: boolean) {
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
     /** Undefined where nobody looks: then nothing is slower. */
-    observer: together([traces, figures?.observer].filter((one) => one !== undefined)),
+    observer: combineObservers([traces, figures?.observer].filter((one) => one !== undefined)),
     /** The store, measured where figures are wanted. */
     over: figures?.over ?? ((backend: Backend) => backend),
     /** The figures; undefined where they are not wanted. */
@@ -27,8 +27,8 @@ export async function observers(wantsFigures: boolean) {
 }
 
 async function figuresOf() {
-  const { measured } = await import("../observe/instrument.ts");
-  return measured(VERSION, () => performance.now());
+  const { instrument } = await import("../observe/instrument.ts");
+  return instrument(VERSION, () => performance.now());
 }
 
 /** The package is the person's, beside this one: without it the server works, and makes no traces. */

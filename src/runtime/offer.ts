@@ -1,8 +1,8 @@
-import type { Offer } from "../mcp/tool-list.ts";
+import type { ToolAvailability } from "../mcp/tool-list.ts";
 import type { Settings } from "../settings/settings.ts";
 
 /** What the settings offer to clients. */
-export function offerOf({ environment, readOnly, toolsets, sandboxUrl }: Settings): Offer {
+export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: Settings): ToolAvailability {
   if (environment.kind === "sandbox") {
     return { readOnly, toolsets, configured: ["targeting", "events"], hasSandbox: true };
   }

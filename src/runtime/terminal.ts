@@ -19,7 +19,7 @@ export function stopSignal(): Promise<void> {
 }
 
 /** What some work gives; undefined where this process is asked to end before. */
-export function orAsked<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
+export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
   return Promise.race([work, asked.then(() => undefined)]);
 }
 

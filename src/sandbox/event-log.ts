@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Finding, isFields, type Verdict, verdictOf } from "./event-verdict.ts";
-import { lastEntries } from "./last-entries.ts";
+import { ringBuffer } from "./last-entries.ts";
 
 /** An event that arrived, as it is kept. */
 export interface ArrivedEvent {
@@ -49,7 +49,7 @@ const LETTERS_OF_FINDING = 128;
 
 /** Makes an empty event log; calls `changed` after each change. */
 export function eventLog(changed: () => void = () => undefined): EventLog {
-  const kept = lastEntries<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
+  const kept = ringBuffer<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
   return {
     add(event) {

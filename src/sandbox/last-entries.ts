@@ -19,7 +19,7 @@ interface LastEntries<Entry> {
  * Keeps the last `most` entries, or the last `mostLetters` letters of them, the smaller number of the two, and at least
  * one.
  */
-export function lastEntries<Entry>({
+export function ringBuffer<Entry>({
   most,
   mostLetters,
   lettersOf,
@@ -100,7 +100,7 @@ const REMEMBERED_LETTERS = 2 * 1_048_576;
 
 /** Makes an empty journal of requests. */
 export function requestJournal(): RequestJournal {
-  const kept = lastEntries<RequestEntry>({
+  const kept = ringBuffer<RequestEntry>({
     most: REMEMBERED,
     mostLetters: REMEMBERED_LETTERS,
     lettersOf: ({ path }) => path.length,

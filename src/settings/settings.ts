@@ -33,7 +33,7 @@ export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
   const unusable = new Map<string, string>();
   const read: Read = (setting) => {
-    const found = givenText(setting, input);
+    const found = settingText(setting, input);
     sources.set(setting.variable, found?.source ?? "default");
     if (found === undefined) return setting.fallback;
     try {
@@ -251,7 +251,7 @@ export interface Given {
  * The text of a setting and where it was found; empty texts and placeholders are ignored. Undefined where it is not
  * set.
  */
-export function givenText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
+export function settingText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
   const fromFlag = flag === undefined ? undefined : meaningful(flags.get(flag));
   if (fromFlag !== undefined) return { text: fromFlag, source: "flag" as const };
   const lower = anyCase === true ? environment[variable.toLowerCase()] : undefined;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { access, chmod, constants, lstat, mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { moveOver, removeFile } from "../platform/files.ts";
+import { moveIntoPlace, removeFile } from "../platform/files.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from "./entry.ts";
 
@@ -101,7 +101,7 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
       await unmake();
       return { done: false };
     }
-    await moveOver(fresh, file);
+    await moveIntoPlace(fresh, file);
     return { done: true, kept };
   } catch (thrown) {
     await unmake();

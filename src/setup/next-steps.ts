@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { SETTINGS } from "../settings/registry.ts";
-import { givenText, type SettingsInput } from "../settings/settings.ts";
+import { type SettingsInput, settingText } from "../settings/settings.ts";
 import { type Entry, type Fields, isFilledIn, tableOf } from "./entry.ts";
 import { HOSTS, type Host, programFound } from "./hosts.ts";
 import { commandLine, doctorLine } from "./settings.ts";
@@ -104,7 +104,7 @@ export async function withFolders(
   old: Fields | undefined,
   ask: ((question: string) => Promise<boolean>) | undefined,
 ): Promise<SettingsInput> {
-  const isSaid = givenText(SETTINGS.allowedDirs, input) !== undefined || (old !== undefined && !hasNoFolder(old));
+  const isSaid = settingText(SETTINGS.allowedDirs, input) !== undefined || (old !== undefined && !hasNoFolder(old));
   if (isSaid || ask === undefined || flag === undefined) return input;
   const allowed: string[] = [];
   for (const folder of await usualFolders(input)) {

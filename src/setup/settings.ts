@@ -1,7 +1,7 @@
 import { delimiter } from "node:path";
 import { routesOf, settingsFrom } from "../runtime/settings-input.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
-import { givenText, type SettingsInput } from "../settings/settings.ts";
+import { type SettingsInput, settingText } from "../settings/settings.ts";
 import { folders, path, type Setting, seed } from "../settings/value-types.ts";
 import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf } from "./entry.ts";
 import type { Host } from "./hosts.ts";
@@ -12,7 +12,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   const references: Record<string, string> = {};
   for (const setting of SETTING_LIST) {
     const { variable, secret, anyCase } = setting;
-    const given = givenText(setting, input);
+    const given = settingText(setting, input);
     if (anyCase === true) continue;
     if (!secret && given !== undefined) values[variable] = writtenText(setting, given.text);
     if (secret && (given !== undefined || isNeeded(variable, input))) references[variable] = host.reference(variable);
@@ -32,17 +32,17 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
 
 /** A key is needed where the address of its API is given, and is not left alone. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
-  if (givenText(SETTINGS.mode, input)?.text === "sandbox") return false;
+  if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
   if (variable !== "TARGETING_API_KEY" && variable !== "EVENT_APP_KEY") return false;
-  return givenText(address[variable], input) !== undefined;
+  return settingText(address[variable], input) !== undefined;
 }
 
 /** The keys that are given, by variable. */
 export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const setting of SETTING_LIST) {
-    const given = setting.secret && setting.anyCase !== true ? givenText(setting, input) : undefined;
+    const given = setting.secret && setting.anyCase !== true ? settingText(setting, input) : undefined;
     if (given !== undefined) keys.set(setting.variable, given.text);
   }
   return keys;

@@ -8,7 +8,7 @@ import type { SaveRuns } from "../saves/save-runs.ts";
 import { halfWords } from "../settings/environment.ts";
 import type { TestBench, ToolContext, ToolServices } from "./context.ts";
 import { ToolError, type Toolset } from "./define-tool.ts";
-import { readingWithinWait, withinWait } from "./within-wait.ts";
+import { withDeadline, withinWait } from "./within-wait.ts";
 
 /**
  * Throws a ToolError where a tool works with an API of which the address or the key is missing or cannot be used; a tool
@@ -37,7 +37,7 @@ export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
 ): ManagementApi {
   const management = configured("management", context.management);
-  return readingWithinWait(management.forCall?.() ?? management, context);
+  return withDeadline(management.forCall?.() ?? management, context);
 }
 
 /** The event API, for a tool that is listed only where it is configured. */

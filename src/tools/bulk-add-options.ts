@@ -5,10 +5,10 @@ import { fileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
 import {
   aboutTargeting,
   neededTargeting,
-  noting,
   referenceOf,
   targetingArguments,
   targetingArgumentsOf,
+  withNote,
 } from "./names.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -44,6 +44,6 @@ export const bulkAddOptions = {
     const { _id: targetingId, note } = found;
     const file = await aboutTargeting(opened, found, context);
     const input = { targetingId, items: items ?? [], file, ...others };
-    return noting(note, await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context));
+    return withNote(note, await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

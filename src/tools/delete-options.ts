@@ -2,7 +2,7 @@ import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./names.ts";
+import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -45,7 +45,8 @@ export const deleteOptions = {
     const areAllEmpty = !isGiven && token === undefined && others.onlyEmpty === true && targetingId !== undefined;
     const wanted = areAllEmpty ? { ...others, ids: await emptyOptions(targetingId, context) } : others;
     const call = isGiven || areAllEmpty ? ({ tool, input: { ...wanted, targetingId } } as const) : undefined;
-    if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
-    return noting(note, await write(call, { dryRun }, context));
+    if (token !== undefined)
+      return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
+    return withNote(note, await write(call, { dryRun }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

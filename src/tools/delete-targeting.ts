@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
 import type { ToolDefinition } from "./define-tool.ts";
-import { findTargeting, noting, seenTargeting, targetingArguments, targetingArgumentsOf } from "./names.ts";
+import { findTargeting, seenTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -32,7 +32,7 @@ export const deleteTargeting = {
     const isGiven = ids !== undefined || names !== undefined;
     const input = { ...others, ids: ids ?? [], ...(named.length > 0 && { names: named }) };
     const call = isGiven ? ({ tool, input } as const) : undefined;
-    if (token !== undefined) return noting(one?.note, await confirmed({ tool, token, call, dryRun }, context));
-    return noting(one?.note, await write(call, { dryRun }, context));
+    if (token !== undefined) return withNote(one?.note, await confirmed({ tool, token, call, dryRun }, context));
+    return withNote(one?.note, await write(call, { dryRun }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

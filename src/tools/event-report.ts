@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
-import { type SummarizedFailure, toldFailures } from "../answers/failures.ts";
+import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
 import { type RenderedReport, renderReport } from "../answers/run-report.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import { isJsonObject } from "../events/catalogue.ts";
@@ -53,7 +53,7 @@ function eventReport(about: {
     ...rest,
     counts: countsOf(state),
     ...(status !== "planned" && { requests: state.requests, unanswered: state.lost().length }),
-    failures: toldFailures(state).map((failure) => withUids(failure, uidOf)),
+    failures: groupFailures(state).map((failure) => withUids(failure, uidOf)),
     results: runId === undefined ? [] : firstResults(state, rest.tool, uidOf),
     verdicts,
     ...state.facts,
@@ -135,8 +135,8 @@ export async function eventRunReport(
     outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
   const wanted = [...new Set([...first, ...rows])];
-  const { eventsAt, givenOf } = await import("./original-items.ts");
-  const events = source === undefined ? givenOf(run, wanted, context) : eventsAt(source, wanted);
+  const { eventsAt, originalItemsOf } = await import("./original-items.ts");
+  const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
   // Who is meant is shown where that is read soon: a large file is not read to its end after the call has waited.
   const given =
     (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();

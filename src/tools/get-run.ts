@@ -47,5 +47,5 @@ export const getRun = {
   output,
   // Loaded late: a server that is only asked for its tools does not need it.
   handler: async ({ runId, ...asked }, context) =>
-    (await import("./shown-runs.ts")).shownRuns({ runId: runId || undefined, ...asked }, context),
+    (await import("./run-or-list.ts")).showRunOrList({ runId: runId || undefined, ...asked }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

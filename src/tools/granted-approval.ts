@@ -3,7 +3,7 @@ import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { changesOf, eventsOf } from "./apis.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
-import { checkStarted, yesToGoOn } from "./resumed-change.ts";
+import { checkStarted, confirmationToResume } from "./resumed-change.ts";
 import { ownRun } from "./run-reports.ts";
 import { type Approved, type Decision, decide, type Person } from "./write/decide.ts";
 
@@ -52,7 +52,7 @@ async function workOf(
   const run = await ownRun(about, context);
   if (!isChangeRun(run) || run.status() === "running") return undefined;
   await checkStarted(run, context);
-  if ((await yesToGoOn(run, context))?.sentence !== approval.state.facts.effect) return undefined;
+  if ((await confirmationToResume(run, context))?.sentence !== approval.state.facts.effect) return undefined;
   await context.runs.checkExecutable(run);
   return async () => {
     await changesOf(context).runs.resume(about, approved);
@@ -73,7 +73,7 @@ export async function resumeFor(run: Run, person: Person, services: ToolServices
   await checkStarted(run, context);
   await services.runs.checkExecutable(run);
   const { runs } = changesOf(services);
-  if ((await yesToGoOn(run, context)) === undefined) {
+  if ((await confirmationToResume(run, context)) === undefined) {
     await runs.resume(runId);
     return;
   }

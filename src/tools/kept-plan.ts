@@ -44,7 +44,7 @@ const MOST_ROWS = 1000;
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);
-  const answer = toldPlan(await documentOf(header.runId, context), header, state, { ...context, refusal });
+  const answer = renderKeptPlan(await documentOf(header.runId, context), header, state, { ...context, refusal });
   if (refusal === undefined) return answer;
   return {
     ...answer,
@@ -59,7 +59,7 @@ interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
 }
 
 /** The answer about a plan that is kept as a run, with what is known of it. */
-export function toldPlan(
+export function renderKeptPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
   known: Pick<ChangeRun["state"], "facts">,

@@ -1,10 +1,10 @@
 import * as z from "zod";
-import { shown } from "../answers/fence.ts";
+import { quoteUntrusted } from "../answers/fence.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { neededTargeting, noting, targetingArguments, ulidArgument } from "./names.ts";
+import { neededTargeting, targetingArguments, ulidArgument, withNote } from "./names.ts";
 import type { ListForm, OptionsQuery } from "./option-page.ts";
 import { saveArguments } from "./shared-arguments.ts";
 
@@ -64,7 +64,7 @@ export const listOptions = {
       sortBy: given.sortBy,
     };
     const form = { limit, detail, cursor, fresh: given.fresh };
-    return noting(note, await answerOf(query, { ...form, saveTo, delimiter: delimiter || undefined }, context));
+    return withNote(note, await answerOf(query, { ...form, saveTo, delimiter: delimiter || undefined }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
@@ -92,7 +92,7 @@ function wantedContextIds({
     if (contextIdProblem(id) === undefined) continue;
     const list = id.includes(",") ? " A list of several is an array: contextIds." : "";
     throw new ToolError(
-      `${shown(id)} cannot be a Context ID`,
+      `${quoteUntrusted(id)} cannot be a Context ID`,
       `A Context ID has 1 to ${LIMITS.contextIdBytes.value} bytes in UTF-8.${list}`,
     );
   }

@@ -1,4 +1,4 @@
-import { shown } from "../answers/fence.ts";
+import { quoteUntrusted } from "../answers/fence.ts";
 import { listedContextIds } from "../files/context-list.ts";
 import { damageIn, damageWords } from "../files/damage.ts";
 import { findFile } from "../files/folders.ts";
@@ -56,7 +56,9 @@ async function idsOf(
   });
   const [first] = damaged;
   if (first !== undefined) {
-    const lines = damaged.slice(0, LINES_NAMED).map(({ line, id, message }) => `line ${line}: ${shown(id)} ${message}`);
+    const lines = damaged
+      .slice(0, LINES_NAMED)
+      .map(({ line, id, message }) => `line ${line}: ${quoteUntrusted(id)} ${message}`);
     const more = damaged.length - lines.length;
     throw new FileError(
       `${JSON.stringify(path)} holds ${damaged.length} damaged Context ${damaged.length === 1 ? "ID" : "IDs"}; nothing was sent. ` +

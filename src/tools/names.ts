@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { fenced, shown } from "../answers/fence.ts";
+import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { listLine, optionRow } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { NamedTargeting } from "../changes/call.ts";
@@ -57,12 +57,15 @@ export async function findTargeting(
     const { _id, name } = found.thing;
     return found.isExact
       ? { _id }
-      : { _id, note: `${shown(targetingName)} matched ${shown(name)}, which differs in case or outer spaces.` };
+      : {
+          _id,
+          note: `${quoteUntrusted(targetingName)} matched ${quoteUntrusted(name)}, which differs in case or outer spaces.`,
+        };
   }
   const problem =
     found.kind === "unknown"
-      ? `no targeting named ${shown(targetingName)} has been seen`
-      : `several targetings named ${shown(targetingName)} have been seen`;
+      ? `no targeting named ${quoteUntrusted(targetingName)} has been seen`
+      : `several targetings named ${quoteUntrusted(targetingName)} have been seen`;
   // Loaded late, with the first name that is not found.
   const { seenLine } = await import("../answers/reading.ts");
   const candidates =
@@ -92,7 +95,10 @@ export async function seenTargeting(name: string, { memory }: Pick<ToolContext, 
 }
 
 /** An answer that also says how a name was understood; a question stays as it is. */
-export function noting<Outcome extends ToolOutcome>(note: string | undefined, outcome: Outcome): Outcome | ToolAnswer {
+export function withNote<Outcome extends ToolOutcome>(
+  note: string | undefined,
+  outcome: Outcome,
+): Outcome | ToolAnswer {
   if (note === undefined || "ask" in outcome) return outcome;
   const { structured, text, isError } = outcome;
   const all = typeof structured.note === "string" ? `${note} ${structured.note}` : note;
@@ -103,7 +109,7 @@ export function noting<Outcome extends ToolOutcome>(note: string | undefined, ou
 export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
-    `${argument} is ${shown(value)}, which is no ULID`,
+    `${argument} is ${quoteUntrusted(value)}, which is no ULID`,
     "IDs are 26 digits and capital letters, as the service made them.",
   );
 }
@@ -154,13 +160,16 @@ export function optionsNamed(targetingId: string, api: ManagementApi, signal: Ab
       const { _id, name: own } = found.thing;
       return found.isExact
         ? { _id }
-        : { _id, note: `${shown(name)} matched ${shown(own)}, which differs in case or outer spaces.` };
+        : {
+            _id,
+            note: `${quoteUntrusted(name)} matched ${quoteUntrusted(own)}, which differs in case or outer spaces.`,
+          };
     }
     const candidates = found.candidates.map((option) => listLine(optionRow(option, "concise")));
     const near = candidates.length === 0 ? "" : ` Nearest (ID, name, Context IDs):\n${fenced(candidates)}`;
     const problem = found.kind === "unknown" ? "no option of the targeting is" : "several options of the targeting are";
     throw new ToolError(
-      `${problem} named ${shown(name)}`,
+      `${problem} named ${quoteUntrusted(name)}`,
       `Give its ID; list_options with search finds it by a part of its name.${near}`,
     );
   };

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { shown } from "../answers/fence.ts";
+import { quoteUntrusted } from "../answers/fence.ts";
 import { isApiError, ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { Hit } from "../reads/option-scan.ts";
@@ -162,7 +162,7 @@ function noteOf(
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));
   if (!isWhole || nowhere.length === 0) return undefined;
-  const some = nowhere.slice(0, 20).map(shown).join(", ");
+  const some = nowhere.slice(0, 20).map(quoteUntrusted).join(", ");
   const list = nowhere.some((id) => id.includes(",")) ? " A list of several is an array: contextIds." : "";
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }

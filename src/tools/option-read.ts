@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { known, rowsThatFit, writeCursor } from "../answers/budget.ts";
-import { shown } from "../answers/fence.ts";
+import { quoteUntrusted } from "../answers/fence.ts";
 import { comparedText, optionRow, optionText } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
@@ -9,7 +9,7 @@ import { isUlid } from "../spec/ulid.ts";
 import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
-import { findTargeting, noting, optionsNamed, type TargetingReference, ulidArgument } from "./names.ts";
+import { findTargeting, optionsNamed, type TargetingReference, ulidArgument, withNote } from "./names.ts";
 import { type AskedOption, type PageAsked, placeOf } from "./option-page.ts";
 import { savedContexts } from "./saved-read.ts";
 
@@ -43,8 +43,8 @@ export async function readOption(
   const api = managementOf(context);
   const found = await optionAsked(given, api, context);
   if (saveTo)
-    return noting(found.note, await savedContexts(found, { saveTo, delimiter: delimiter || undefined }, context));
-  if (!compareWith) return noting(found.note, await pageOf(found._id, { limit, cursor }, api, context));
+    return withNote(found.note, await savedContexts(found, { saveTo, delimiter: delimiter || undefined }, context));
+  if (!compareWith) return withNote(found.note, await pageOf(found._id, { limit, cursor }, api, context));
   const other = await otherOption(compareWith, found, api, context);
   const compared = await compareOptions(
     found._id,
@@ -53,7 +53,7 @@ export async function readOption(
     api,
     context,
   );
-  return noting(found.note, noting(other.note, compared));
+  return withNote(found.note, withNote(other.note, compared));
 }
 
 async function optionAsked(
@@ -84,7 +84,7 @@ async function pageOf(
   const offset = placeOf("option", given, query, { schema: position, beginning: 0 });
   const { option, contexts: page } = await api.getOption(optionId, { limit, offset }, { signal });
   const row = optionRow(option, "detailed");
-  const contexts = page.slice(0, rowsThatFit(page, shown, [row, row]));
+  const contexts = page.slice(0, rowsThatFit(page, quoteUntrusted, [row, row]));
   const end = offset + contexts.length;
   const total = option.contextCount ?? offset + page.length;
   const isShort = contexts.length < page.length;
@@ -149,7 +149,7 @@ export async function compareOptions(
   // In turn, so that a page shows some of each kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const ids = rest.map(({ id }) => id);
-  const page = rest.slice(0, rowsThatFit(ids, shown, [row, other, row, other]));
+  const page = rest.slice(0, rowsThatFit(ids, quoteUntrusted, [row, other, row, other]));
   const { shared, onlyHere, onlyThere } = ofEach((kind) => {
     const contexts = page.flatMap((each) => (each.kind === kind ? [each.id] : []));
     return { total: all[kind].length, contexts, complete: from[kind] + contexts.length === all[kind].length };

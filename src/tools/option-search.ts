@@ -7,7 +7,7 @@ import { steadily } from "../reads/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
-import { TookTooLong } from "./within-wait.ts";
+import { DeadlineExceeded } from "./within-wait.ts";
 
 /** How many options were looked at, of which kind, and how many of them were looked for. */
 export interface Counted extends Walked {
@@ -73,7 +73,7 @@ export function searchOptions(
       }
     } catch (thrown) {
       // What was found before a read that took too long is shown, and the cursor goes on behind it.
-      if (thrown instanceof TookTooLong && next !== undefined) return { hits, counted, next, stopped: true };
+      if (thrown instanceof DeadlineExceeded && next !== undefined) return { hits, counted, next, stopped: true };
       throw thrown;
     }
     return { hits, counted, next: undefined, stopped: false };

@@ -19,7 +19,7 @@ export type GivenOf = ReadonlyMap<number, unknown>;
  * What the caller gave for some objects of a run that did not succeed, as far as it is kept: of an event its body, of a
  * row of a file what it says. Nothing is given of what succeeded, or where the content cannot be read any more.
  */
-export async function givenOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
+export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
     const standing = run.state.standing(object);
     return standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped";

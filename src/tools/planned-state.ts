@@ -29,9 +29,9 @@ import { changesOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 import { type FileArguments, readableDirs, sheetArguments } from "./input-file.ts";
-import { toldPlan } from "./kept-plan.ts";
-import { madeInTime } from "./made-in-time.ts";
-import { fileWithinWait, TookTooLong, unlessLate } from "./within-wait.ts";
+import { renderKeptPlan } from "./kept-plan.ts";
+import { planNowOrInBackground } from "./plan-in-time.ts";
+import { DeadlineExceeded, fileWithinWait, unlessLate } from "./within-wait.ts";
 
 /** The arguments of `plan_targeting`. */
 export interface DesiredArguments extends FileArguments {
@@ -78,7 +78,7 @@ export async function planDesiredState(
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.desired.targeting, base, byName, memory }));
-  return madeInTime<MadeState>(
+  return planNowOrInBackground<MadeState>(
     {
       ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
       targetings: targetingId === undefined ? [] : [targetingId],
@@ -112,7 +112,7 @@ export async function planDesiredState(
           requested,
         } as const;
         const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
-        return withNotes(toldPlan(document, header, plan, context), [
+        return withNotes(renderKeptPlan(document, header, plan, context), [
           ...notes,
           ...nearNotes(document.plan.items, there),
         ]);
@@ -248,7 +248,7 @@ async function problemsPlan(
 
 /** What takes longer than the call may is planned all the same, and not given back. */
 function unlessTooLong(thrown: unknown): undefined {
-  if (!(thrown instanceof TookTooLong)) throw thrown;
+  if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 
 /** How many bytes are looked at before what waits gets its turn. */

@@ -10,7 +10,7 @@ import { type ToolAnswer, ToolError } from "./define-tool.ts";
 import { changesOfDocument, shownPlan } from "./kept-plan.ts";
 import { planDesiredState } from "./planned-state.ts";
 import { ownRun, reportRun } from "./run-reports.ts";
-import { planWayBack } from "./undo-plan.ts";
+import { startUndoPlan } from "./undo-plan.ts";
 
 /** What `madeInTime` keeps of a call until its plan is made. */
 const kept = z.object({ given: z.record(z.string(), z.unknown()) });
@@ -21,7 +21,7 @@ const wayBack = z.object({ runId: z.string() });
  * Makes the plan of a run again whose process ended before it was made; one that was made, but not kept whole, is kept.
  * Throws what planning throws.
  */
-export async function makeAgain(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
+export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);
   const { given } = kept.safeParse(value).data ?? {};
@@ -30,7 +30,7 @@ export async function makeAgain(header: ChangeHeader, context: ToolContext): Pro
     throw new ToolError("this plan was not kept: its server ended before; nothing was sent", "Make the call again.");
   }
   const undo = wayBack.safeParse(given).data;
-  return undo === undefined ? planDesiredState(given, context, header) : planWayBack(undo.runId, context, header);
+  return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
 /** Keeps what a plan would do that was itself kept before its process ended, and shows it. */

@@ -38,8 +38,8 @@ export async function resumeChange(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   if (await isUnmadePlan(run, context)) {
-    const { makeAgain } = await import("./resume-planning.ts");
-    return makeAgain(run.header, context);
+    const { resumePlanning } = await import("./resume-planning.ts");
+    return resumePlanning(run.header, context);
   }
   await checkStarted(run, context);
   const counts = run.state.counts();
@@ -55,7 +55,7 @@ export async function resumeChange(
   };
   if (run.status() === "running") return goOn(undefined);
   await context.runs.checkExecutable(run);
-  return askedAgain(run, { confirmation, effect: await yesToGoOn(run, context) }, context, goOn);
+  return askedAgain(run, { confirmation, effect: await confirmationToResume(run, context) }, context, goOn);
 }
 
 /** Goes on with a run: by a decision, or without one where none is needed. */
@@ -129,7 +129,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
  * takes away. Undefined where they need not. Throws a ToolError where a plan may not be applied by now, and a FileError
  * where it cannot be read.
  */
-export async function yesToGoOn(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
+export async function confirmationToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
   const { tool } = header.call;
   const { clock } = context;

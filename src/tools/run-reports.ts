@@ -1,7 +1,7 @@
 import { declinedNote, staleNote } from "../answers/approvals.ts";
 import { type Approval, approvalOf, declinedIn, effectText } from "../answers/effects.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
-import { toldFailures } from "../answers/failures.ts";
+import { groupFailures } from "../answers/failures.ts";
 import { savedText } from "../answers/reading.ts";
 import type { ReportedRun } from "../answers/reported-run.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
@@ -212,7 +212,7 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     status: status(),
     counts: countsOf(state),
     requests: state.requests,
-    failures: toldFailures(state),
+    failures: groupFailures(state),
     results: tellingResults(state, RESULTS_READ),
     lastAt: changedAt(header, state),
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),

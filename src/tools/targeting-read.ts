@@ -19,9 +19,9 @@ import { folded } from "../spec/names.ts";
 import { managementOf } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import type { ToolAnswer } from "./define-tool.ts";
-import { findTargeting, noting, type TargetingReference } from "./names.ts";
+import { findTargeting, type TargetingReference, withNote } from "./names.ts";
 import { placeOf } from "./option-page.ts";
-import { TookTooLong } from "./within-wait.ts";
+import { DeadlineExceeded } from "./within-wait.ts";
 
 /**
  * One targeting, with the counts of its options where `counting` says so, from its cursor on; or those seen before, or
@@ -36,7 +36,7 @@ export async function readTargeting(
   if (candidates !== undefined) return candidates;
   const found = await findTargeting(reference, context);
   if (found === undefined) return listed(await context.memory.recent(), seenText, context);
-  const answer = noting(found.note, await readOne(found._id, counting, context));
+  const answer = withNote(found.note, await readOne(found._id, counting, context));
   return withOthers(answer, await othersWith(reference, found._id, context));
 }
 
@@ -169,7 +169,7 @@ export function summaryOf(
         if (clock.now() >= end) return stoppedAt(behind, counts);
       }
     } catch (thrown) {
-      if (thrown instanceof TookTooLong) return stoppedAt(behind, counts);
+      if (thrown instanceof DeadlineExceeded) return stoppedAt(behind, counts);
       throw thrown;
     }
     return { summary: { ...counts, complete: true } };

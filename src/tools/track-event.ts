@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { repeatedEventWords } from "../answers/event-messages.ts";
 import { eventsIn, sourceOfEvents } from "../events/run/source.ts";
-import { asMeant } from "../events/spelling.ts";
+import { parseNestedJson } from "../events/spelling.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { sendingOf } from "./apis.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -59,7 +59,7 @@ export const trackEvent = {
     const { environment } = context;
     const taken = Object.keys(extra ?? {}).filter((name) => Object.hasOwn(given, name));
     if (taken.length > 0) throw new ToolError(`extra repeats ${taken.join(", ")}`, "Give each parameter once.");
-    const event = asMeant({ ...given, ...extra });
+    const event = parseNestedJson({ ...given, ...extra });
     checkJsonValues(event);
     if (dryRun) return plannedEventReport({ environment, tool: "track_event" }, eventsIn(sourceOfEvents([event])));
     const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;

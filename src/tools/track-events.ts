@@ -8,7 +8,7 @@ import {
   sourceOfEvents,
   sourceOfFile,
 } from "../events/run/source.ts";
-import { asMeant } from "../events/spelling.ts";
+import { parseNestedJson } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import type { EarlierRuns } from "../runs/kind-runs.ts";
 import { sendingOf } from "./apis.ts";
@@ -54,7 +54,7 @@ export const trackEvents = {
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
     // What JSON cannot carry would be something else once it is text.
-    const meant = (events ?? []).map(asMeant);
+    const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);

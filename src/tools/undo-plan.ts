@@ -15,8 +15,8 @@ import { DamagedRunError, type RunHeader } from "../runs/store.ts";
 import { changesOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
-import { toldPlan } from "./kept-plan.ts";
-import { madeInTime } from "./made-in-time.ts";
+import { renderKeptPlan } from "./kept-plan.ts";
+import { planNowOrInBackground } from "./plan-in-time.ts";
 import { notKept } from "./undo-note.ts";
 
 /** An undo plan as it was kept: what becomes of each object, and its run where anything goes back. */
@@ -29,9 +29,9 @@ interface KeptWayBack extends Pick<WayBack, "rows"> {
  * and answers it, or the run where planning takes longer than the call may. Throws a ToolError where the run cannot be
  * undone.
  */
-export async function planWayBack(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
+export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await wayBackOf(runId, context);
-  return madeInTime<PlannedUndo>(
+  return planNowOrInBackground<PlannedUndo>(
     {
       ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
       textOf: (made) => made,
@@ -39,7 +39,7 @@ export async function planWayBack(runId: string, context: ToolContext, earlier?:
         const { environment, readOnly } = context;
         const { rows, kept } = await keptWayBack(runId, made, context, earlier);
         if (kept === undefined) return undoAnswer({ environment, undoes: runId, rows, readOnly });
-        return toldPlan(kept.document, kept.header, kept.plan, context);
+        return renderKeptPlan(kept.document, kept.header, kept.plan, context);
       },
     },
     context,
@@ -48,7 +48,7 @@ export async function planWayBack(runId: string, context: ToolContext, earlier?:
 }
 
 /** Plans the undo from a run of the caller's own, and keeps the plan as a run. Throws as `planWayBack`. */
-export async function keepWayBack(runId: string, context: ToolContext): Promise<KeptWayBack> {
+export async function keepUndoPlan(runId: string, context: ToolContext): Promise<KeptWayBack> {
   const { make } = await wayBackOf(runId, context);
   return keptWayBack(runId, await make(context.signal), context);
 }

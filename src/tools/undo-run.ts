@@ -16,7 +16,7 @@ export const undoRun = {
   output: () =>
     z.looseObject({ environment: z.string(), runId: z.string().optional(), undo: z.looseObject({}).optional() }),
   async handler({ runId }, context) {
-    const { planWayBack } = await import("./undo-plan.ts");
-    return planWayBack(runId, context);
+    const { startUndoPlan } = await import("./undo-plan.ts");
+    return startUndoPlan(runId, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

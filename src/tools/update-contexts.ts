@@ -6,10 +6,10 @@ import { fileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
 import {
   aboutTargeting,
   findTargeting,
-  noting,
   referenceOf,
   targetingArguments,
   targetingArgumentsOf,
+  withNote,
 } from "./names.ts";
 import { fileWithinWait } from "./within-wait.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
@@ -82,7 +82,8 @@ export const updateContexts = {
     const items = isEverywhere ? await removals(removeEverywhere, targetingId, context) : listedItems;
     const file = await aboutTargeting(opened, found, context);
     const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file, ...others } } as const);
-    if (token !== undefined) return noting(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
-    return noting(note, await write(call, { dryRun, bytes: opened?.bytes }, context));
+    if (token !== undefined)
+      return withNote(note, await confirmed({ tool, token, call, targetingId, dryRun }, context));
+    return withNote(note, await write(call, { dryRun, bytes: opened?.bytes }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

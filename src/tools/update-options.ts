@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
 import type { ToolDefinition } from "./define-tool.ts";
-import { findTargeting, noting, targetingArguments, targetingArgumentsOf } from "./names.ts";
+import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
 const input = () => {
@@ -24,6 +24,6 @@ export const updateOptions = {
     const { reference, others } = targetingArgumentsOf(given);
     const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
     const call = { tool: "update_options", input: { targetingId, ...others } } as const;
-    return noting(note, await write(call, { dryRun }, context));
+    return withNote(note, await write(call, { dryRun }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

@@ -4,7 +4,7 @@ import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
 /** A read was given up, since the call has taken as long as it may (`TARGETING_MCP_WAIT_MS`). */
-export class TookTooLong extends ToolError {}
+export class DeadlineExceeded extends ToolError {}
 
 /** What decides how long the reads of a call may take. */
 type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
@@ -31,8 +31,8 @@ export async function withinWait<Value>(
   }
 }
 
-function tookTooLong(most: number): TookTooLong {
-  return new TookTooLong(
+function tookTooLong(most: number): DeadlineExceeded {
+  return new DeadlineExceeded(
     `the service had not answered after ${thousands(most)} ms, which is as long as a call may take; ` +
       "nothing was changed",
     "Try again later. If it stays so, check the address in the settings and the network (targeting-mcp doctor does), " +
@@ -52,7 +52,7 @@ export async function fileWithinWait<Value>(
   const over = new AbortController();
   const late = async (): Promise<never> => {
     await clock.sleep(Math.max(0, arrivedAt + most - clock.now()), over.signal);
-    throw new TookTooLong(
+    throw new DeadlineExceeded(
       `the file could not be read within ${thousands(most)} ms, which is as long as a call may take; nothing was sent`,
       "Split the file, or copy it to a faster disk.",
     );
@@ -77,7 +77,7 @@ export async function unlessLate<Value>({ arrivedAt, waitMs, clock }: Waiting, r
 }
 
 /** The same API, whose reads take no longer than a call may. */
-export function readingWithinWait(api: ManagementApi, waiting: Waiting): ManagementApi {
+export function withDeadline(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>
     withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),
   );

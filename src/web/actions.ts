@@ -15,7 +15,7 @@ import { keepWaiting } from "../tools/write/on-page.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { dataAnswer, refusalAnswer } from "./answers.ts";
 import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
-import { OWN_REQUEST, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { OWN_REQUEST, type PageScope, unlessDamaged, visibleRun } from "./seen.ts";
 import { isTyped, typedFor } from "./waiting.ts";
 
 const DECIDED = "This was decided already.";
@@ -38,8 +38,8 @@ interface Pressed {
 }
 
 /** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
-export async function actOn({ runId, action, data, who }: Pressed, shown: Shown): Promise<Response> {
-  const seen = await unlessDamaged(seenRun(runId, shown));
+export async function actOn({ runId, action, data, who }: Pressed, shown: PageScope): Promise<Response> {
+  const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return refusalAnswer(409, DAMAGED);
   // The runs of others are only decided on.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
@@ -76,7 +76,7 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: Shown)
 }
 
 /** What a person has to type to approve a run; undefined where nothing, or where it does not wait. */
-async function wantedOf(runId: string, { services }: Shown): Promise<string | undefined> {
+async function wantedOf(runId: string, { services }: PageScope): Promise<string | undefined> {
   const run = await waitingAnywhere(runId, services);
   const { parts } = run?.state.facts.waits ?? {};
   if (run === undefined || parts === undefined) return undefined;
@@ -90,7 +90,7 @@ function isDecision(action: string): action is "approve" | "decline" {
 }
 
 /** The person who decides on the page, and on whose runs. */
-function personOf(who: string, { caller, approves }: Shown): Person {
+function personOf(who: string, { caller, approves }: PageScope): Person {
   return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }
 
@@ -127,8 +127,8 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
 async function undo(run: Run, services: ToolServices): Promise<Response> {
   const { runId } = run.header;
   // Loaded late: few runs are undone.
-  const { keepWayBack } = await import("../tools/undo-plan.ts");
-  const { rows, kept } = await keepWayBack(runId, callerContext(run, services));
+  const { keepUndoPlan } = await import("../tools/undo-plan.ts");
+  const { rows, kept } = await keepUndoPlan(runId, callerContext(run, services));
   if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${undoCounts(rows)}.`);
   const { header, plan, document } = kept;
   checkApplicable(document, services);

@@ -1,6 +1,6 @@
 import { EVENT_SHAPES, ITEM_SHAPE, isJsonObject, type Shape } from "../events/catalogue.ts";
-import { mendEvent } from "../events/fix-spelling.ts";
-import { asMeant, nearestName } from "../events/spelling.ts";
+import { fixSpelling } from "../events/fix-spelling.ts";
+import { nearestName, parseNestedJson } from "../events/spelling.ts";
 import { sampleParameters } from "../events/suites/generate.ts";
 import { validateEvent } from "../events/validate.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
@@ -20,7 +20,7 @@ const MOST_LINES = 400;
 export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   if (!isJsonObject(body)) return undefined;
   if (["recorded", "uncertain"].includes(validateEvent(body).verdict)) return undefined;
-  const { event: named } = mendEvent(asMeant(body), nearestName);
+  const { event: named } = fixSpelling(parseNestedJson(body), nearestName);
   if (!isJsonObject(named)) return undefined;
   const examples: string[] = [];
   const event = filled(shortened(named), examples);

@@ -3,13 +3,13 @@ import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } f
 import { originIn } from "../platform/origins.ts";
 
 /** Calls `give` once an answer has ended in any way; at once where its client is gone already. */
-export function whenOver(outgoing: ServerResponse, give: () => void): void {
+export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);
 }
 
 /** All places for callers are in use: the client is told to try again later. */
-export class NoRoom extends Error {}
+export class TooBusyError extends Error {}
 
 /** An answer without an MCP server: a JSON-RPC error with an HTTP status. */
 export function httpError(
@@ -30,7 +30,7 @@ export function allowedHostnames(more: readonly string[]): string[] {
  * Refuses what a page of another site sends through a browser (DNS rebinding, cross-site requests): a `Host` or
  * `Origin` that is not allowed. Programs send no `Origin`.
  */
-export function foreignHost(headers: Headers, hostnames: string[]): Response | undefined {
+export function rejectForeignHost(headers: Headers, hostnames: string[]): Response | undefined {
   const host = validateHostHeader(headers.get("host"), hostnames);
   if (!host.ok) return httpError(403, `${host.message}; TARGETING_MCP_ALLOWED_HOSTS lists the names to be served`);
   const from = headers.get("origin");

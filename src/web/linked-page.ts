@@ -4,9 +4,9 @@ import { dataAnswer, refusalAnswer } from "./answers.ts";
 import { pageAsset, pageDocument } from "./assets.ts";
 import { bodyOf, isSame, refusedPost, refusedScheme } from "./guard.ts";
 import { PATHS } from "./paths.ts";
-import { answerRuns, endingWith, type StreamWatch } from "./runs-page.ts";
+import { endingWith, runsRoutes, type StreamWatch } from "./runs-page.ts";
 import { sandboxBeside, whileFound } from "./sandbox-beside.ts";
-import type { Shown } from "./seen.ts";
+import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
 import type { LoginWays, OpenedSession, ShownEnvironment } from "./wire.ts";
 
@@ -30,7 +30,7 @@ const TRIED_AGAIN = "The link of this page was tried a second time, and refused.
 
 /** The page at an address of loopback, which says of which environment it is; its streams end with `signal`. */
 export function linkedPage(
-  shown: Shown,
+  shown: PageScope,
   { address, environment, signal }: Pick<Parts, "address" | "environment"> & { readonly signal?: AbortSignal },
 ): LinkedPage {
   const comers = new Set<() => void>();
@@ -77,7 +77,7 @@ interface Parts {
   readonly triedAgain: () => void;
 }
 
-function router(shown: Shown, { links, watch, environment, address, triedAgain }: Parts): LinkedPage["serve"] {
+function router(shown: PageScope, { links, watch, environment, address, triedAgain }: Parts): LinkedPage["serve"] {
   const sessions = pageSessions({ person: z.string(), now: () => shown.services.clock.now() });
   const who = shown.services.person ?? shown.caller;
   const sandbox = whileFound(() => sandboxBeside(shown.services, "all"));
@@ -106,7 +106,7 @@ function router(shown: Shown, { links, watch, environment, address, triedAgain }
     if (session === undefined) return dataAnswer(NO_SESSION, 401);
     const isIn = async () => (await sessions.of(request)) !== undefined;
     const about = { environment, returns: false, sandbox: await sandbox() };
-    return answerRuns(request, { who: session.person, shown }, about, endingWith(isIn, watch));
+    return runsRoutes(request, { who: session.person, shown }, about, endingWith(isIn, watch));
   };
 }
 

@@ -1,5 +1,5 @@
 import { approvalWords } from "../answers/effects.ts";
-import { toldFailures } from "../answers/failures.ts";
+import { groupFailures } from "../answers/failures.ts";
 import { placesWords } from "../answers/fence.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -11,14 +11,14 @@ import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
 import { orUnreadable } from "../runs/store.ts";
 import { callerName } from "../tools/context.ts";
 import { documentOf } from "../tools/kept-plan.ts";
+import { isDryRun } from "../tools/run-or-list.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
-import { isDryRun } from "../tools/shown-runs.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeList } from "./changes.ts";
 import { problemList, storyOf } from "./detail.ts";
 import { forPeople } from "./people-words.ts";
 import { planView } from "./plan-view.ts";
-import { notApproved, type SeenRun, type Shown, seenRun, unlessDamaged } from "./seen.ts";
+import { notApproved, type PageScope, type SeenRun, unlessDamaged, visibleRun } from "./seen.ts";
 import { countsOfEffect, onlyObject, type TitleParts, titleOf } from "./title.ts";
 import { objectsOf, waitingOf } from "./waiting.ts";
 import {
@@ -51,7 +51,7 @@ const STANDS_STILL = {
 } as const;
 
 /** The recent runs and all that may be unfinished, in any order; `ofOthers` are more of them. */
-export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
+export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
   for await (const listed of shown.services.runs.list(shown.caller)) {
@@ -62,16 +62,16 @@ export async function runRows(shown: Shown, ofOthers: readonly SeenRun[]): Promi
 }
 
 /** The runs that may be unfinished or wait for an approval, and are not among the recent ones. */
-async function openBeside(rows: readonly RunRow[], shown: Shown): Promise<readonly RunRow[]> {
+async function openBeside(rows: readonly RunRow[], shown: PageScope): Promise<readonly RunRow[]> {
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
-  const seen = await Promise.all(more.map((runId) => orUnreadable(seenRun(runId, shown))));
+  const seen = await Promise.all(more.map((runId) => orUnreadable(visibleRun(runId, shown))));
   return (await Promise.all(seen.flatMap((one) => (one?.isOwn ? [foundRow(one, shown)] : [])))).filter(
     (row) => !isDryRun(row),
   );
 }
 
-async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: Shown): Promise<RunRow> {
+async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, shown: PageScope): Promise<RunRow> {
   const { runId, tool, caller, targetingId: _id, startedAt, updatedAt, isDamaged, about = {} } = listed;
   const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
@@ -91,7 +91,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
 }
 
 /** The buttons of a run that is only listed, with Undo where something of it may go back. */
-function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: Shown) {
+function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
   const actions = actionsOf(status, open, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
   if (UNSTARTED.has(status) || created + changed + deleted === 0) return { actions };
@@ -120,14 +120,14 @@ function planOf(run: Run): TitleParts["plan"] {
 const files = () => import("./files.ts");
 
 /** A damaged run of this caller; undefined where they have none with this ID. */
-async function damagedDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
+async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
   return listed && { run: await listedRow(listed, new Map(), shown), story: [], failures: [], downloads: [] };
 }
 
 /** One run with everything beneath its row; undefined where there is none that this person may see. */
-export async function runDetail(runId: string, shown: Shown): Promise<RunDetail | undefined> {
-  const seen = await unlessDamaged(seenRun(runId, shown));
+export async function runDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
+  const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return damagedDetail(runId, shown);
   if (seen === undefined) return undefined;
   const { run, isOwn } = seen;
@@ -136,20 +136,20 @@ export async function runDetail(runId: string, shown: Shown): Promise<RunDetail 
   return {
     run: row,
     story: storyOf(run, row),
-    failures: toldFailures(run.state).map(failureRow),
+    failures: groupFailures(run.state).map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
 }
 
 /** A file of a run, as a download; undefined where there is none that this person may see. */
-export async function downloaded(runId: string, file: string, shown: Shown): Promise<Response | undefined> {
+export async function downloaded(runId: string, file: string, shown: PageScope): Promise<Response | undefined> {
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
   return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
 }
 
 /** The row of a run, for the person who is shown it. */
-async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunRow> {
+async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
   const waiting = await waitingAnywhere(runId, shown.services);
@@ -171,7 +171,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: Shown): Promise<RunR
     beganAt: about?.beganAt,
     updatedAt: changedAt(header, state),
     decided: approval && approvalWords(approval),
-    standsStill: await standsStill(run, shown),
+    standsStill: await stalledReason(run, shown),
     ...(waiting
       ? await waitingParts(waiting, { targeting }, shown, to)
       : isOwn
@@ -184,12 +184,12 @@ function plannedByOf(run: Run): string | undefined {
   return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
 }
 
-async function nameOf(targetingId: string, { services: { memory } }: Shown): Promise<string | undefined> {
+async function nameOf(targetingId: string, { services: { memory } }: PageScope): Promise<string | undefined> {
   return (await memory.recent()).find(({ _id }) => _id === targetingId)?.name;
 }
 
 /** What is said of a run that no process drives although nothing of this machine stopped it. */
-async function standsStill(run: Run, { services: { runs } }: Shown): Promise<string | undefined> {
+async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
   if (refusal !== undefined) return `It cannot go on here: ${refusal.message}.`;
@@ -201,7 +201,7 @@ async function standsStill(run: Run, { services: { runs } }: Shown): Promise<str
  * Whether a run could be driven: this process has the key of its project, in the same environment, and it or another one
  * that lives would drive it.
  */
-export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: Shown): Promise<boolean> {
+export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
   const api = header.call.tool === "run_event_tests" ? events : changes;
   const isOurs = api !== undefined && header.project === project.id && header.environment === environment;
@@ -212,7 +212,7 @@ export async function canBeDriven({ header }: Pick<Run, "header">, { services, p
 async function withUndo(
   run: Run,
   actions: readonly RunAction[],
-  shown: Shown,
+  shown: PageScope,
 ): Promise<Pick<RunRow, "actions" | "disabled" | "undoUntil">> {
   const isDriven = await canBeDriven(run, shown);
   const refusal = await shown.services.runs.refusal(run);
@@ -242,8 +242,8 @@ const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_con
 async function waitingParts(
   run: ChangeRun | ApprovalRun,
   { targeting }: Pick<RunRow, "targeting">,
-  shown: Shown,
-  to: Shown,
+  shown: PageScope,
+  to: PageScope,
 ): Promise<Pick<RunRow, "project" | "waiting" | "actions" | "disabled">> {
   const waits = waitingOf(run, { days: shown.services.keep.days, targeting });
   if (waits === undefined) return { actions: [] };
@@ -264,17 +264,21 @@ async function waitingParts(
 export async function effectObjects(
   runId: string,
   query: URLSearchParams,
-  shown: Shown,
+  shown: PageScope,
 ): Promise<EffectObjects | undefined> {
-  const seen = await seenRun(runId, shown);
+  const seen = await visibleRun(runId, shown);
   const run = seen && (await waitingAnywhere(runId, seen.shown.services));
   const part = run?.state.facts.waits?.parts[Number(query.get("part"))];
   return part === undefined ? undefined : objectsOf(part, query);
 }
 
 /** A page of what a run changes, or has changed; undefined where there is none that this person may see. */
-export async function changesOf(runId: string, query: URLSearchParams, shown: Shown): Promise<ChangeList | undefined> {
-  const seen = await unlessDamaged(seenRun(runId, shown));
+export async function changesOf(
+  runId: string,
+  query: URLSearchParams,
+  shown: PageScope,
+): Promise<ChangeList | undefined> {
+  const seen = await unlessDamaged(visibleRun(runId, shown));
   return seen === undefined || seen === "damaged" ? undefined : changeList(seen.run, query, seen.shown.services);
 }
 
@@ -282,19 +286,19 @@ export async function changesOf(runId: string, query: URLSearchParams, shown: Sh
 export async function problemsOf(
   runId: string,
   query: URLSearchParams,
-  shown: Shown,
+  shown: PageScope,
 ): Promise<ProblemList | undefined> {
-  const seen = await unlessDamaged(seenRun(runId, shown));
+  const seen = await unlessDamaged(visibleRun(runId, shown));
   return seen === undefined || seen === "damaged" || !seen.isOwn ? undefined : problemList(seen.run, query);
 }
 
-function actionsOf(status: string, isOpen: boolean, { services }: Shown): readonly RunAction[] {
+function actionsOf(status: string, isOpen: boolean, { services }: PageScope): readonly RunAction[] {
   if (services.readOnly) return [];
   if (status === "running") return ["cancel"];
   return status === "interrupted" && isOpen ? ["resume", "cancel"] : [];
 }
 
-function failureRow(failure: ReturnType<typeof toldFailures>[number]): FailureRow {
+function failureRow(failure: ReturnType<typeof groupFailures>[number]): FailureRow {
   const { outcome, count, places, placesOmitted, byLine, message, remedy } = failure;
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);

@@ -5,14 +5,14 @@ import { bodyOf, refusedPost } from "./guard.ts";
 import { PATHS } from "./paths.ts";
 import { changesOf, downloaded, effectObjects, problemsOf, runDetail } from "./rows.ts";
 import { bothOf, type SandboxBeside } from "./sandbox-beside.ts";
-import type { Shown } from "./seen.ts";
+import type { PageScope } from "./seen.ts";
 import { runUpdates } from "./updates.ts";
 import type { Hello, Message } from "./wire.ts";
 
 /** A person who is logged in to the page: as what the audit names them, and what they are shown. */
 export interface Viewer {
   readonly who: string;
-  readonly shown: Shown;
+  readonly shown: PageScope;
 }
 
 /** What a page is told of its server. */
@@ -59,7 +59,7 @@ export function endingWith(
 }
 
 /** Serves the data of runs, and the decisions on them, to a person with a session. */
-export async function answerRuns(
+export async function runsRoutes(
   request: Request,
   viewer: Viewer,
   about: About,
@@ -103,7 +103,7 @@ export async function answerRuns(
   return detail === undefined ? refusalAnswer(404, "There is no such run.") : dataAnswer(detail);
 }
 
-function helloOf({ services: { readOnly } }: Shown, { sandbox, ...about }: About): Hello {
+function helloOf({ services: { readOnly } }: PageScope, { sandbox, ...about }: About): Hello {
   const views = [...OWN_VIEWS, ...(sandbox?.views ?? [])];
   const isBeside = sandbox !== undefined && about.environment.kind === "live";
   const beside = isBeside ? { sandbox: { kind: "sandbox", address: sandbox.address } as const } : {};

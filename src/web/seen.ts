@@ -8,7 +8,7 @@ import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
 /** What a person is shown: the runs of one caller, and those of others that they decide on. */
-export interface Shown {
+export interface PageScope {
   readonly services: ToolServices;
   /** Whose runs are shown; "" has none. */
   readonly caller: string;
@@ -21,7 +21,7 @@ export interface Shown {
 /** Which runs of others a person decides on. */
 interface Approving {
   /** What could drive a run; undefined where it is not this person's to decide on. */
-  readonly of: (run: Pick<RunHeader, "project" | "caller">) => Shown | undefined;
+  readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
   /** Whose runs this person does not approve, since they asked for them: the caller's name. */
   readonly except?: string | undefined;
 }
@@ -29,7 +29,7 @@ interface Approving {
 /** Where the changes of a server go, as the page shows it: a project is named where it has a name of its own. */
 export function shownEnvironment(
   { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
-  { id, name }: Shown["project"],
+  { id, name }: PageScope["project"],
 ): ShownEnvironment {
   return {
     kind: environment,
@@ -41,13 +41,13 @@ export function shownEnvironment(
 /** A run that a person may see, and what could drive it. */
 export interface SeenRun {
   readonly run: Run;
-  readonly shown: Shown;
+  readonly shown: PageScope;
   /** Whether it is one of the caller whose runs are shown: others are only decided on. */
   readonly isOwn: boolean;
 }
 
 /** A run of this person, or one that they decide or decided on; undefined where there is none that they may see. */
-export async function seenRun(runId: string, shown: Shown): Promise<SeenRun | undefined> {
+export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
   if (run.header.caller === shown.caller) return { run, shown, isOwn: true };
@@ -78,7 +78,7 @@ function waitedForPerson(run: Run): boolean {
 export const OWN_REQUEST = "You asked for this yourself: another person has to approve it.";
 
 /** Why this person may not approve a run; undefined where they may. */
-export function notApproved({ header: { caller } }: Pick<Run, "header">, { approves }: Shown): string | undefined {
+export function notApproved({ header: { caller } }: Pick<Run, "header">, { approves }: PageScope): string | undefined {
   if (approves?.except === undefined || callerName(caller) !== approves.except) return undefined;
   return OWN_REQUEST;
 }
@@ -91,7 +91,7 @@ const NEW_MS = 10_000;
  * Finds the runs of others that wait for this person's decision; they stay among those it gives once they are decided on,
  * so that what becomes of them is seen.
  */
-export function runsOfOthers(shown: Shown): () => Promise<readonly SeenRun[]> {
+export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]> {
   const waited = new Set<string>();
   const others = new Map<string, number>();
   const { services } = shown;
@@ -102,10 +102,10 @@ export function runsOfOthers(shown: Shown): () => Promise<readonly SeenRun[]> {
     for (const runId of await services.runs.open()) {
       if (waited.has(runId) || others.has(runId)) continue;
       const isWaiting = (await orUnreadable(waitingOfAnyKind(runId, services))) !== undefined;
-      if (isWaiting && (await seenRun(runId, shown))?.isOwn === false) waited.add(runId);
+      if (isWaiting && (await visibleRun(runId, shown))?.isOwn === false) waited.add(runId);
       else if (now - ulidTime(runId) > NEW_MS) others.set(runId, now);
     }
-    const seen = await Promise.all([...waited].map((runId) => orUnreadable(seenRun(runId, shown))));
+    const seen = await Promise.all([...waited].map((runId) => orUnreadable(visibleRun(runId, shown))));
     return seen.filter((run) => run !== undefined);
   };
 }

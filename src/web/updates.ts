@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { StreamSource } from "./event-stream.ts";
 import { runRows } from "./rows.ts";
-import { runsOfOthers, type Shown } from "./seen.ts";
+import { type PageScope, runsOfOthers } from "./seen.ts";
 import type { Message } from "./wire.ts";
 
 /** How often a page that is open looks at the runs, which any process may change, in milliseconds. */
@@ -10,7 +10,7 @@ const LOOK_MS = 500;
 const PAUSE_FACTOR = 5;
 
 /** What the pages of runs are told: all recent runs, whenever one of them has changed. */
-export function runUpdates(shown: Shown, notice = () => ""): StreamSource<Message> {
+export function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
   const rowsNow = async () => runRows(shown, await ofOthers());
   let told = "";

@@ -9,7 +9,7 @@ import { createLog, followWork } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { fileBackend } from "../../src/runs/files/backend.ts";
 import { readSettings } from "../../src/settings/settings.ts";
-import { NoRoom } from "../../src/web/http-errors.ts";
+import { TooBusyError } from "../../src/web/http-errors.ts";
 
 const made = vi.hoisted(() => ({ storages: 0 }));
 vi.mock("node:async_hooks", async (importOriginal) => {
@@ -111,14 +111,14 @@ describe("keys of callers", () => {
     const { of } = start();
     const busy = Array.from({ length: MOST_PAIRS }, (_, n) => of(n).use());
     const [first] = [of(0)];
-    expect(() => of(MOST_PAIRS)).toThrow(NoRoom);
+    expect(() => of(MOST_PAIRS)).toThrow(TooBusyError);
     vi.advanceTimersByTime(2 * FORGOTTEN_AFTER_MS);
     expect(of(0)).toBe(first);
     busy[7]?.();
     // Twice over is over once.
     busy[7]?.();
     of(MOST_PAIRS).use();
-    expect(() => of(MOST_PAIRS + 1)).toThrow(NoRoom);
+    expect(() => of(MOST_PAIRS + 1)).toThrow(TooBusyError);
   });
 
   test("stay while a run needs them", async () => {

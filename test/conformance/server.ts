@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server";
 import { redactorFor } from "../../src/answers/redact.ts";
 import { authenticator } from "../../src/http/auth.ts";
-import { httpFace, MCP_PATH } from "../../src/http/server.ts";
+import { createHttpServer, MCP_PATH } from "../../src/http/server.ts";
 import { callsUnderWay } from "../../src/mcp/calls-under-way.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createLog, followWork } from "../../src/observe/log.ts";
@@ -55,7 +55,7 @@ const parts = {
   audit: () => undefined,
   writingTools: new Set<string>(),
 };
-const { server } = httpFace({
+const { server } = createHttpServer({
   hostnames: allowedHostnames([]),
   authenticate: authenticator({ access: { projects: new Map(), tokens: [] }, addresses: [], ownKeys: false }),
   partsFor: () => ({ ...parts, use: () => () => undefined }),

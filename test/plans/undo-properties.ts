@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect } from "vitest";
-import { wayBack } from "../../src/plans/undo.ts";
+import { undoPlan } from "../../src/plans/undo.ts";
 import type { Present, UndoRow } from "../../src/plans/way-back.ts";
 import type { Done, DoneOption } from "../../src/runs/kind.ts";
 import { isPossible, type Thing, type World } from "./meaning.ts";
@@ -45,7 +45,7 @@ function presentOf(world: World): Present {
 
 /** Plans the way back and applies it; options that come back have their old IDs in what is given. */
 function undone(done: Done, now: World) {
-  const { targetings, rows } = wayBack(done, new Map([[TARGETING._id, presentOf(now)]]));
+  const { targetings, rows } = undoPlan(done, new Map([[TARGETING._id, presentOf(now)]]));
   const [back, ...others] = targetings;
   expect(others).toEqual([]);
   if (back === undefined) return { world: now, rows };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { WriteCall } from "../../src/changes/call.ts";
 import { doneBy } from "../../src/changes/done.ts";
 import { readPresent } from "../../src/plans/planned-undo.ts";
-import { wayBack } from "../../src/plans/undo.ts";
+import { undoPlan } from "../../src/plans/undo.ts";
 import { countsOfRows } from "../../src/plans/way-back.ts";
 import { startService } from "../changes/service.ts";
 
@@ -22,7 +22,7 @@ async function started() {
   };
   const back = async ({ header, state }: Awaited<ReturnType<typeof made>>) => {
     const done = await doneBy(state, runs.part(header.runId, "former")());
-    const back = wayBack(done, await readPresent(api, done, signal));
+    const back = undoPlan(done, await readPresent(api, done, signal));
     const { unresolved, ...counts } = countsOfRows(back.rows);
     expect(unresolved).toBe(0);
     return { ...back, counts };

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rename, symlink, writeFile
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { holdFolder, LinkOnTheWay, openHeld } from "../../src/platform/held-folder.ts";
+import { holdFolder, openInside, SymlinkError } from "../../src/platform/held-folder.ts";
 
 const ON_POSIX = process.platform !== "win32";
 
@@ -23,7 +23,7 @@ describe.each(process.platform === "linux" ? [true, false] : [false])("held by a
   test("a file is read, and the path of the folder is checked", async () => {
     const { place } = await folders();
     const folder = await holdFolder(place, isFirm);
-    const file = await openHeld(folder, "mine.csv");
+    const file = await openInside(folder, "mine.csv");
     expect(await file.readFile("utf8")).toBe("mine");
     await folder.check();
     await file.close();
@@ -34,7 +34,7 @@ describe.each(process.platform === "linux" ? [true, false] : [false])("held by a
     const given = await folders();
     await rename(given[step], given.aside);
     await symlink(given.outside, given[step], "junction");
-    await expect(holdFolder(given.place, isFirm)).rejects.toThrow(step === "deep" ? LinkOnTheWay : Error);
+    await expect(holdFolder(given.place, isFirm)).rejects.toThrow(step === "deep" ? SymlinkError : Error);
   });
 
   test("a link in the place of a folder that is held is never followed", async () => {
@@ -42,10 +42,10 @@ describe.each(process.platform === "linux" ? [true, false] : [false])("held by a
     const folder = await holdFolder(place, isFirm);
     await rename(deep, aside);
     await symlink(outside, deep, "junction");
-    await expect(folder.check()).rejects.toThrow(LinkOnTheWay);
-    const read = openHeld(folder, "mine.csv").then((file) => file.readFile("utf8").finally(() => file.close()));
+    await expect(folder.check()).rejects.toThrow(SymlinkError);
+    const read = openInside(folder, "mine.csv").then((file) => file.readFile("utf8").finally(() => file.close()));
     if (isFirm) expect(await read).toBe("mine");
-    else await expect(read).rejects.toThrow(LinkOnTheWay);
+    else await expect(read).rejects.toThrow(SymlinkError);
     if (isFirm) await writeFile(folder.at("new.csv"), "new");
     expect(await readdir(outside)).toEqual(["mine.csv"]);
     expect(await readFile(join(aside, "mine.csv"), "utf8")).toBe("mine");
@@ -58,7 +58,7 @@ describe.each(process.platform === "linux" ? [true, false] : [false])("held by a
     expect(spawnSync("mkfifo", [join(deep, "pipe.csv")]).status).toBe(0);
     const folder = await holdFolder(place, isFirm);
     for (const name of ["link.csv", "pipe.csv"]) {
-      await expect(openHeld(folder, name), name).rejects.toThrow(LinkOnTheWay);
+      await expect(openInside(folder, name), name).rejects.toThrow(SymlinkError);
     }
     await folder.close();
   });

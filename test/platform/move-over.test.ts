@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { moveOver } from "../../src/platform/files.ts";
+import { moveIntoPlace } from "../../src/platform/files.ts";
 
 /** A system whose renaming fails with these codes, one after the other, before it works. */
 function system(platform: NodeJS.Platform, codes: readonly string[]) {
@@ -29,14 +29,14 @@ test("a file takes the place of another, and nothing stays beside it", async () 
   const [from, to] = [join(folder, "fresh"), join(folder, "file")];
   await writeFile(to, "old");
   await writeFile(from, "new");
-  await moveOver(from, to);
+  await moveIntoPlace(from, to);
   expect(await readFile(to, "utf8")).toBe("new");
   expect(await readdir(folder)).toEqual(["file"]);
 });
 
 test("on Windows a file that is held for a moment is tried again", async () => {
   const held = system("win32", ["EPERM", "EACCES", "EBUSY"]);
-  await moveOver("from", "to", held);
+  await moveIntoPlace("from", "to", held);
   expect(held.tries()).toBe(4);
 });
 
@@ -45,7 +45,7 @@ test("a file that stays held is given up after a short while, with what the syst
     "win32",
     Array.from({ length: 100 }, () => "EBUSY"),
   );
-  await expect(moveOver("from", "to", held)).rejects.toMatchObject({ code: "EBUSY" });
+  await expect(moveIntoPlace("from", "to", held)).rejects.toMatchObject({ code: "EBUSY" });
   expect(held.slept()).toBeGreaterThan(1000);
   expect(held.slept()).toBeLessThan(5000);
 });
@@ -57,7 +57,7 @@ test.each([
   ["win32", "ENOSPC"],
 ] as const)("on %s %s is no such moment", async (platform, code) => {
   const failing = system(platform, [code]);
-  await expect(moveOver("from", "to", failing)).rejects.toMatchObject({ code });
+  await expect(moveIntoPlace("from", "to", failing)).rejects.toMatchObject({ code });
   expect(failing.tries()).toBe(1);
   expect(failing.slept()).toBe(0);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AmbiguousError, BusyError, RejectedError } from "../../src/api/errors.ts";
-import { Pace } from "../../src/api/retry.ts";
+import { AdaptiveConcurrency } from "../../src/api/retry.ts";
 import { sideBySide } from "../../src/reads/side-by-side.ts";
 
 /** Promises that are settled by hand, by number; and what was begun, so far and at the same time. */
@@ -180,12 +180,13 @@ describe("the width of reads", () => {
     const pass = (ms: number) => {
       now += ms;
     };
-    return { pace: new Pace(most, clock), pass };
+    return { pace: new AdaptiveConcurrency(most, clock), pass };
   }
   const busy = new BusyError({ operation: "getOption", statusCode: 429, retryAfterMs: 0 });
   const down = new AmbiguousError({ operation: "getOption", reason: "status 503", statusCode: 503 });
   const rejected = new RejectedError({ kind: "business", statusCode: 404, operation: "getOption", route: "" });
-  const failing = (pace: Pace, error: Error) => expect(pace.run(() => Promise.reject(error))).rejects.toBe(error);
+  const failing = (pace: AdaptiveConcurrency, error: Error) =>
+    expect(pace.run(() => Promise.reject(error))).rejects.toBe(error);
 
   test.each([
     ["a 429", busy],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/answers/budget.ts";
-import { fenced, shown } from "../../src/answers/fence.ts";
+import { fenced, quoteUntrusted } from "../../src/answers/fence.ts";
 import { redactorFor } from "../../src/answers/redact.ts";
 
 describe("foreign text", () => {
@@ -15,11 +15,11 @@ describe("foreign text", () => {
     ["\u{E0041}tag", '"\\u{E0041}tag"'],
     ["\uD800", '"\\u{D800}"'],
   ])("%j is shown as %s", (text, expected) => {
-    expect(shown(text)).toBe(expected);
+    expect(quoteUntrusted(text)).toBe(expected);
   });
 
   test("long text is cut, saying so", () => {
-    expect(shown("가".repeat(350))).toBe(`"${"가".repeat(300)}" (and 50 more characters)`);
+    expect(quoteUntrusted("가".repeat(350))).toBe(`"${"가".repeat(300)}" (and 50 more characters)`);
   });
 
   test("each fence has a tag of its own", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { understood, withoutAbsent, withUpperIds } from "../../src/mcp/read-arguments.ts";
+import { parseStringifiedArguments, withoutAbsent, withUpperIds } from "../../src/mcp/read-arguments.ts";
 import { catalogue } from "../../src/mcp/tool-list.ts";
 import { TOOLS } from "../../src/tools/registry.ts";
 
@@ -15,7 +15,7 @@ function schemaOf(name: string) {
 /** What a tool takes its arguments for, as they come from a host that sends everything. */
 const read = (name: string, given: unknown) => {
   const schema = schemaOf(name);
-  return understood(withUpperIds(withoutAbsent(given, schema)), schema);
+  return parseStringifiedArguments(withUpperIds(withoutAbsent(given, schema)), schema);
 };
 
 test.each([

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { argumentWords } from "../../src/mcp/argument-errors.ts";
+import { describeIssues } from "../../src/mcp/argument-errors.ts";
 import { advertised } from "../../src/mcp/json-schema.ts";
-import { understood } from "../../src/mcp/read-arguments.ts";
+import { parseStringifiedArguments } from "../../src/mcp/read-arguments.ts";
 
 const schema = z.strictObject({
   targetingId: z.string(),
@@ -24,12 +24,12 @@ const schema = z.strictObject({
 const json = advertised(schema, "input");
 
 function words(given: unknown): string {
-  const parsed = schema.safeParse(understood(given, json));
-  return parsed.success ? "fits" : argumentWords(parsed.error.issues, given, json);
+  const parsed = schema.safeParse(parseStringifiedArguments(given, json));
+  return parsed.success ? "fits" : describeIssues(parsed.error.issues, given, json);
 }
 
 function read(given: unknown): unknown {
-  return schema.parse(understood(given, json));
+  return schema.parse(parseStringifiedArguments(given, json));
 }
 
 const targetingId = "T";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { catalogue, listedTools, type Offer } from "../../src/mcp/tool-list.ts";
+import { catalogue, listedTools, type ToolAvailability } from "../../src/mcp/tool-list.ts";
 import type { Effect, Toolset } from "../../src/tools/define-tool.ts";
 import { TOOLS, toolOf } from "../../src/tools/registry.ts";
 
@@ -27,13 +27,13 @@ const tools = [
   tool("track", "events", "adds"),
   tool("test", "events", "local"),
 ];
-const everything: Offer = {
+const everything: ToolAvailability = {
   readOnly: false,
   toolsets: ["targeting", "events"],
   configured: ["targeting", "events"],
   hasSandbox: true,
 };
-const names = (offer: Partial<Offer>) =>
+const names = (offer: Partial<ToolAvailability>) =>
   listedTools(catalogue(tools), { ...everything, ...offer }).map((one) => one.tool.name);
 
 test("everything is listed in its order", () => {

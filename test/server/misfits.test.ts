@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { upToMisfits } from "../../src/mcp/argument-errors.ts";
+import { cutAtIssueLimit } from "../../src/mcp/argument-errors.ts";
 import { advertised } from "../../src/mcp/json-schema.ts";
 
 const schema = z.strictObject({
@@ -28,7 +28,7 @@ test("arguments that fit, or hardly do not, stay as they are", () => {
     { items: [], more: 1 },
     "no object",
   ]) {
-    expect(upToMisfits(given, json)).toBe(given);
+    expect(cutAtIssueLimit(given, json)).toBe(given);
   }
 });
 
@@ -41,7 +41,7 @@ describe("of a great many misfits the first are left, where they were", () => {
     ["a list inside", { items: [{ name: "a", contexts: listOf(MANY, () => 1) }] }, MOST],
     ["late ones", { items: [...listOf(1000, good), ...listOf(MANY, () => null)] }, MOST],
   ])("%s", (_what, given, count) => {
-    const cut = upToMisfits(given, json);
+    const cut = cutAtIssueLimit(given, json);
     const { error } = schema.safeParse(cut);
     expect(error?.issues).toHaveLength(count);
     for (const issue of error?.issues ?? []) expect(at(cut, issue.path)).toEqual(at(given, issue.path));

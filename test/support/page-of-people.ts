@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { viewers } from "../../src/http/approver-sessions.ts";
+import { approverSessions } from "../../src/http/approver-sessions.ts";
 import { approversPage } from "../../src/http/approvers-page.ts";
 import { projects } from "../../src/http/projects.ts";
 import { createLog, followWork } from "../../src/observe/log.ts";
@@ -58,7 +58,7 @@ export async function pageOfPeople(address: string, { issuer: known, env, ...mor
     tokens: [],
   });
   const page = approversPage({
-    ...{ viewers: viewers({ settings, access, all }), address, key: new Uint8Array(32) },
+    ...{ viewers: approverSessions({ settings, access, all }), address, key: new Uint8Array(32) },
     ...{ log, stopping: new AbortController().signal, settings, now: () => now },
   });
   return {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { openedFile } from "../../src/tools/input-file.ts";
-import { fileWithinWait, TookTooLong } from "../../src/tools/within-wait.ts";
+import { DeadlineExceeded, fileWithinWait } from "../../src/tools/within-wait.ts";
 
 /** A call that arrived a minute ago: its wait is over before anything can be read. */
 const late = {
@@ -19,7 +19,7 @@ test("the file of a call is read no longer than the call may take", async () => 
   const file = join(folder, "options.csv");
   await writeFile(file, "name\nRed\n");
   const context = { ...late, allowedDirs: [folder] };
-  await expect(openedFile({ file }, {}, SHAPE, context)).rejects.toThrow(TookTooLong);
+  await expect(openedFile({ file }, {}, SHAPE, context)).rejects.toThrow(DeadlineExceeded);
   const inTime = { ...context, clock: systemClock, arrivedAt: Date.now() };
   expect(await openedFile({ file }, {}, SHAPE, inTime)).toMatchObject({ file: { format: "csv" }, size: 9 });
 });

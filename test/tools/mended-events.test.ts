@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { mendEvent } from "../../src/events/fix-spelling.ts";
+import { fixSpelling } from "../../src/events/fix-spelling.ts";
 import { getRun } from "../../src/tools/get-run.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
@@ -126,5 +126,5 @@ test.each([
   [{ eventName: "purchase2" }, "purchase2"],
   [{ eventName: "clik" }, "click"],
 ])("%j is mended to %s", (event, name) => {
-  expect(mendEvent(event).event).toMatchObject({ eventName: name });
+  expect(fixSpelling(event).event).toMatchObject({ eventName: name });
 });

@@ -33,10 +33,10 @@ const TELL_EVERY = 100;
 const READ_AT_ONCE = 100;
 
 /** The remedy for a run that cannot be resumed. */
-const SEND_ANEW = "Find out which of its events arrived, and send the others in another call.";
+const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
 
 /** Sends the events of a run that are left, and records their outcomes. */
-export async function sendLeft(run: DrivenEvents, world: EventWorld): Promise<void> {
+export async function sendPending(run: DrivenEvents, world: EventWorld): Promise<void> {
   const { clock, retryBudgetMs } = world;
   const { header, lease } = run;
   const api = fencedEvents(world.api, lease, () => clock.monotonic());
@@ -105,7 +105,8 @@ async function* eventsLeft(
     }
   }
   const gone = state.objects.length - kept;
-  if (gone > 0) throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_ANEW);
+  if (gone > 0)
+    throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_AGAIN_REMEDY);
 }
 
 /** The verdict on an event including the one of a sandbox; undefined where that cannot be seen. */

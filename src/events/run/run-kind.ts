@@ -9,7 +9,7 @@ import { ownReason } from "../../runs/outcome.ts";
 import { notApplied, reason, reportedObject } from "../../runs/outcome-schema.ts";
 import { NothingKeptError } from "../../runs/store.ts";
 import { RULES, type RuleName } from "../catalogue.ts";
-import { type EventWorld, sendLeft } from "./drive.ts";
+import { type EventWorld, sendPending } from "./drive.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./source.ts";
 
@@ -33,18 +33,18 @@ export function eventKind(world: EventWorld): EventKind {
       // Only now, so that the journal of a started run has its first entry; an empty one is begun anew.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
-      await sendLeft(run, world);
+      await sendPending(run, world);
     },
     async resume(run, again) {
-      for (const entry of lostIn(run.state)) run.record(entry);
+      for (const entry of entriesAfterCrash(run.state)) run.record(entry);
       if (again !== undefined) await run.keep("input", unchanged(again.bytes, again.kept.digest));
       const resend = again !== undefined || resends(run.header.call, run.state);
       run.record({ t: "resume", resend, at: clock.now() });
       await run.flush();
       await run.markStarted();
-      await sendLeft(run, world);
+      await sendPending(run, world);
     },
-    lost: lostIn,
+    lost: entriesAfterCrash,
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
@@ -125,7 +125,7 @@ async function beginAnew({
 }
 
 /** After a crash the answers about events that had left are lost. */
-function lostIn(state: EventRunState): readonly EventEntry[] {
+function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const { updatedAt: at } = state;
   return state.lost().map((object) => ({
     t: "settled",

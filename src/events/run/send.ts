@@ -117,7 +117,7 @@ export async function sendEvents(
   const run: SenderState = { options, counts, nearest, answeredAt, ended: undefined, waiting: waits };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendInTurn(run, event));
-  const waiting = keyedLines<PreparedEvent>();
+  const waiting = fairBuffer<PreparedEvent>();
   try {
     for await (const group of groupsOf(events, READ_AT_ONCE)) {
       counts.items += group.length;
@@ -134,7 +134,7 @@ export async function sendEvents(
 /** Announces the next events, as many as may wait for their turn, and puts them into the queue. */
 async function announce(
   run: SenderState,
-  waiting: KeyedLines<PreparedEvent>,
+  waiting: FairBuffer<PreparedEvent>,
   queue: KeyedQueue<PreparedEvent>,
 ): Promise<void> {
   const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
@@ -252,7 +252,7 @@ async function settle(run: SenderState, { index, event }: IndexedEvent, settleme
 }
 
 /** Items that wait in lines, one line for each key. */
-interface KeyedLines<Item> {
+interface FairBuffer<Item> {
   /** How many wait in all. */
   readonly size: number;
   /** Adds an item to the end of the line of its key. */
@@ -262,7 +262,7 @@ interface KeyedLines<Item> {
 }
 
 /** Makes empty lines. */
-function keyedLines<Item>(): KeyedLines<Item> {
+function fairBuffer<Item>(): FairBuffer<Item> {
   const lines = new Map<string, Item[]>();
   let size = 0;
   return {

@@ -12,7 +12,7 @@ import { parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
 import { isJsonObject } from "../catalogue.ts";
-import { asMeant, misspelt, remembering } from "../spelling.ts";
+import { closestSpelling, parseNestedJson, remembering } from "../spelling.ts";
 
 /** Events to be sent: their form, and their content, which is kept in the folder of the run. */
 export interface EventSource {
@@ -85,11 +85,11 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
     yield* eventsAsGiven(source);
     return;
   }
-  const { mendEvent } = await import("../fix-spelling.ts");
-  const spelt = remembering(misspelt);
+  const { fixSpelling } = await import("../fix-spelling.ts");
+  const spelt = remembering(closestSpelling);
   for await (const batch of eventsAsGiven(source)) {
     yield batch.map((given) => {
-      const { event, mended } = mendEvent(given.event, spelt);
+      const { event, mended } = fixSpelling(given.event, spelt);
       if (mended.length === 0) return given;
       const { text: _, ...rest } = given;
       return { ...rest, event, mended: [...(given.mended ?? []), ...mended] };
@@ -249,7 +249,7 @@ const eventRows: RowShape<EventRow> = {
       ),
     });
   },
-  fromValue: (value) => ({ item: asMeant(Object.fromEntries(Object.entries(Object(value)))) }),
+  fromValue: (value) => ({ item: parseNestedJson(Object.fromEntries(Object.entries(Object(value)))) }),
   merge: () => undefined,
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
@@ -257,7 +257,7 @@ const eventRows: RowShape<EventRow> = {
 /** The same where misspelt names are put right: columns whose names are plainly misspelt are read as the right ones. */
 const mendedEventRows: RowShape<EventRow> = {
   ...eventRows,
-  spelt: (name) => misspelt(name, EVENT_COLUMNS),
+  spelt: (name) => closestSpelling(name, EVENT_COLUMNS),
 };
 
 /** The value that a cell means: a number or items; any other text stays a text, and is judged as one. */

@@ -3,7 +3,7 @@ import { copyFile, type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createInterface } from "node:readline";
 import { syncFolder } from "../../platform/durable-files.ts";
-import { moveOver } from "../../platform/files.ts";
+import { moveIntoPlace } from "../../platform/files.ts";
 import { lineBytes } from "../lifecycle.ts";
 import type { RunJournal } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
@@ -99,7 +99,7 @@ export async function partJournal(file: string): Promise<void> {
   } finally {
     await handle.close();
   }
-  await moveOver(fresh, file);
+  await moveIntoPlace(fresh, file);
   await syncFolder(dirname(file));
 }
 

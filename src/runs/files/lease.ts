@@ -6,7 +6,7 @@ import * as z from "zod";
 import type { Clock } from "../../platform/clock.ts";
 import { isCreated, makeFolder } from "../../platform/durable-files.ts";
 import { HeldBackError } from "../../platform/fence.ts";
-import { hasCode, moveOver, removeFile } from "../../platform/files.ts";
+import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import type { ProjectLock } from "../backend.ts";
 import {
   agoOf,
@@ -227,7 +227,7 @@ async function createFile(file: string, value: LeaseContent): Promise<boolean> {
 async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   const fresh = `${file}-${value.token}`;
   await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
-  await moveOver(fresh, file);
+  await moveIntoPlace(fresh, file);
 }
 
 /** Where the renewal cannot be written, other processes take the lease over; the next check notices that. */

@@ -3,7 +3,7 @@ import { appendFile, open, readdir, readFile, rm, stat, writeFile } from "node:f
 import { dirname, join } from "node:path";
 import type * as z from "zod";
 import { makeFolder, type Pieces, replaceFile, syncFolder } from "../../platform/durable-files.ts";
-import { hasCode, moveOver, removeFile } from "../../platform/files.ts";
+import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import { CREATED, isRunId, isUnstarted, keptHeader, type RunRecord, runRecord } from "../lifecycle.ts";
@@ -311,7 +311,7 @@ function digest(text: string): string {
 async function keepLast(folder: string, name: string, runId: string): Promise<void> {
   const fresh = join(folder, `${name}-${runId}`);
   await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
-  await moveOver(fresh, join(folder, name));
+  await moveIntoPlace(fresh, join(folder, name));
 }
 
 /** A run of a caller. */

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, replaceFile } from "../../platform/durable-files.ts";
-import { hasCode, moveOver } from "../../platform/files.ts";
+import { hasCode, moveIntoPlace } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import {
   type ContentsStore,
@@ -79,7 +79,8 @@ export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: C
       await mkdir(dirname(file), { recursive: true, mode: 0o700 });
       await append();
     }
-    if (files[0].upTo > mostBytes / 2 && (await stat(file)).size > mostBytes / 2) await moveOver(file, files[1].path);
+    if (files[0].upTo > mostBytes / 2 && (await stat(file)).size > mostBytes / 2)
+      await moveIntoPlace(file, files[1].path);
   };
   return {
     refresh: () => inTurn(() => Promise.all(files.map(lookThrough))),
@@ -276,7 +277,7 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
   try {
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
     await writeFile(beside, JSON.stringify({ targetings }), { mode: 0o600 });
-    await moveOver(beside, file);
+    await moveIntoPlace(beside, file);
   } catch (problem) {
     onProblem(problem);
     await rm(beside, { force: true }).catch(onProblem);

@@ -159,7 +159,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
 }
 
 /** A former sub-option takes over the settings of its group (management-api 7.2). */
-export function takeOverFromGroup(project: Project, group: string, heir: string): void {
+export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);
     if (setting !== undefined && !product.required.has(heir)) product.required.set(heir, setting);

@@ -2,9 +2,9 @@ import { LIMITS } from "../../spec/limits.ts";
 import {
   addIncreases,
   increasesByHeirs,
+  inheritRequiredSetting,
   type RequiredIncreases,
   requiredLimitError,
-  takeOverFromGroup,
 } from "./claims.ts";
 import {
   applyUnit,
@@ -100,6 +100,6 @@ function lastChildErrors(project: Project, targets: Map<string, StoredOption>): 
 function promote(project: Project, group: StoredOption, id: string): void {
   const child = project.options.get(id);
   if (child === undefined) return;
-  takeOverFromGroup(project, group._id, id);
+  inheritRequiredSetting(project, group._id, id);
   moveStoredOption(project, child, undefined);
 }

@@ -4,6 +4,7 @@ import {
   type Claims,
   claimGroupContexts,
   increasesByHeirs,
+  inheritRequiredSetting,
   isOptionLocked,
   noClaims,
   ownContextError,
@@ -11,7 +12,6 @@ import {
   repeatedNames,
   requiredLimitError,
   storedGroupName,
-  takeOverFromGroup,
 } from "./claims.ts";
 import { type BusinessError, businessError, type Interference, type ItemOutcome } from "./outcome.ts";
 import type { ContextChanges, OptionUpdate } from "./requests.ts";
@@ -177,7 +177,7 @@ function writeUpdate(claims: UpdateClaims, option: StoredOption, item: OptionUpd
 function writeMove(claims: UpdateClaims, option: StoredOption, to: string | undefined): void {
   const from = option.parent;
   if (from === to) return;
-  if (from !== undefined && to === undefined) takeOverFromGroup(claims.project, from, option._id);
+  if (from !== undefined && to === undefined) inheritRequiredSetting(claims.project, from, option._id);
   moveStoredOption(claims.project, option, to);
   if (to !== undefined) claims.arrivals.set(to, (claims.arrivals.get(to) ?? 0) + 1);
 }

@@ -24,7 +24,7 @@ import { StoreUnavailableError } from "../../runs/store.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
-import { TookTooLong, unlessLate, withinWait } from "../within-wait.ts";
+import { DeadlineExceeded, unlessLate, withinWait } from "../within-wait.ts";
 import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */
@@ -147,7 +147,7 @@ async function planToShow({ call, bytes }: Given, changes: Changes, context: Too
     plan.settlements.push(...predicted);
     return { plan, withoutPredictions, notes: [] };
   } catch (thrown) {
-    if (!(isApiError(thrown) || thrown instanceof TookTooLong)) throw thrown;
+    if (!(isApiError(thrown) || thrown instanceof DeadlineExceeded)) throw thrown;
     const why = isApiError(thrown) ? requestFailure(thrown).message : thrown.message;
     return {
       plan,

@@ -9,7 +9,7 @@ import type { ReportCounts } from "../../runs/report.ts";
 import { unlessNothingKept } from "../../runs/store.ts";
 import { managementOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
-import { TookTooLong } from "../within-wait.ts";
+import { DeadlineExceeded } from "../within-wait.ts";
 
 /** What following a run needs of it, whatever it sends. */
 interface Followed {
@@ -150,7 +150,7 @@ export async function unlessItFails<Value>(
   try {
     return await read();
   } catch (thrown) {
-    if (isApiError(thrown) || thrown instanceof TookTooLong || signal.aborted) return undefined;
+    if (isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted) return undefined;
     throw thrown;
   }
 }

@@ -1,6 +1,6 @@
 import { undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
 import { declinedIn, type Effect, effectText } from "../../answers/effects.ts";
-import { toldFailures } from "../../answers/failures.ts";
+import { groupFailures } from "../../answers/failures.ts";
 import { confirmationStep, renderReport } from "../../answers/run-report.ts";
 import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { WriteCall } from "../../changes/call.ts";
@@ -34,7 +34,7 @@ export function toldUnstarted(call: WriteCall, state: RunState, { environment }:
     tool: call.tool,
     file: fileOf(call),
     counts: countsOf(state),
-    failures: toldFailures(state),
+    failures: groupFailures(state),
     results: [],
   };
   return {

@@ -48,7 +48,7 @@ export function callTool(name: string, args: object): Promise<ToolResult> {
 }
 
 /** Begins the conversation; from then on the host is told how high the view is. */
-export async function meetHost(hears: Hears): Promise<void> {
+export async function connectToHost(hears: Hears): Promise<void> {
   addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
     if (source !== parent || data?.jsonrpc !== "2.0") return;
     const { id, method, params = {} } = data;

@@ -5,13 +5,13 @@ import type { CoverageRow, ParameterCoverage, TestFormat, UnknownName } from "..
 import { number } from "./announce.ts";
 import { Text } from "./parts.tsx";
 import { save } from "./requests.ts";
-import { figures } from "./state.ts";
+import { metrics } from "./state.ts";
 import { Bar } from "./widgets.tsx";
 import { RESULTS, SpokenHeads } from "./words.tsx";
 
 /** How often each event arrived, how often with each parameter, and what was never sent. */
 export function Coverage() {
-  const { coverage, unknownNames } = figures.value;
+  const { coverage, unknownNames } = metrics.value;
   if (coverage.length === 0) return null;
   const seen = coverage.filter(({ count }) => count > 0).length;
   const parameters = coverage.flatMap((row) => row.parameters);

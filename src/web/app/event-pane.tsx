@@ -6,7 +6,7 @@ import { want } from "./event-list.ts";
 import { SCROLLS, Text, visible, visibleLines } from "./parts.tsx";
 import { act, read } from "./requests.ts";
 import { route } from "./route.ts";
-import { eventsAge, figures, sandbox } from "./state.ts";
+import { eventsAge, metrics, sandbox } from "./state.ts";
 import { Badge, Copy, copyText } from "./widgets.tsx";
 import { counted, ExactTime, RESULTS, SecondTime } from "./words.tsx";
 
@@ -195,7 +195,7 @@ function Line({ line }: { readonly line: BodyLine }) {
 function SameProblem({ problem }: { readonly problem: EventCause }) {
   const { id, count, firstAt, platforms } = problem;
   // The count goes on while the pane is open.
-  const current = figures.value.problems.find((one) => one.id === id)?.count ?? count;
+  const current = metrics.value.problems.find((one) => one.id === id)?.count ?? count;
   const shares = platforms
     .slice(0, 3)
     .map(({ platform, events }) => `${events.toLocaleString("en")} ${visible(platform)}`);

@@ -21,7 +21,7 @@ import { EventPane } from "./event-pane.tsx";
 import { Pager, SCROLLS, Text } from "./parts.tsx";
 import { act } from "./requests.ts";
 import { route } from "./route.ts";
-import { arrived, clockAhead, figures, sandbox, verdicts } from "./state.ts";
+import { arrived, clockAhead, metrics, sandbox, verdicts } from "./state.ts";
 import { Badge, Bar, Columns, Copy, Filters, now, Search } from "./widgets.tsx";
 import { counted, ExactTime, NothingYet, RESULTS, SecondTime, SpokenHeads, WordsOf } from "./words.tsx";
 
@@ -34,7 +34,7 @@ const VERDICTS = ["recorded", "ignored", "rejected"] as const;
 /** The event that is chosen; without one, the newest of the most frequent problem as the view was opened. */
 const opened = signal<number | undefined>(undefined);
 effect(() => {
-  const [first] = figures.value.problems;
+  const [first] = metrics.value.problems;
   if (first === undefined) opened.value = undefined;
   else opened.value ??= first.latest;
 });
@@ -158,7 +158,7 @@ function Counters() {
 
 /** The last ten minutes; it goes on while nothing comes. */
 function Histogram() {
-  const { bars, everyMs } = figures.value.histogram;
+  const { bars, everyMs } = metrics.value.histogram;
   const last = Math.floor((now.value + clockAhead.value) / everyMs) * everyMs;
   const byTime = new Map(bars.map((bar) => [bar.at, bar]));
   const none = { recorded: 0, ignored: 0, rejected: 0 };
@@ -187,7 +187,7 @@ const showsAll = signal(false);
 
 /** Why events do not count: each cause once. */
 function Problems() {
-  const { problems, otherProblems } = figures.value;
+  const { problems, otherProblems } = metrics.value;
   const { ignored, rejected } = verdicts.value;
   const lost = ignored + rejected;
   if (lost === 0) {
@@ -309,7 +309,7 @@ function Stream() {
 }
 
 function problemNote(id: number) {
-  const problem = figures.value.problems.find((one) => one.id === id);
+  const problem = metrics.value.problems.find((one) => one.id === id);
   return (
     <>
       Events with the problem {problem === undefined ? "that you chose" : <WordsOf of={problem.cause} />}.{" "}

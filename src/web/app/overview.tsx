@@ -3,7 +3,7 @@ import type { RunRow } from "../wire.ts";
 import { number } from "./announce.ts";
 import { Text, visible } from "./parts.tsx";
 import { Requester, Status, Title } from "./run-words.tsx";
-import { arrived, coverage, figures, hello, runList, verdicts, waitingRuns } from "./state.ts";
+import { arrived, coverage, hello, metrics, runList, verdicts, waitingRuns } from "./state.ts";
 import { durationWords } from "./time-words.ts";
 import { Ago, Bar, type Column, Columns, Empty, Figure, now, type Share, sharesText } from "./widgets.tsx";
 import { RESULTS, WordsOf } from "./words.tsx";
@@ -168,7 +168,7 @@ function Attention() {
       <h2>Needs attention</h2>
       {runs.length === 0 && dropped === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items">
-        {figures.value.problems.slice(0, MOST_PROBLEMS).map((problem) => (
+        {metrics.value.problems.slice(0, MOST_PROBLEMS).map((problem) => (
           <EventProblem key={problem.id} problem={problem} />
         ))}
         {runs.slice(0, MOST_ATTENTION).map((run) => (

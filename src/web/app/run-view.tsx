@@ -1,7 +1,7 @@
 import { computed, signal } from "@preact/signals";
 import { render } from "preact";
 import type { RunDetail, RunRow } from "../wire.ts";
-import { callTool, meetHost, type ToolResult } from "./bridge.ts";
+import { callTool, connectToHost, type ToolResult } from "./bridge.ts";
 import { ActButtons, type Decide } from "./buttons.tsx";
 import { Done, Effects, PlanRows } from "./effects.tsx";
 import { SCROLLS, visibleLines } from "./parts.tsx";
@@ -34,7 +34,7 @@ const DECIDES: Readonly<Record<string, boolean>> = { approve: true, decline: tru
 /** Shows the run that the host hands over, for as long as the host shows this view. */
 export async function startView(): Promise<void> {
   render(<RunView />, document.body);
-  await meetHost({
+  await connectToHost({
     "ui/notifications/tool-result": (result) => {
       take(result);
       void follow();

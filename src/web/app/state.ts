@@ -37,14 +37,14 @@ export const arrived = computed(() => {
   return recorded + ignored + rejected;
 });
 /** What the events amount to, and how far the server's clock is ahead of that of the browser. */
-export const figures = signal<EventFigures>({
+export const metrics = signal<EventFigures>({
   histogram: { now: Date.now(), everyMs: 10_000, bars: [] },
   problems: [],
   otherProblems: 0,
   coverage: [],
   unknownNames: [],
 });
-export const coverage = computed(() => figures.value.coverage);
+export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
 /** Changes when events are numbered anew, or forgotten: what was read of one is read again. */
 export const eventsAge = signal(0);

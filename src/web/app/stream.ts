@@ -9,10 +9,10 @@ import {
   events,
   eventsAge,
   faults,
-  figures,
   hello,
   link,
   MOST_EVENTS,
+  metrics,
   notice,
   runs,
   sandbox,
@@ -143,6 +143,6 @@ function applyEvents(message: EventsMessage): void {
   events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_EVENTS);
   if (whole) eventsAge.value += 1;
   verdicts.value = counts;
-  figures.value = message;
+  metrics.value = message;
   clockAhead.value = histogram.now - Date.now();
 }

@@ -24,7 +24,7 @@ interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
  * Makes a plan and answers it. Where that takes longer than the call may, it goes on in the background, and the answer is
  * the run that will hold it: `earlier`, where that was not made before. Throws a PlanningError when a read failed.
  */
-export async function madeInTime<Made extends object>(
+export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,
   context: ToolContext,
   earlier?: ChangeHeader,

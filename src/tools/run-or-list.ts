@@ -11,7 +11,7 @@ import { changedAt, type Standing } from "../runs/outcome.ts";
 import { countsOf, type ObjectResult, objectResult, type RunStatus } from "../runs/report.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
-import { givenOf } from "./original-items.ts";
+import { originalItemsOf } from "./original-items.ts";
 import { ownRun, reportOf, savedAnswer } from "./run-reports.ts";
 import { wayBackOf } from "./undo-note.ts";
 import { restOrTime } from "./write/follow-run.ts";
@@ -39,7 +39,7 @@ interface PageAsked {
  * One run with a page of its items, or without `runId` the recent runs of the caller. Throws a ToolError where there is
  * none, for a cursor of something else, and where an argument does not fit.
  */
-export function shownRuns(
+export function showRunOrList(
   { runId, status, tool, targetingId, ...page }: ListAsked & PageAsked & { readonly runId?: string | undefined },
   context: ToolContext,
 ): Promise<ToolAnswer> {
@@ -58,7 +58,7 @@ export function shownRuns(
 
 async function showRun(runId: string, query: PageAsked, context: ToolContext): Promise<ToolAnswer> {
   const { outcome, includeInput = false } = query;
-  const run = await atRestOrTime(await goneOn(await ownRun(runId, context), context), query.waitMs, context);
+  const run = await atRestOrTime(await followResumedRun(await ownRun(runId, context), context), query.waitMs, context);
   if (query.saveTo) {
     const { savedResults } = await import("./result-sheet.ts");
     return savedResults(run, { saveTo: query.saveTo, delimiter: query.delimiter || undefined }, context);
@@ -85,7 +85,7 @@ async function showRun(runId: string, query: PageAsked, context: ToolContext): P
   const wanted: number[] = [];
   for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
   const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MOST_SHOWN));
-  const bodies = includeInput ? await givenOf(run, page, context) : undefined;
+  const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
   const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
   const picked = await reportOf(run, context);
   const wayBack = includeInput ? undefined : wayBackOf(run, context);
@@ -113,14 +113,14 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   if (waitsForDecision(run)) {
     const { untilDecided } = await import("./write/on-page.ts");
     await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
-    found = await goneOn(await ownRun(run.header.runId, context), context);
+    found = await followResumedRun(await ownRun(run.header.runId, context), context);
   }
   if (found.status() === "running") await restOf(found);
   return found;
 }
 
 /** The run that goes on, where a person agreed to that; else the run itself. */
-export async function goneOn(run: Run, context: ToolContext): Promise<Run> {
+export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
 }
