@@ -70,12 +70,16 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfEffect(parts);
   const whole = run.state.facts.optionsThere;
-  if (deleted > 0) return { count: deleted, whole: hasTargeting(parts) ? undefined : whole, verb: "deleted" };
+  const targetings = parts.find(({ title }) => title === "Targetings deleted");
+  if (targetings !== undefined) return { count: deleted, verb: "deleted", within: withOptions(targetings) };
+  if (deleted > 0) return { count: deleted, whole, verb: "deleted" };
   return changed > 0 ? { count: changed, whole, verb: "changed" } : undefined;
 }
 
-function hasTargeting(parts: readonly EffectPart[]): boolean {
-  return parts.some(({ title }) => title === "Targetings deleted");
+/** What goes with targetings: `the targeting with its 333 options`. */
+function withOptions({ count, objects: [first] }: EffectPart): string {
+  if (count === 1 && first?.says !== undefined) return `the targeting with its ${first.says}`;
+  return `${many(count, "targeting")} with all their options`;
 }
 
 /**

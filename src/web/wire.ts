@@ -150,6 +150,8 @@ interface Magnitude {
   readonly count: number;
   readonly whole?: number | undefined;
   readonly verb: "deleted" | "changed";
+  /** What goes with it, where whole targetings are deleted. */
+  readonly within?: string | undefined;
 }
 
 /** What a run does to the objects of one kind, e.g. `Options deleted`. */

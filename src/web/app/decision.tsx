@@ -148,10 +148,16 @@ function CountsFigure({ of: { created, changed, deleted } }: { readonly of: Wait
   );
 }
 
-function MagnitudeFigure({ of: { count, whole, verb } }: { readonly of: NonNullable<Waiting["magnitude"]> }) {
+function MagnitudeFigure({ of: { count, whole, verb, within } }: { readonly of: NonNullable<Waiting["magnitude"]> }) {
   const tone = verb === "deleted" ? "bad" : "warn";
   const title = verb === "deleted" ? "Deleted" : "Changed";
-  if (whole === undefined || whole < count) return <Figure title={title} value={number(count)} tone={tone} />;
+  if (whole === undefined || whole < count) {
+    return (
+      <Figure title={title} value={number(count)} tone={tone}>
+        {within !== undefined && <span class="small">{within}</span>}
+      </Figure>
+    );
+  }
   const percent = Math.max(1, Math.round((100 * count) / whole));
   return (
     <Figure title={title} value={number(count)} tone={tone}>
