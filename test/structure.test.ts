@@ -99,3 +99,28 @@ test("the sandbox shares nothing with the server but the documents' facts", () =
   const shared = imports.filter(({ from, to }) => from === "sandbox" && !SANDBOX_MAY_USE.includes(to));
   expect(shared).toEqual([]);
 });
+
+/** How many files below 40 lines there may be that are no tool, and how many names of functions in more than two files. Only less. */
+const MOST_FRAGMENTS = 36;
+const MOST_DOUBLED_NAMES = 92;
+
+test("folders have folders, which have none", () => {
+  expect(files.filter(({ file }) => file.split("/").length > 3)).toEqual([]);
+});
+
+test("a file holds a whole idea: few are short, and none is new among them", () => {
+  const isTool = (file: string): boolean => /^tools\/[a-z-]+\.ts$/.test(file);
+  const fragments = files.filter(({ file, text }) => !isTool(file) && text.split("\n").length <= 40);
+  expect(fragments.length, fragments.map(({ file }) => file).join(" ")).toBeLessThanOrEqual(MOST_FRAGMENTS);
+});
+
+test("a function's name stands for one thing", () => {
+  const where = new Map<string, Set<string>>();
+  for (const { file, text } of files) {
+    for (const [, name = ""] of text.matchAll(/^(?:export )?(?:async )?function\*? (\w+)/gm)) {
+      where.set(name, (where.get(name) ?? new Set()).add(file));
+    }
+  }
+  const doubled = [...where].filter(([, its]) => its.size > 2).map(([name]) => name);
+  expect(doubled.length, doubled.join(" ")).toBeLessThanOrEqual(MOST_DOUBLED_NAMES);
+});
