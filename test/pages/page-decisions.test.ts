@@ -97,7 +97,7 @@ describe("a decision on the page over stdio", () => {
       {
         title: "Targetings deleted",
         count: 1,
-        objects: [{ name: session.name, says: "the targeting and its 1 option" }],
+        objects: [{ name: session.name, says: "1 option" }],
       },
     ]);
     expect((await person.press(run.runId, "approve")).status).toBe(200);
@@ -209,7 +209,7 @@ describe("a decision on the page over stdio", () => {
     }
     const told = await client.callTool("get_run", { runId });
     expect(checkedReport(told)).toMatchObject({ status: "cancelled", counts: { notApplied: 1 } });
-    expect(textOf(told)).toContain("nobody decided on it within 24 hours");
+    expect(textOf(told)).toContain("nobody decided within 24 hours");
     expect(await session.deletions()).toBe(0);
   });
 
