@@ -31,6 +31,7 @@ const CONTENTS = [
   /^dist\/main\.js$/,
   /^dist\/[a-z-]+-[A-Z0-9]{8}\.js$/,
   /^dist\/page\.(?:html|js|css)$/,
+  /^dist\/view\.(?:js|css)$/,
   /^dist\/LICENSES\.txt$/,
   /^dist\/sbom\.cdx\.json$/,
   /^docs\/quickstart\.md$/,
