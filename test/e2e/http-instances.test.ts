@@ -91,7 +91,8 @@ test("a confirmation of one instance acts at another, once", async () => {
 });
 
 test("suites of one instance run at another, their caller's only, and a yes is good for one run in all", async () => {
-  const { service, aliceHere, aliceThere, bobThere } = await start();
+  const { service, stateDir, aliceHere, aliceThere, bobThere } = await start();
+  const before = await linesIn(stateDir);
   const { suiteId } = await aliceHere.call("generate_event_tests", { eventNames: ["app_open"], kinds: ["minimal"] });
   expect(textOf(await bobThere.callTool("run_event_tests", { suiteId }))).toContain("there is no such suite");
   const planned = await aliceHere.call("run_event_tests", { suiteId, target: "configured" });
@@ -104,6 +105,10 @@ test("suites of one instance run at another, their caller's only, and a yes is g
   expect(sent).toBeGreaterThan(0);
   expect(await aliceHere.call("run_event_tests", act)).toEqual(done);
   expect(await service.count("trackEvent")).toBe(sent);
+  // A line of each call: the refusal, the question, the run, and its report once more. It may be written after the answer.
+  const ofTests = (line: string) => line.includes('"tool":"run_event_tests"');
+  const newLines = async () => (await linesIn(stateDir)).slice(before.length).filter(ofTests);
+  await expect.poll(async () => (await newLines()).length).toBe(4);
 });
 
 test("every write is in the audit of the folder, events included, under who made it", async () => {
