@@ -40,7 +40,7 @@ test("no fast test names what starts a process, and every room below the tools h
   const fast = fastTests();
   expect(fast.filter((file) => /from "node:child_process"/.test(readFileSync(join(ROOT, file), "utf8")))).toEqual([]);
   const folders = new Set(fast.map((file) => file.split("/")[1]));
-  for (const room of ["api", "changes", "events", "files", "reading", "render", "runs", "sandbox", "server", "tools"]) {
+  for (const room of ["api", "changes", "events", "files", "answers", "mcp", "reads", "runs", "sandbox", "tools"]) {
     expect(folders, room).toContain(room);
   }
 });

@@ -278,8 +278,8 @@ interface OnItsWay {
 /** Looks at the connection of the request that has this body. */
 function trackSocketQueue(body: object): OnItsWay {
   let socket: Connection | undefined;
-  const note = (told: unknown): void => {
-    if (isLeaving(told) && told.request.body === body) socket = told.socket;
+  const note = (message: unknown): void => {
+    if (isLeaving(message) && message.request.body === body) socket = message.socket;
   };
   subscribe(LEAVING, note);
   return {
@@ -298,8 +298,8 @@ interface Leaving {
   readonly socket: Connection;
 }
 
-function isLeaving(told: unknown): told is Leaving {
-  return typeof told === "object" && told !== null && "request" in told && "socket" in told;
+function isLeaving(message: unknown): message is Leaving {
+  return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
 /** How many bytes the system holds that the other end has not acknowledged, as far as it tells. */

@@ -57,7 +57,7 @@ type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunSta
 
 /**
  * Whether a run may be resumed for the same call. A deletion may hit other things by now. A run without a plan would be
- * planned anew, and may need a confirmation.
+ * planned again, and may need a confirmation.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);

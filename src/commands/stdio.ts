@@ -44,10 +44,10 @@ export async function runStdio(line: CommandLine): Promise<number> {
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
   const stopping = new AbortController();
-  const told = logOf(settings);
-  const { log, redactor } = told;
+  const logging = logOf(settings);
+  const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
-  const connecting = connectLazily(settings, { stopping: stopping.signal, told, observer }, input.environment);
+  const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
   // A host that has its answer may send an app to the embedded sandbox at once.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Runs that go on in the background would otherwise outlive their client.

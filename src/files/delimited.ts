@@ -35,7 +35,7 @@ export interface Delimited {
   readonly delimiter: string;
   /** Whether records say where their cells stand. */
   readonly withPlaces?: boolean;
-  /** The longest record, in bytes of UTF-8; absent: any. */
+  /** The longest record, in bytes of UTF-8; no limit where absent. */
   readonly maxBytes?: number | undefined;
 }
 

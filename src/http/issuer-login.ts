@@ -128,7 +128,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /** Who a person is now. Throws a NotLetIn where their rights are gone, and otherwise where that cannot be told. */
+    /** Who a person is now. Throws a LoginRefused where their rights are gone, and otherwise where that cannot be told. */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();

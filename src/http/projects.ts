@@ -24,7 +24,7 @@ export interface Project extends ServerProcess {
 /** The projects that callers work with, each connected at its first call. */
 export interface Projects {
   /**
-   * Of the configured keys, or of a caller's. Throws a SettingsError where such keys are of no use here, and NoRoom
+   * Of the configured keys, or of a caller's. Throws a SettingsError where such keys are of no use here, and TooBusyError
    * where all that may be kept is in use.
    */
   of(keys: ProjectKeys | undefined): Project;

@@ -35,7 +35,7 @@ export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here, and NoRoom
+   * What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here, and TooBusyError
    * where no more keys can be kept.
    */
   readonly partsFor: (caller: Caller) => CallerParts;

@@ -14,7 +14,7 @@ export interface HowToRead {
   readonly signal: AbortSignal;
   /** Context IDs that were read before; absent: all are read. */
   readonly store?: ContentsStore | undefined;
-  /** Everything is read anew, and kept. */
+  /** Everything is read again, and stored. */
   readonly fresh?: boolean | undefined;
   /** Whether the Context IDs of an option are wanted; absent: those of all. Of the others none are told. */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;

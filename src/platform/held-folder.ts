@@ -88,7 +88,7 @@ export interface SafeDirectory {
   readonly isFirm: boolean;
   /** The path through which a name in the folder is opened, made, linked or removed. */
   readonly at: (name: string) => string;
-  /** Throws a LinkOnTheWay where the path of the folder leads elsewhere by now. */
+  /** Throws a SymlinkError where the path of the folder leads elsewhere by now. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -103,7 +103,7 @@ const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS
 
 /**
  * Holds the folder in which a place lies. On Linux each step is opened from the one before, so that no link is
- * followed at any moment. Elsewhere Node can only look at each step, and `check` repeats that. Throws a LinkOnTheWay,
+ * followed at any moment. Elsewhere Node can only look at each step, and `check` repeats that. Throws a SymlinkError,
  * and the error of the operating system where the folder does not exist.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
@@ -127,7 +127,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
 }
 
 /**
- * Opens a file of a held folder for reading, and does not wait where it is a pipe. Throws a LinkOnTheWay where it is
+ * Opens a file of a held folder for reading, and does not wait where it is a pipe. Throws a SymlinkError where it is
  * no regular file, or was reached through a link.
  */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
@@ -159,7 +159,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/** The device and inode of a folder. Throws a LinkOnTheWay for a link on the way. */
+/** The device and inode of a folder. Throws a SymlinkError for a link on the way. */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {

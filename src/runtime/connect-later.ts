@@ -24,7 +24,7 @@ export interface Connecting {
  */
 export function connectLazily(
   settings: Settings,
-  { stopping, told, observer }: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "told">>,
+  { stopping, logging, observer }: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,
   environment: SettingsInput["environment"],
 ): Connecting {
   let made: ServerProcess | undefined;
@@ -39,12 +39,12 @@ export function connectLazily(
     ]);
     backend = await backendOf(settings);
     const seals = sealKeys(settings.sealKey, backend.sealKey);
-    made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), told, observer });
+    made = connect(settings, { stopping, backend, sealKey: () => seals("confirmation"), logging, observer });
     await made.start();
     return made;
   });
   const soon = setTimeout(() => {
-    if (!stopping.aborted) connected().catch((error: unknown) => told.log.error("not connected", { error }));
+    if (!stopping.aborted) connected().catch((error: unknown) => logging.log.error("not connected", { error }));
   }, SOON_MS).unref();
   return {
     connected,

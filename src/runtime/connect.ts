@@ -24,7 +24,7 @@ import { ulidSource } from "../spec/ulid.ts";
 import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import type { GuardParts } from "../tools/execution-guard.ts";
-import { type LogParts, logOf, type Told } from "./observers.ts";
+import { type LogParts, type LogSetup, logOf } from "./observers.ts";
 import { availabilityOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
 import { routesOf } from "./settings-input.ts";
@@ -54,7 +54,7 @@ export interface Shared extends LogParts {
   /** Gives the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
   /** The log, where it was made before. */
-  readonly told?: Told;
+  readonly logging?: LogSetup;
   /** Looks at what the process does. */
   readonly observer?: Observer | undefined;
   /** What a caller may do now; absent: whatever the settings allow. */
@@ -64,7 +64,7 @@ export interface Shared extends LogParts {
 /** Connects the rooms below the server; no request is made yet, and no file is touched. */
 export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { stopping, backend, sealKey, observer } = shared;
-  const { redactor, log } = shared.told ?? logOf(settings, shared);
+  const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention?.onDoubt((doubt) => log.warn(doubt, {}));
   // A sandbox has the clock of this machine.

@@ -42,7 +42,7 @@ async function tracesOf(): Promise<{ readonly traces?: Observer; readonly proble
 }
 
 /** The log on standard error, and what keeps secrets out of it and out of answers. */
-export interface Told {
+export interface LogSetup {
   readonly redactor: Redactor;
   readonly log: Log;
 }
@@ -56,7 +56,7 @@ export interface LogParts {
 }
 
 /** The log of these settings. */
-export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {}): Told {
+export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {}): LogSetup {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
     level: settings.logLevel,

@@ -31,7 +31,7 @@ export function checkNotHalf(toolset: Toolset, { half, blocked, management, even
 
 /**
  * The management API, for a tool that is listed only where it is configured. Its reads end with the wait of the call:
- * they then throw a TookTooLong.
+ * they then throw a DeadlineExceeded.
  */
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,

@@ -47,7 +47,7 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   );
 }
 
-/** Plans the undo from a run of the caller's own, and keeps the plan as a run. Throws as `planWayBack`. */
+/** Plans the undo from a run of the caller's own, and keeps the plan as a run. Throws as `startUndoPlan`. */
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<KeptWayBack> {
   const { make } = await wayBackOf(runId, context);
   return keptWayBack(runId, await make(context.signal), context);

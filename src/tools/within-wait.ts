@@ -10,7 +10,7 @@ export class DeadlineExceeded extends ToolError {}
 type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
 
 /**
- * Reads, but no longer than the call may take: then `read` is aborted. Throws a TookTooLong in that case, and else what
+ * Reads, but no longer than the call may take: then `read` is aborted. Throws a DeadlineExceeded in that case, and else what
  * `read` throws. `signal` is that of the caller.
  */
 export async function withinWait<Value>(
@@ -41,7 +41,7 @@ function tookTooLong(most: number): DeadlineExceeded {
 }
 
 /**
- * Gives what is read from a file, but waits no longer for it than the call may take. Throws a TookTooLong in that case,
+ * Gives what is read from a file, but waits no longer for it than the call may take. Throws a DeadlineExceeded in that case,
  * and else what the reading throws. A reading that was given up goes on and changes nothing.
  */
 export async function fileWithinWait<Value>(

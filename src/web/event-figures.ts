@@ -9,7 +9,7 @@ import type { CoverageRow, EventFigures, HistogramBar, UnknownName } from "./san
 /** The histogram: the last ten minutes, ten seconds a bar. */
 const BAR_MS = 10_000;
 const BARS = 60;
-/** The most unknown event names that are told apart, and that one update holds. */
+/** The most unknown event names that are counted apart, and that one update holds. */
 const MOST_UNKNOWN = 1000;
 const UNKNOWN_ROWS = 20;
 const MOST_LETTERS = 200;

@@ -12,7 +12,7 @@ const EVENT_NAMES = Object.keys(EVENTS);
 const MOST_LETTERS = 200;
 /** The most fields that one cause names. */
 const MOST_FIELDS = 6;
-/** The most causes that are told apart; events of others are counted together. */
+/** The most causes that are counted apart; events of others are counted together. */
 const MOST_CAUSES = 200;
 /** The most causes of one update. */
 const MOST_ROWS = 50;

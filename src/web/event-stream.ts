@@ -12,7 +12,7 @@ export interface StreamSource<Message> {
   watch(changed: () => void): () => void;
 }
 
-/** What is told at once; without messages, nothing is sent. */
+/** Messages to send now; none: nothing is sent. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;
@@ -23,7 +23,7 @@ const EVERY_MS = 250;
 /** A line that says nothing, so that a broken connection is noticed on both sides. */
 const SIGN_OF_LIFE_MS = 10_000;
 
-/** How a stream is told apart, and when it ends. */
+/** What distinguishes a stream, and when it ends. */
 interface StreamOptions<Message> {
   /** What every connection begins with, whatever its position. */
   readonly first: readonly Message[];

@@ -15,13 +15,13 @@ export interface Viewer {
   readonly shown: PageScope;
 }
 
-/** What a page is told of its server. */
+/** What a page knows of its server. */
 interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
   /** The sandbox whose views are shown beside the runs; absent: there is none. */
   readonly sandbox?: SandboxBeside | undefined;
 }
 
-/** What the page is told of a session while its stream is open. */
+/** What the page receives of a session while its stream is open. */
 export interface StreamWatch {
   /** A stream of the session is open until the given function is called. */
   readonly opened: () => () => void;
@@ -34,7 +34,7 @@ export interface StreamWatch {
 /** How often an open page is looked at for whether its session lasts, in milliseconds. */
 const LOOK_MS = 500;
 
-/** What a page is told, until its session is over: it is looked at while its stream is open. */
+/** What a page receives until its session is over, which is checked while its stream is open. */
 export function endingWith(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,

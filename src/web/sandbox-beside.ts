@@ -14,7 +14,7 @@ export interface SandboxBeside {
   /** Its host and port. */
   readonly address: string;
   readonly views: readonly ViewName[];
-  /** What its page is told, for as long as a page is open. */
+  /** What its page receives, for as long as a page is open. */
   readonly updates: () => StreamSource<Message>;
   /** Answers a request of the page that is about the sandbox; undefined where it is about something else. */
   answer(request: Request, body: unknown): Promise<Response | undefined>;
@@ -100,7 +100,7 @@ async function sessionOf(url: string): Promise<string> {
   return z.string().parse(JSON.parse(decodeURIComponent(content)));
 }
 
-/** Asks the sandbox's page with its token, and once more where that is over, since the sandbox started anew. */
+/** Asks the sandbox's page with its token, and once more where that is over, since the sandbox started again. */
 async function asked(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
   const token = await page.token();
   const send = (by: string) => {
@@ -146,7 +146,7 @@ async function answerOf(
 
 /** After an end of its stream the sandbox is asked again so long later, in milliseconds. */
 const AGAIN_MS = 1000;
-/** The most updates that wait for a page that does not read; then it is told everything anew. */
+/** The most updates that wait for a page that does not read; then it gets everything again. */
 const MOST_WAITING = 50;
 
 /** Follows the stream of the sandbox's page for as long as this page is open. */

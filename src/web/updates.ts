@@ -9,7 +9,7 @@ const LOOK_MS = 500;
 /** After a look that took long, since there are many runs, it pauses so many times as long. */
 const PAUSE_FACTOR = 5;
 
-/** What the pages of runs are told: all recent runs, whenever one of them has changed. */
+/** What the pages of runs receive: all recent runs, whenever one of them has changed. */
 export function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
   const rowsNow = async () => runRows(shown, await ofOthers());

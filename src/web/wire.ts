@@ -129,7 +129,7 @@ export interface Waiting {
   readonly contextIds?: number | undefined;
   /** What a person has to type to approve it, since it is large: the targeting's name. */
   readonly typed?: string | undefined;
-  /** The exact effect, as the model is told it. */
+  /** The exact effect, as the model reads it. */
   readonly effect: string;
   /** The same by kind and by name. */
   readonly parts: readonly EffectPart[];

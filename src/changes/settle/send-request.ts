@@ -350,7 +350,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A request that was held back has not failed: it is announced anew.
+      // A request that was held back has not failed: it is announced again.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":

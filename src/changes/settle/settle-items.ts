@@ -133,8 +133,8 @@ async function refused(
     if (then !== undefined) return then;
   }
   if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, { maker, namesIn });
-  const anew = cutAnew(driver, step, reason, maker);
-  if (anew !== undefined) return anew;
+  const parts = cutAgain(driver, step, reason, maker);
+  if (parts !== undefined) return parts;
   if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
@@ -219,10 +219,10 @@ const NO_GROWTH = { ids: 0, bytes: 0 };
 /**
  * A long change of Context IDs adds before it takes away, as far as the limits are known; what other options of the
  * project hold is not. Where a part is refused for a limit (management-api 8.1) though more is to be taken away, the
- * rest of the change is cut anew: into parts that take away as much as they add, and where one of these is refused,
+ * rest of the change is cut again: into parts that take away as much as they add, and where one of these is refused,
  * into parts that only take away or only add. Undefined where that would not help.
  */
-function cutAnew(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
+function cutAgain(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
   const id = targetOf(step);
   const isLimit = reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED" && step.operation === "updateOptions";

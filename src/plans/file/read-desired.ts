@@ -70,7 +70,7 @@ export interface DesiredSource {
   readonly sheet?: SheetArguments;
   /** Where `contextsFile` looks; undefined where the state did not come from a file. */
   readonly folder: string | undefined;
-  /** The longest line or value, in bytes; absent: any. */
+  /** The longest line or value, in bytes; no limit where absent. */
   readonly maxLineBytes?: number;
 }
 

@@ -205,7 +205,7 @@ const KEEP_PLANNED_MS = DAY_MS;
 export interface Retention {
   readonly days: number;
   readonly runs: number;
-  /** Absent: any number. */
+  /** No limit where absent. */
   readonly bytes?: number;
 }
 

@@ -46,7 +46,7 @@ export const metrics = signal<EventFigures>({
 });
 export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
-/** Changes when events are numbered anew, or forgotten: what was read of one is read again. */
+/** Changes when events are numbered again, or forgotten: what was read of one is read again. */
 export const eventsAge = signal(0);
 /** The sandbox of the last three views; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
