@@ -153,7 +153,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** The fields of an API error from which `render/` makes a sentence, as runs keep them. */
+/** The fields of an API error from which `answers/` makes a sentence, as runs keep them. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };

@@ -147,7 +147,7 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** The content of an unusable row; `problem` is a word of which `render/` makes a sentence. */
+/** The content of an unusable row; `problem` is a word of which `answers/` makes a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }

@@ -307,8 +307,8 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   await nextTurn();
   if (asGiven.fits) return asGiven;
   const read = parseStringifiedArguments(given, schema);
-  const checked = await prepare(read);
-  return checked.fits ? checked : refused(describeIssues(checked.issues, read, schema, checked.isCut));
+  const validated = await prepare(read);
+  return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
 /** How often one call may ask: each reply can lead to another question, since the plan may change meanwhile. */

@@ -8,7 +8,7 @@ export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notA
 /** Where an object stands: `pending` until it has an outcome. */
 export type Standing = Outcome | "pending";
 
-/** Why an object did not succeed, as data; `render/` makes the sentences. */
+/** Why an object did not succeed, as data; `answers/` makes the sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
 /** Where an option stands: its group, null at the top level. */
