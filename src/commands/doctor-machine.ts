@@ -123,7 +123,7 @@ export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "
   }
   const { lookAtStore } = await import("../runs/postgres/start.ts");
   const { server, tables, weaknesses, problem: wrong } = await lookAtStore(store);
-  const lying = (await Promise.all(["runs", "event-runs"].map((one) => runsIn(join(stateDir, one))))).flat().length;
+  const lying = (await runsIn(join(stateDir, "runs"))).length;
   const problems = [...(wrong === undefined ? [] : [wrong.message]), ...weaknesses];
   const checks: readonly Check[] = [
     wrong === undefined

@@ -20,7 +20,7 @@ export const keptHeader = z.object({
   /** Who made the call; only they see the run. */
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
-  /** The address of the sandbox that it works on; `embedded` for one inside its process. Versions before wrote none. */
+  /** The address of the sandbox that it works on; `embedded` for one inside its process. */
   sandbox: z.string().exactOptional(),
   /** Milliseconds since 1970. */
   createdAt: z.number(),
@@ -41,12 +41,7 @@ export const keptSummary = z.object({
   caller: z.string(),
   fingerprint: z.string(),
   status: z.string(),
-  /** Versions before wrote `unattempted` for `notApplied`. */
-  counts: z
-    .record(z.string(), z.number())
-    .transform(({ unattempted, ...counts }) =>
-      unattempted === undefined ? counts : { ...counts, notApplied: unattempted },
-    ),
+  counts: z.record(z.string(), z.number()),
   /** The one targeting that it changes, where that is known. */
   targetingId: z.string().exactOptional(),
   startedAt: z.number(),
@@ -67,7 +62,7 @@ export const keptSummary = z.object({
       beganAt: z.number().exactOptional(),
     })
     .exactOptional(),
-  /** How long its journal was, in bytes: one that is shorter by now is damaged. Versions before wrote none. */
+  /** How long its journal was, in bytes: one that is shorter by now is damaged. */
   journalBytes: z.number().exactOptional(),
   /** What is kept of the run is damaged; found when it is read, and not written. */
   isDamaged: z.literal(true).exactOptional(),

@@ -3,9 +3,6 @@ import * as z from "zod";
 const number = z.number().exactOptional();
 const text = z.string().exactOptional();
 
-/** The outcome `notApplied`, as it is read back: versions before wrote it as `unattempted`. */
-export const notApplied = z.enum(["notApplied", "unattempted"]).transform(() => "notApplied" as const);
-
 /** Why an object did not succeed, as it is read back. */
 export const reason = z.object({
   /** An error code of the API (management-api 7.2), or one of our own (`OWN_CODES`). */

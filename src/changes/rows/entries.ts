@@ -2,16 +2,7 @@ import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
 import { inputFile } from "../../files/input-file.ts";
 import { type Fixed, parseJson } from "../../platform/json.ts";
-import {
-  asked,
-  nearIds,
-  notApplied,
-  reason,
-  reportedObject,
-  rowCounts,
-  stopEntry,
-  takenName,
-} from "../../runs/outcome-schema.ts";
+import { asked, nearIds, reason, reportedObject, rowCounts, stopEntry, takenName } from "../../runs/outcome-schema.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import { BULK_OPERATIONS, type BulkOperation } from "../../spec/routes.ts";
 
@@ -146,7 +137,7 @@ const stepChange = z.union([
   z.object({
     step: z.number(),
     /** `refused` means failed for a reason outside of the item (a wrong key), so that a resumed run tries again. */
-    to: z.enum(["failed", "refused", "unknown"]).or(notApplied),
+    to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
     /** Another step of the same entry takes back what was done before; it settles the objects. */
     undone: z.literal(true).exactOptional(),
@@ -166,7 +157,7 @@ export type StepChange = Fixed<z.infer<typeof stepChange>>;
 
 const settlement = z.object({
   object: z.number(),
-  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "unknown"]).or(notApplied),
+  outcome: z.enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"]),
   reason: reason.exactOptional(),
   _id: z.string().exactOptional(),
 });

@@ -6,7 +6,7 @@ import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
 import { damaged } from "../../runs/entries.ts";
 import type { Driving, Finishing, KeptParts, ReadBack, RunForm, RunKind } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { notApplied, reason, reportedObject } from "../../runs/outcome-schema.ts";
+import { reason, reportedObject } from "../../runs/outcome-schema.ts";
 import { NothingKeptError } from "../../runs/store.ts";
 import { RULES, type RuleName } from "../catalogue.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
@@ -226,7 +226,7 @@ export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
     z.object({
       t: z.literal("settled"),
       object,
-      outcome: z.enum(["succeeded", "alreadyDone", "failed", "unknown"]).or(notApplied),
+      outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
       reason: reason.exactOptional(),
       attempts: z.number(),
       verdict: eventVerdict.exactOptional(),
