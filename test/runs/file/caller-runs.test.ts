@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -46,19 +46,6 @@ describe("the runs of a caller", () => {
     await other.note("ann", second, "gone");
     expect(idsOf(await mine.of("ann"))).toEqual([third, first]);
     expect(idsOf(await callerRuns(folder).of("ann"))).toEqual([third, first]);
-  });
-
-  test("are listed anew where the log was removed", async () => {
-    const folder = await newFolder();
-    const runs = callerRuns(folder);
-    const [first, second] = [newRunId(), newRunId()];
-    await runs.note("ann", first, "kept");
-    // A log is removed once it is long: the next one may have its inode, and is shorter.
-    await runs.note("ann", first, "kept");
-    await runs.of("ann");
-    await rm(join(folder, "ann", "log"));
-    await callerRuns(folder).note("ann", second, "kept");
-    expect(idsOf(await runs.of("ann"))).toEqual([second, first]);
   });
 });
 
