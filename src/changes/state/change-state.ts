@@ -4,13 +4,31 @@ import {
   type OtherCount,
   ownReason,
   type Reason,
+  type ReportedObject,
   type Standing,
   type StopCause,
 } from "../../runs/outcome.ts";
-import type { Binding, JournalEntry, RunFacts, Step } from "../rows/entries.ts";
-import { RowBlock } from "../rows/row-block.ts";
+import type {
+  Binding,
+  JournalEntry,
+  MadeRows,
+  RowsEntry,
+  RunFacts,
+  Step,
+  StepChange,
+  UnexpectedCount,
+} from "../rows/entries.ts";
+import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
-import { type PlannedWork, RunWork } from "./run-work.ts";
+import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
+
+/** The request that has no answer yet, and how far the run was when it left. */
+interface InFlight {
+  readonly steps: readonly number[];
+  readonly at: number;
+  readonly again: boolean;
+  readonly progress: number;
+}
 
 /**
  * Everything that is known about a run, as the sum of its journal: `apply` is the only way to change it, so that a run
@@ -23,7 +41,6 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
-  /** Facts about the run as a whole, for its report. */
   facts: RunFacts = {};
   /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
@@ -31,15 +48,16 @@ export class RunState {
   late: readonly number[] = [];
 
   #work: RunWork;
-  /** The request that has no answer yet, and how far the run was when it left. */
-  #inFlight:
-    | { readonly steps: readonly number[]; readonly at: number; readonly again: boolean; readonly progress: number }
-    | undefined;
+  readonly #rows = new RowWriter();
+  /** Grows with every step that is done: whether something changed since a step was refused. */
+  #progress = 0;
+  /** By object: an option that holds another number of Context IDs than expected. */
+  readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
+  #inFlight: InFlight | undefined;
 
-  /** The state of a run with what is planned for it. */
-  constructor(plan?: PlannedWork) {
+  constructor(plan: PlannedWork = nothingPlanned()) {
     this.#work = new RunWork(plan);
-    this.facts = { ...plan?.facts };
+    this.facts = { ...plan.facts };
   }
 
   /**
@@ -69,16 +87,16 @@ export class RunState {
   #change(entry: JournalEntry): void {
     switch (entry.t) {
       case "objects":
-        this.#work.addObjects(entry.objects);
+        this.#addObjects(entry.objects);
         return;
       case "settled":
         for (const settlement of entry.settlements) this.#work.outcomes.settle(settlement);
         return;
       case "rows":
-        this.#work.addRows(entry);
+        this.#addRows(entry);
         return;
       case "steps":
-        this.#work.addSteps(entry.steps);
+        this.#addSteps(entry.steps);
         return;
       case "replan":
         throw new RangeError("a new plan needs a state of its own");
@@ -93,7 +111,7 @@ export class RunState {
         this.newest.set(entry.targeting, entry._id);
         return;
       case "send":
-        this.#inFlight = { steps: entry.steps, at: entry.at, again: entry.again, progress: this.#work.progress };
+        this.#inFlight = { ...entry, progress: this.#progress };
         this.requests.sent += 1;
         if (entry.again) this.requests.resent += 1;
         return;
@@ -107,7 +125,7 @@ export class RunState {
         return;
       case "late":
         this.late = [...this.late, ...entry.steps];
-        this.#work.doubt(entry.steps, entry.at);
+        this.#doubt(entry.steps, entry.at);
         return;
       case "waited":
         this.requests.waitedMs += entry.ms;
@@ -118,7 +136,7 @@ export class RunState {
       case "resume":
         this.stopped = undefined;
         this.resumed = { counts: this.counts() };
-        this.#work.reopen();
+        this.#reopen();
         return;
     }
   }
@@ -128,18 +146,29 @@ export class RunState {
     return this.#inFlight?.steps ?? [];
   }
 
-  /** Steps whose request was announced, and whose answer is not known: they may have been applied. */
+  /**
+   * Steps whose request was announced, and whose answer is not known: they may have been applied. Without those of which
+   * no answer would tell who made what has the name.
+   */
   inDoubt(): ReadonlySet<number> {
-    return new Set([...this.#work.suspects(), ...this.lostInFlight()]);
+    const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
+    return new Set([...suspects, ...this.lostInFlight()]);
   }
 
   counts(): Counts {
     return this.#work.outcomes.counts();
   }
 
-  /** The objects that failed with their whole request, so that a resumed run sends them again. */
+  /** The objects that failed only since the service refused their request as a whole: a resumed run sends them again. */
   refused(): ReadonlySet<number> {
-    return this.#work.refused();
+    const objects = new Set<number>();
+    for (let id = 0; id < this.steps.length; id += 1) {
+      if (this.#work.standings.at(id) !== "refused") continue;
+      for (const object of this.steps.at(id)?.objects ?? []) {
+        if (this.standing(object) === "failed") objects.add(object);
+      }
+    }
+    return objects;
   }
 
   standing(object: number): Standing {
@@ -155,9 +184,26 @@ export class RunState {
     return this.#work.outcomes.idOf(object);
   }
 
-  /** What the run did with an object that is settled. */
+  /** What was done with an object that succeeded or needed nothing; undefined for any other. */
   didOf(object: number): Did | undefined {
-    return this.#work.didOf(object);
+    const outcome = this.standing(object);
+    if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
+    const { standings } = this.#work;
+    // Most of an import: a row is the only step of its object.
+    const row = standings.onlyRowOf(object);
+    if (row !== undefined) return this.isDone(row) ? "created" : "same";
+    let did: Did = "same";
+    for (const id of standings.ofObject(object)) {
+      const standing = standings.at(id);
+      const operation = this.steps.partAt(id)?.operation;
+      const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
+      // An object that did not exist any more was deleted by an earlier attempt.
+      if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
+      if (standing !== "done" || operation === undefined) continue;
+      if (operation === "addOptions" || operation === "createTargetings") return "created";
+      if (!this.#changesNothing(object)) did = "changed";
+    }
+    return did;
   }
 
   /** When a suspect step first left, in our clock; undefined for any other step. */
@@ -202,14 +248,13 @@ export class RunState {
 
   /** Options that hold another number of Context IDs than expected, in the order in which that was found. */
   unexpectedCounts(): readonly OtherCount[] {
-    return [...this.#work.unexpectedCounts].map(([object, counts]) => ({
+    return [...this.#unexpectedCounts].map(([object, counts]) => ({
       ...counts,
       name: this.objects.at(object)?.name,
       _id: this.idOf(object),
     }));
   }
 
-  /** Whether a step was applied. */
   isDone(step: number): boolean {
     return this.#work.standings.at(step) === "done";
   }
@@ -249,10 +294,9 @@ export class RunState {
 
   /** Steps that were refused and wait for another change of this run, with whether something changed since. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
-    const { standings, progress: now } = this.#work;
-    return standings.deferred().flatMap(({ id, reason, progress }) => {
+    return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
-      return step === undefined ? [] : [{ step, reason, changedSince: now > progress }];
+      return step === undefined ? [] : [{ step, reason, changedSince: this.#progress > progress }];
     });
   }
 
@@ -279,24 +323,148 @@ export class RunState {
     );
   }
 
+  #addObjects(objects: readonly ReportedObject[]): void {
+    for (const object of objects) this.#work.objects.add(object);
+    this.#work.outcomes.follow();
+  }
+
+  #addRows({ index, line, items }: RowsEntry): void {
+    if (items instanceof Uint8Array) throw new RangeError("rows are read as a list");
+    const { objects, steps, outcomes, standings } = this.#work;
+    for (const [row, item] of items.entries()) {
+      const place = line === undefined ? { index: index + row } : { index: index + row, line: line + row };
+      const block = this.#rows.add(item, place, objects.length, steps.length);
+      objects.addRow(block);
+      steps.addRow(block);
+    }
+    outcomes.follow();
+    standings.follow();
+  }
+
+  #addSteps(steps: readonly Step[]): void {
+    for (const step of steps) this.#work.steps.add(step);
+    this.#work.standings.follow();
+  }
+
   #answer({ steps, changes, made, settlements }: Extract<JournalEntry, { readonly t: "answer" }>): void {
-    this.#work.addSteps(steps ?? []);
-    const left = this.#inFlight ?? { at: this.updatedAt, progress: this.#work.progress };
-    for (const change of changes) this.#work.change(change, left);
-    if (made !== undefined) this.#work.make(made);
-    for (const settlement of settlements ?? []) this.#work.settle(settlement);
+    this.#addSteps(steps ?? []);
+    const left = this.#inFlight ?? { at: this.updatedAt, progress: this.#progress };
+    for (const change of changes) this.#changeStep(change, left);
+    if (made !== undefined) this.#make(made);
+    for (const settlement of settlements ?? []) {
+      this.#work.outcomes.settle(settlement);
+      this.#work.dropSteps(settlement.object, "dropped");
+    }
     this.#inFlight = undefined;
   }
 
-  #stop(cause: StopCause, reason: Reason | undefined): void {
-    this.stopped = reason === undefined ? { cause } : { cause, reason };
-    // A request whose answer was never applied here may have been applied by the service.
-    if (this.#inFlight !== undefined) {
-      for (const step of this.#inFlight.steps) this.#work.change({ step, to: "suspect" }, this.#inFlight);
+  /** Applies the change of a step. `left` says when its request left, and how far the run was then. */
+  #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
+    const step = this.steps.at(change.step);
+    if (step === undefined) return;
+    const { standings } = this.#work;
+    switch (change.to) {
+      case "suspect":
+        standings.suspect(step.id, left.at);
+        return;
+      case "pending":
+      case "replaced":
+        standings.set(step.id, change.to);
+        return;
+      case "deferred":
+        standings.defer(step.id, { reason: change.reason, progress: left.progress });
+        return;
+      case "done":
+      case "alreadyDone":
+        standings.set(step.id, change.to);
+        standings.clearSuspicion(step.id);
+        if (change.to === "done") this.#progress += 1;
+        if (change.contextCount !== undefined) this.#unexpectedCounts.set(step.objects[0] ?? -1, change.contextCount);
+        if (!step.prepares) this.#work.finish(step, change);
+        return;
+      default:
+        if (change.to === "failed") standings.clearSuspicion(step.id);
+        if (change.to === "unknown" && change.reason.detail?.refused === true) standings.refuseInDoubt(step.id);
+        if (change.undone) standings.set(step.id, change.to);
+        else this.#work.failStep(step, change.to, change.reason);
     }
+  }
+
+  /** Applies `done` to rows that follow each other. */
+  #make({ from, ids }: MadeRows): void {
+    const { outcomes, standings } = this.#work;
+    this.#progress += ids.length;
+    for (const [at, id] of ids.entries()) {
+      const object = this.steps.objectOf(from + at);
+      if (object === undefined) continue;
+      standings.set(from + at, "done");
+      standings.clearSuspicion(from + at);
+      // Most of an import: a row is the only step of its object.
+      if (standings.hasOtherThanRow(object)) this.#work.finishObject(object, id ?? undefined);
+      else {
+        if (id !== null) outcomes.giveId(object, id);
+        outcomes.settle({ object, outcome: "succeeded" });
+      }
+    }
+  }
+
+  /** Steps that left too late are in doubt, whatever became of them meanwhile. */
+  #doubt(steps: readonly number[], at: number): void {
+    const { outcomes, standings } = this.#work;
+    const reason = ownReason("NO_ANSWER", { reason: "it left when another process wrote already" });
+    for (const step of steps) {
+      standings.suspect(step, at);
+      if (standings.isOpen(step)) continue;
+      standings.set(step, "unknown");
+      for (const object of this.steps.at(step)?.objects ?? []) outcomes.doubt(object, reason);
+    }
+  }
+
+  /** Whether the former values equal the wanted ones, as far as they were read. */
+  #changesNothing(object: number): boolean {
+    const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
+    if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
+    return added + removed === 0 && (rest.alreadyThere !== undefined || rest.absent !== undefined);
+  }
+
+  /** Ends open steps without an answer: a sent one is `unknown`, an unsent one `notApplied`. */
+  #stop(cause: StopCause, given: Reason | undefined): void {
+    const { outcomes, standings } = this.#work;
+    this.stopped = given === undefined ? { cause } : { cause, reason: given };
+    // A request whose answer was never applied here may have been applied by the service.
+    for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
     this.#inFlight = undefined;
-    this.#work.stop(reason ?? ownReason(STOP_REASONS[cause]));
-    if (!this.planned) this.#work.leaveUnplanned(reason ?? ownReason(STOP_REASONS[cause]));
+    const reason = given ?? ownReason(STOP_REASONS[cause]);
+    const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
+    const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
+    // Those in doubt first, since an object stands as its first step that is stopped.
+    for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
+    for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
+    if (this.planned) return;
+    // Objects without a step were never planned.
+    for (let object = 0; object < this.objects.length; object += 1) {
+      if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
+    }
+  }
+
+  /** Makes pending again the steps that a stop left open; failed steps stay failed. */
+  #reopen(): void {
+    const { outcomes, standings } = this.#work;
+    for (let id = 0; id < this.steps.length; id += 1) {
+      const standing = standings.at(id);
+      if (standing !== "unknown" && standing !== "notApplied" && standing !== "refused") continue;
+      if (standing === "unknown" && this.#isUnclear(id)) continue;
+      standings.set(id, "pending");
+      for (const object of this.steps.at(id)?.objects ?? []) outcomes.reopen(object);
+    }
+  }
+
+  /**
+   * Whether the step ended as `OWNER_UNCLEAR`. It is not sent again: alone, the found object would look like our own.
+   */
+  #isUnclear(step: number): boolean {
+    const main = this.steps.objectOf(step);
+    return main !== undefined && this.reason(main)?.code === "OWNER_UNCLEAR";
   }
 }
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ObjectList, StepList, StepMaker } from "../../../src/changes/rows/steps.ts";
-import { Outcomes } from "../../../src/changes/state/run-work.ts";
-import { StepStandings } from "../../../src/changes/state/step-standings.ts";
+import { Outcomes, StepStandings } from "../../../src/changes/state/standings.ts";
 import { idAt } from "../fake-driver.ts";
 
 const reason = { code: "X" };

@@ -1,7 +1,7 @@
-import type { Reason } from "../../runs/outcome.ts";
-import type { Step } from "../rows/entries.ts";
+import { type Counts, ownReason, type Reason, type Standing } from "../../runs/outcome.ts";
+import type { RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts";
 import { RowBlock } from "../rows/row-block.ts";
-import type { ObjectList, StepList } from "../rows/steps.ts";
+import { ObjectList, StepList } from "../rows/steps.ts";
 
 /** Where a step stands. */
 type StepStanding =
@@ -212,4 +212,179 @@ function listUnder<K>(map: Map<K, number[]>, key: K, value: number): void {
   const list = map.get(key);
   if (list === undefined) map.set(key, [value]);
   else list.push(value);
+}
+
+/** Where each object of a run stands, why, and which ID it has. */
+export class Outcomes {
+  readonly #objects: ObjectList;
+  readonly #standing: Standing[] = [];
+  readonly #ids: (string | undefined)[] = [];
+  readonly #reasons = new Map<number, Reason>();
+  readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = {
+    pending: 0,
+    succeeded: 0,
+    alreadyDone: 0,
+    failed: 0,
+    notApplied: 0,
+    unknown: 0,
+  };
+
+  /** Follows the objects of the list; those that are added to it later once `follow` is called. */
+  constructor(objects: ObjectList) {
+    this.#objects = objects;
+    this.follow();
+  }
+
+  counts(): Counts {
+    return { ...this.#counts };
+  }
+
+  standing(object: number): Standing {
+    return this.#standing[object] ?? "pending";
+  }
+
+  reason(object: number): Reason | undefined {
+    return this.#reasons.get(object);
+  }
+
+  /** The ID of an object: as the service gave it, else as the caller did. */
+  idOf(object: number): string | undefined {
+    return this.#ids[object] ?? this.#objects.idOf(object);
+  }
+
+  giveId(object: number, id: string): void {
+    this.#ids[object] = id;
+  }
+
+  /** Begins to follow the objects that were added to the list. */
+  follow(): void {
+    for (let object = this.#standing.length; object < this.#objects.length; object += 1) {
+      this.#standing.push("pending");
+      this.#ids.push(undefined);
+      this.#counts.pending += 1;
+    }
+  }
+
+  /** Gives an object its outcome. The first one stays, but for `notApplied`. */
+  settle({ object, outcome, reason, _id }: Settlement): void {
+    const before = this.#standing[object];
+    if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
+    this.#move(object, before, outcome);
+    if (reason !== undefined) this.#reasons.set(object, reason);
+    if (_id !== undefined) this.giveId(object, _id);
+  }
+
+  /** Makes the outcome of an object `unknown` again. */
+  doubt(object: number, reason: Reason): void {
+    const before = this.#standing.at(object);
+    if (before === undefined || before === "pending" || before === "unknown") return;
+    this.#move(object, before, "unknown");
+    this.#reasons.set(object, reason);
+  }
+
+  /** Makes an object that did not succeed pending again. */
+  reopen(object: number): void {
+    const before = this.#standing[object];
+    if (before !== "unknown" && before !== "notApplied" && before !== "failed") return;
+    this.#move(object, before, "pending");
+    this.#reasons.delete(object);
+  }
+
+  #move(object: number, from: Standing, to: Standing): void {
+    this.#counts[from] = (this.#counts[from] ?? 0) - 1;
+    this.#counts[to] = (this.#counts[to] ?? 0) + 1;
+    this.#standing[object] = to;
+  }
+}
+
+/** What is planned for a run. */
+export interface PlannedWork {
+  readonly objects: ObjectList;
+  readonly steps: StepList;
+  /** The objects that need no request. */
+  readonly settlements: readonly Settlement[];
+  readonly facts?: RunFacts;
+}
+
+/** How a step ends that did not do what it was to do. */
+type NotDone = "failed" | "refused" | "unknown" | "notApplied";
+
+/** A plan of nothing. */
+export function nothingPlanned(): PlannedWork {
+  return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
+}
+
+/**
+ * The objects and steps of a run, whose lists grow with it, and where each of them stands. How a step ends decides how
+ * its objects end, and those of the steps that need them.
+ */
+export class RunWork {
+  readonly objects: ObjectList;
+  readonly steps: StepList;
+  readonly outcomes: Outcomes;
+  readonly standings: StepStandings;
+
+  constructor({ objects, steps, settlements }: PlannedWork) {
+    this.objects = objects;
+    this.steps = steps;
+    this.outcomes = new Outcomes(objects);
+    this.standings = new StepStandings(steps, objects);
+    for (const settlement of settlements) this.outcomes.settle(settlement);
+  }
+
+  finish({ objects, undoes }: Step, change: Extract<StepChange, { readonly to: "done" | "alreadyDone" }>): void {
+    for (const [position, object] of objects.entries()) {
+      if (undoes !== undefined) {
+        const outcome = undoes.code === "PARTLY_APPLIED" ? "unknown" : "failed";
+        this.outcomes.settle({ object, outcome, reason: undoes });
+      } else this.finishObject(object, position === 0 ? change._id : (change.childIds?.[position - 1] ?? undefined));
+    }
+  }
+
+  /** A step about an object was done, and may have been the last one. */
+  finishObject(object: number, id: string | undefined): void {
+    const { outcomes, standings } = this;
+    if (id !== undefined) outcomes.giveId(object, id);
+    if (!standings.hasAllDone(object)) return;
+    outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
+  }
+
+  /** A refused create fails for its main object; the objects inside of it were not attempted. */
+  failStep(step: Step, to: NotDone, reason: Reason): void {
+    this.standings.set(step.id, to);
+    const [main] = step.objects;
+    const makes = step.operation === "createTargetings" || step.operation === "addOptions";
+    const isOver = to === "failed" || to === "refused";
+    for (const object of step.objects) {
+      if (object === main || !isOver || !makes) this.#fail(object, to, reason);
+      else this.#fail(object, "notApplied", ownReason("NEEDS_FAILED", { needs: main }));
+    }
+  }
+
+  #fail(object: number, to: NotDone, reason: Reason): void {
+    const { outcomes, standings } = this;
+    const partly = (to === "notApplied" || to === "refused") && standings.isTouched(object);
+    const outcome = to === "refused" ? "failed" : to;
+    outcomes.settle({
+      object,
+      outcome: partly ? "unknown" : outcome,
+      reason: partly ? ownReason("PARTLY_APPLIED", { because: reason.code }) : reason,
+    });
+    const drop = to === "failed" ? "dropped" : "notApplied";
+    this.dropSteps(object, drop);
+    if (outcomes.idOf(object) !== undefined) return;
+    for (const id of standings.boundTo(object)) {
+      const bound = this.steps.at(id);
+      if (bound === undefined || standings.at(id) !== "pending") continue;
+      standings.set(id, drop);
+      for (const needy of bound.objects) {
+        if (needy !== object) this.#fail(needy, "notApplied", ownReason("NEEDS_FAILED", { needs: object }));
+      }
+    }
+  }
+
+  dropSteps(object: number, to: "dropped" | "notApplied"): void {
+    const { standings } = this;
+    for (const id of standings.ofObject(object)) if (standings.isOpen(id)) standings.set(id, to);
+  }
 }
