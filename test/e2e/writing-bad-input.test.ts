@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { perFile } from "../support/ends.ts";
 import { hold } from "../support/hold.ts";
+import { rowsOf } from "../support/rows.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
 import { checkedReport, tokensOfResult } from "../support/writing.ts";
@@ -76,48 +77,11 @@ const longKey = JSON.stringify({ ["\u202E".repeat(100_000)]: 1 });
 
 /** A tool, arguments that do not fit its schema as JSON text, and what the answer says. */
 const MISFITS: readonly [string, string, string][] = [
-  ["create_targetings", "{}", "items is missing: an array is needed"],
-  ["create_targetings", '{"items":null}', "items must be an array, not null"],
-  ["create_targetings", '{"items":[]}', "items must have at least 1"],
-  ["create_targetings", '{"items":{}}', "items must be an array, not an object"],
-  ["create_targetings", '{"items":"[{\\"name\\":5}]"}', "items[0].name must be a text, not 5"],
-  ["create_targetings", '{"items":[null]}', "items[0] must be an object, not null"],
-  ["create_targetings", '{"items":[[]]}', "items[0] must be an object, not an array"],
-  ["create_targetings", '{"items":[{"name":null}]}', "items[0].name must be a text, not null"],
-  ["create_targetings", '{"items":[{"name":"AB","__proto__":{}}]}', 'unknown field "items[0].__proto__"'],
-  ["create_targetings", '{"items":[{"name":"AB","constructor":1}]}', 'unknown field "items[0].constructor"'],
-  ["create_targetings", '{"items":[{"name":"AB"}],"dryrun":true}', "did you mean dryRun?"],
-  ["create_targetings", '{"items":[{"name":"AB"}],"dryRun":1}', "dryRun must be true or false, not 1"],
-  ["create_targetings", '{"items":[{"name":"AB"}],"dryRun":[]}', "dryRun must be true or false, not an array"],
+  ...rowsOf("misfits.ndjson", import.meta.dirname, z.tuple([z.string(), z.string(), z.string()])),
   ["create_targetings", `{"items":${"[".repeat(50_000)}${"]".repeat(50_000)}}`, "levels deep"],
   ["create_targetings", manyKeys, "and 2997 more"],
   ["create_targetings", longKey, "more characters"],
   ["create_targetings", `{"items":[${manyKeys},${manyKeys},${longKey}]}`, "valid fields: name, options"],
-  ["rename_targetings", `{"items":[{"_id":"${ULID}"}]}`, "items[0].name is missing"],
-  ["rename_targetings", '{"items":[{"_id":7,"name":"AB"}]}', "items[0]._id must be a text, not 7"],
-  ["bulk_add_options", '{"items":[{"name":"AB"}]}', "targetingId is missing"],
-  ["bulk_add_options", '{"targetingId":"","items":[{"name":"AB"}]}', "targetingId is missing"],
-  ["bulk_add_options", '{"targetingId":null,"items":[{"name":"AB"}]}', "targetingId is missing"],
-  ["bulk_add_options", `{"targetingId":"${ULID.slice(1)}","items":[{"name":"AB"}]}`, "which is no ULID"],
-  ["bulk_add_options", '{"targetingName":"__proto__","items":[{"name":"AB"}]}', 'no targeting named "__proto__"'],
-  ["bulk_add_options", `{"targetingId":"${ULID}","targetingName":"x","items":[{"name":"AB"}]}`, "were both given"],
-  ["bulk_add_options", `{"targetingId":"${ULID}","items":[{"name":"AB","type":"group"}]}`, '"atomic", "collection"'],
-  ["bulk_add_options", `{"targetingId":"${ULID}","items":[{"name":"AB","contexts":"a"}]}`, "must be an array"],
-  ["bulk_add_options", `{"targetingId":"${ULID}","items":[{"name":"AB","contexts":[1]}]}`, "must be a text, not 1"],
-  ["bulk_add_options", `{"targetingId":"${ULID}","items":[{"name":"AB"}],"onExisting":"x"}`, '"addContexts"'],
-  ["update_options", `{"items":[{"_id":"${ULID}","parent":5}]}`, "items[0].parent must be"],
-  ["update_contexts", "{}", "nothing was given to do"],
-  ["update_contexts", '{"items":[]}', "items must have at least 1"],
-  ["delete_targeting", "{}", "nothing was given to do"],
-  ["delete_targeting", `{"ids":"${ULID}"}`, "ids must be an array"],
-  ["delete_options", '{"names":["AB"]}', "names were given without their targeting"],
-  ["delete_options", '{"ids":[],"names":[]}', "ids must have at least 1"],
-  ["track_event", '{"uid":"u"}', "eventName is missing"],
-  ["track_event", '{"uid":5,"eventName":"app_open"}', "uid must be a text, not 5"],
-  ["track_event", '{"uid":"u","eventName":"view_item","item_id":"1","price":1e400}', "a number that is too large"],
-  ["track_event", '{"uid":"u","eventName":"app_open","extra":{"x":-1e400}}', "a number that is too large"],
-  ["track_event", '{"uid":"u","eventName":"app_open","extra":{"uid":"v"}}', "extra repeats uid"],
-  ["track_event", '{"uid":"u","eventName":"app_open","extra":[]}', "extra must be"],
   ["track_event", `{"uid":"u","eventName":"app_open","extra":${nested(200)}}`, "levels deep"],
   ["track_event", `{"uid":"u","eventName":"app_open","extra":${nested(50_000)}}`, "levels deep"],
 ];

@@ -58,6 +58,15 @@ function found(
   }));
 }
 
+type Judged = readonly [title: string, event: unknown, path: string, rule: string, basis?: VerdictCase["basis"]];
+
+function judged(verdict: VerdictCase["verdict"], rows: readonly Judged[]): readonly VerdictCase[] {
+  return rows.map(([title, event, path, rule, basis]) => ({
+    ...{ title, event, verdict, finding: [path, rule] },
+    ...(basis && { basis }),
+  }));
+}
+
 const MINIMAL = plain("minimal", [
   ["app_open", {}],
   ["sign_up", { method: "email" }],
@@ -109,7 +118,7 @@ const MISSING = missing([
   ["purchase", { tx_id: "t-1", items: [...itemsOf(99), { item_name: "Mug" }] }, "items[99].item_id"],
 ]);
 
-const IGNORED: readonly VerdictCase[] = [
+const IGNORED = judged("ignored", [
   ...[
     "Purchase",
     "purchase_complete",
@@ -120,124 +129,50 @@ const IGNORED: readonly VerdictCase[] = [
     "가".repeat(64),
     "constructor",
   ].map(
-    (eventName): VerdictCase => ({
-      title: `eventName ${eventName.slice(0, 20)}`,
-      event: e(eventName),
-      verdict: "ignored",
-      finding: ["eventName", "eventNameUnsupported"],
-      basis: "documented",
-    }),
+    (name): Judged => [`eventName ${name.slice(0, 20)}`, e(name), "eventName", "eventNameUnsupported", "documented"],
   ),
-  {
-    title: "__proto__ as eventName",
-    event: e("__proto__"),
-    verdict: "ignored",
-    finding: ["eventName", "eventNameUnsupported"],
-  },
-  {
-    title: "a required parameter that is null",
-    event: e("sign_up", { method: null }),
-    verdict: "ignored",
-    finding: ["method", "requiredNull"],
-    basis: "assumed",
-  },
-  {
-    title: "item_id null in the middle",
-    event: e("purchase", { tx_id: "t-1", items: [{ item_id: "a" }, { item_id: null }, { item_id: "b" }] }),
-    verdict: "ignored",
-    finding: ["items[1].item_id", "requiredNull"],
-    basis: "assumed",
-  },
-  {
-    title: "an entry of items that is no object",
-    event: e("begin_checkout", { items: ["i-1"] }),
-    verdict: "ignored",
-    finding: ["items[0]", "entryNotObject"],
-    basis: "assumed",
-  },
-  {
-    title: "missing beats uncertain",
-    event: e("add_to_cart", { item_id: "", price: "1" }),
-    verdict: "ignored",
-    finding: ["quantity", "requiredMissing"],
-  },
-];
+  ["__proto__ as eventName", e("__proto__"), "eventName", "eventNameUnsupported"],
+  ["a required parameter that is null", e("sign_up", { method: null }), "method", "requiredNull", "assumed"],
+  [
+    "item_id null in the middle",
+    e("purchase", { tx_id: "t-1", items: [{ item_id: "a" }, { item_id: null }, { item_id: "b" }] }),
+    "items[1].item_id",
+    "requiredNull",
+    "assumed",
+  ],
+  [
+    "an entry of items that is no object",
+    e("begin_checkout", { items: ["i-1"] }),
+    "items[0]",
+    "entryNotObject",
+    "assumed",
+  ],
+  ["missing beats uncertain", e("add_to_cart", { item_id: "", price: "1" }), "quantity", "requiredMissing"],
+]);
 
-const REJECTED: readonly VerdictCase[] = [
+const REJECTED = judged("rejected", [
   ...[null, [], "purchase", 7, true, [e("app_open")]].map(
-    (event): VerdictCase => ({
-      title: `a body that is ${JSON.stringify(event)}`,
-      event,
-      verdict: "rejected",
-      finding: ["", "bodyNotObject"],
-      basis: "assumed",
-    }),
+    (event): Judged => [`a body that is ${JSON.stringify(event)}`, event, "", "bodyNotObject", "assumed"],
   ),
-  { title: "uid missing", event: { eventName: "app_open" }, verdict: "rejected", finding: ["uid", "uidMissing"] },
-  {
-    title: "uid a number",
-    event: { uid: 7, eventName: "app_open" },
-    verdict: "rejected",
-    finding: ["uid", "uidNotString"],
-  },
-  {
-    title: "uid null",
-    event: { uid: null, eventName: "app_open" },
-    verdict: "rejected",
-    finding: ["uid", "uidNotString"],
-  },
-  { title: "eventName missing", event: { uid: "u" }, verdict: "rejected", finding: ["eventName", "eventNameMissing"] },
-  {
-    title: "eventName a number",
-    event: { uid: "u", eventName: 1 },
-    verdict: "rejected",
-    finding: ["eventName", "eventNameNotString"],
-  },
-  { title: "eventName empty", event: e(""), verdict: "rejected", finding: ["eventName", "eventNameEmpty"] },
-  {
-    title: "eventName of 65",
-    event: e("x".repeat(65)),
-    verdict: "rejected",
-    finding: ["eventName", "eventNameTooLong"],
-  },
-  {
-    title: "a parameter of 1,025 Korean letters",
-    event: e("sign_up", { method: KOREAN_1025 }),
-    verdict: "rejected",
-    finding: ["method", "stringTooLong"],
-    basis: "assumed",
-  },
-  {
-    title: "a uid of 1,025",
-    event: { uid: "u".repeat(1025), eventName: "app_open" },
-    verdict: "rejected",
-    finding: ["uid", "stringTooLong"],
-  },
-  {
-    title: "a string too long in an item",
-    event: e("begin_checkout", { items: [{ item_id: "a" }, { item_id: "b", brand: KOREAN_1025 }] }),
-    verdict: "rejected",
-    finding: ["items[1].brand", "stringTooLong"],
-  },
-  {
-    title: "an unknown parameter that is too long",
-    event: e("app_open", { note: KOREAN_1025 }),
-    verdict: "rejected",
-    finding: ["note", "stringTooLong"],
-  },
-  {
-    title: "101 items",
-    event: e("purchase", { tx_id: "t", items: itemsOf(101) }),
-    verdict: "rejected",
-    finding: ["items", "tooManyItems"],
-  },
-  {
-    title: "too long beats an unsupported name",
-    event: e("Purchase", { tx_id: KOREAN_1025 }),
-    verdict: "rejected",
-    finding: ["tx_id", "stringTooLong"],
-  },
-];
+  ["uid missing", { eventName: "app_open" }, "uid", "uidMissing"],
+  ["uid a number", { uid: 7, eventName: "app_open" }, "uid", "uidNotString"],
+  ["uid null", { uid: null, eventName: "app_open" }, "uid", "uidNotString"],
+  ["eventName missing", { uid: "u" }, "eventName", "eventNameMissing"],
+  ["eventName a number", { uid: "u", eventName: 1 }, "eventName", "eventNameNotString"],
+  ["eventName empty", e(""), "eventName", "eventNameEmpty"],
+  ["eventName of 65", e("x".repeat(65)), "eventName", "eventNameTooLong"],
+  ["1,025 Korean letters", e("sign_up", { method: KOREAN_1025 }), "method", "stringTooLong", "assumed"],
+  ["a uid of 1,025", { uid: "u".repeat(1025), eventName: "app_open" }, "uid", "stringTooLong"],
+  [
+    "a string too long in an item",
+    e("begin_checkout", { items: [{ item_id: "a" }, { item_id: "b", brand: KOREAN_1025 }] }),
+    "items[1].brand",
+    "stringTooLong",
+  ],
+  ["an unknown parameter that is too long", e("app_open", { note: KOREAN_1025 }), "note", "stringTooLong"],
+  ["101 items", e("purchase", { tx_id: "t", items: itemsOf(101) }), "items", "tooManyItems"],
+  ["too long beats an unsupported name", e("Purchase", { tx_id: KOREAN_1025 }), "tx_id", "stringTooLong"],
+]);
 
 const UNCERTAIN = found({ verdict: "uncertain", basis: "notShown" }, [
   ["method", "sign_up", { method: "" }, "requiredEmpty"],

@@ -1,0 +1,8 @@
+import { readFileSync } from "node:fs";
+import type * as z from "zod";
+
+/** The rows of a data file beside a test: JSON, one row a line. */
+export function rowsOf<Row>(file: string, directory: string, row: z.ZodType<Row>): readonly Row[] {
+  const lines = readFileSync(`${directory}/${file}`, "utf8").trimEnd().split("\n");
+  return lines.map((line) => row.parse(JSON.parse(line)));
+}
