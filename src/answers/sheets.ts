@@ -27,7 +27,7 @@ export function sheetNotes(file: InputFile | undefined): readonly string[] {
     ignoredWords(seen),
     readWords(seen),
     ...cellWords(file, seen),
-    ...rowWords(seen),
+    ...rowWords(file, seen),
   ];
   return notes.filter((note) => note !== undefined);
 }
@@ -119,7 +119,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
   ].map((words) => (typeof words === "string" ? words : undefined));
 }
 
-function rowWords(seen: SheetSeen): readonly (string | undefined)[] {
+function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
   return [
     seen.continued && `${counted(seen.continued, "row")} without an option, which continue the option above`,
     seen.filled && `${counted(seen.filled, "blank cell")} filled from above`,
@@ -127,8 +127,20 @@ function rowWords(seen: SheetSeen): readonly (string | undefined)[] {
       seen.filled === undefined &&
       `${counted(seen.blankGroups, "row")} with a blank Group below a filled one, which are not in that group; fillDown ["Group"] continues it`,
     seen.repeated && `${counted(seen.repeated, "row")} skipped, equal to the header`,
-    seen.total && `line ${seen.total} skipped as a row of totals`,
+    totalWords([...(sheet.subtotals ?? []), ...(seen.total === undefined ? [] : [seen.total])]),
   ].map((words) => (typeof words === "string" ? words : undefined));
+}
+
+const MOST_TOTALS = 10;
+
+function totalWords(lines: readonly number[]): string | undefined {
+  const [first, ...others] = lines.map(thousands);
+  if (first === undefined) return undefined;
+  if (others.length === 0) return `line ${first} skipped as a row of totals`;
+  const named = others.slice(0, MOST_TOTALS - 1);
+  const more = others.length - named.length;
+  const last = more > 0 ? `${more} more` : named.pop();
+  return `lines ${[first, ...named].join(", ")} and ${last} skipped as rows of totals`;
 }
 
 function counted(count: number, noun: string): string {

@@ -138,8 +138,8 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-const YES = new Set(["yes", "true", "1", "y", "예", "ja", "collection", "group"]);
-const NO = new Set(["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option"]);
+const YES = new Set(["yes", "true", "1", "y", "예", "ja", "j", "collection", "group", "그룹", "gruppe"]);
+const NO = new Set(["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option", "옵션"]);
 
 /** What a cell says that is yes or no: undefined where it is blank, null where it says something else. */
 export function truthIn(cell: string): boolean | undefined | null {
@@ -149,9 +149,9 @@ export function truthIn(cell: string): boolean | undefined | null {
 }
 
 const ACTIONS = {
-  add: ["add", "create", "new", "추가", "생성"],
-  edit: ["edit", "set", "update", "change", "수정", "변경"],
-  remove: ["remove", "delete", "삭제", "제거"],
+  add: ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu"],
+  edit: ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten"],
+  remove: ["remove", "delete", "삭제", "제거", "entfernen", "löschen"],
 } as const;
 
 /** What is to become of the option of a row: undefined where the cell is blank, null where it says something else. */
@@ -163,9 +163,9 @@ export function actionIn(cell: string): keyof typeof ACTIONS | undefined | null 
 }
 
 const OPS = {
-  add: ["add", "추가"],
-  remove: ["remove", "delete", "삭제", "제거"],
-  set: ["set", "replace", "설정", "교체"],
+  add: ["add", "추가", "hinzufügen"],
+  remove: ["remove", "delete", "삭제", "제거", "entfernen", "löschen"],
+  set: ["set", "replace", "설정", "교체", "setzen", "ersetzen"],
 } as const;
 
 /** What is to become of the Context IDs of a row: undefined where the cell is blank, null where it says something else. */

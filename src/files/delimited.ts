@@ -6,7 +6,12 @@ export interface SheetRecord {
   readonly cells: readonly string[];
   /** Where each cell of a text stands; in a sheet a cell stands in its row and column. */
   readonly places?: readonly CellPlace[];
+  /** Whether a formula of a workbook adds up or counts in it. */
+  readonly hasSum?: true;
 }
+
+/** A formula that adds up or counts, in English and German programs; a text file may hold it with a quote before it. */
+export const SUM_FORMULA = /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?)\(/i;
 
 /** Where a cell stands in a text. Lines and columns count from 1; `start` and `end` are positions, quotes included. */
 export interface CellPlace {

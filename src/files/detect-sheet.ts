@@ -51,19 +51,25 @@ export async function detectSheet(
   };
   const place = await (format === "xlsx" ? sheetOf(looked, given) : delimiterOf(looked, form));
   const notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 };
+  const subtotals: number[] = [];
   let facts: Facts | undefined;
   const file: Pick<InputFile, "format" | "encoding" | "sheet"> = {
     format,
     encoding,
     sheet: { ...form, ...place.form },
   };
-  const rows = sheetRows({ bytes, file, shape, maxBytes, notes }, (header) => {
+  const rows = sheetRows({ bytes, file, shape, maxBytes, notes, subtotals }, (header) => {
     facts = new Facts(header, given.separator);
   });
   for await (const batch of rows) for (const row of batch) facts?.take(row);
   const separator = facts?.separator();
   return {
-    sheet: { ...form, ...place.form, ...(separator !== undefined && { separator }) },
+    sheet: {
+      ...form,
+      ...place.form,
+      ...(separator !== undefined && { separator }),
+      ...(subtotals.length > 0 && { subtotals }),
+    },
     seen: without0({ ...facts?.seen(), ...notes, ...place.seen }),
   };
 }

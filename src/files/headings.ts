@@ -6,15 +6,36 @@ export const REASON_COLUMN = "reason";
  * same. Case, spaces, `_`, `-` and invisible characters of a heading do not matter.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
-  action: ["Action", "작업", "동작"],
-  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디"],
-  name: ["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름"],
-  parentName: ["Group", "parent", "group name", "option group", "그룹", "그룹명", "옵션 그룹", "상위 옵션"],
-  contexts: ["Context IDs", "keywords", "article ids", "컨텍스트 ID 목록", "콘텍스트 ID 목록", "키워드 목록"],
-  contextId: ["Context ID", "context", "keyword", "article id", "컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID"],
-  op: ["Context Action", "operation", "컨텍스트 작업", "콘텍스트 작업"],
-  type: ["Is Group", "그룹 여부"],
-  exposeChildren: ["Expose Sub-options", "하위 옵션 노출"],
+  action: ["Action", "작업", "동작", "Aktion"],
+  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID"],
+  name: ["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름", "Optionsname", "Bezeichnung"],
+  parentName: [
+    ...["Group", "parent", "group name", "option group", "parent group", "parent option"],
+    ...["그룹", "그룹명", "그룹 이름", "옵션 그룹", "상위 그룹", "상위 옵션"],
+    ...["Gruppe", "Gruppenname", "Optionsgruppe", "Übergeordnet", "Übergeordnete Gruppe", "Übergeordnete Option"],
+  ],
+  contexts: [
+    ...["Context IDs", "keywords", "article ids", "article numbers"],
+    ...["컨텍스트 ID 목록", "콘텍스트 ID 목록", "키워드 목록", "기사 ID 목록"],
+    ...["Kontext-IDs", "Artikel-IDs", "Artikelnummern", "Stichwörter", "Stichworte", "Schlüsselwörter", "Schlagwörter"],
+  ],
+  contextId: [
+    ...["Context ID", "context", "keyword", "article id", "article number"],
+    ...["컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID", "기사 번호"],
+    ...[
+      "Kontext-ID",
+      "Kontext",
+      "Artikel-ID",
+      "Artikelnummer",
+      "Artikel-Nr.",
+      "Stichwort",
+      "Schlüsselwort",
+      "Schlagwort",
+    ],
+  ],
+  op: ["Context Action", "operation", "컨텍스트 작업", "콘텍스트 작업", "Kontext-Aktion"],
+  type: ["Is Group", "그룹 여부", "Ist Gruppe"],
+  exposeChildren: ["Expose Sub-options", "하위 옵션 노출", "Unteroptionen anzeigen"],
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 

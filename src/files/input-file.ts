@@ -33,6 +33,8 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** Columns whose blank cells continue the one above. */
   fillDown: z.array(z.string()).exactOptional(),
+  /** The lines of rows of totals above the last row, which are skipped. */
+  subtotals: z.array(z.number()).exactOptional(),
 });
 export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
@@ -64,7 +66,7 @@ const sheetSeen = z.object({
   shorter: count,
   /** How many rows repeat the header, as sheets of several pages have it; they were skipped. */
   repeated: count,
-  /** The line of a row of totals, which was skipped. */
+  /** The line of a row of totals at the end, which was skipped. */
   total: count,
   /** Other sheets of the workbook. */
   otherSheets: count,

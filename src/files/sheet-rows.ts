@@ -10,7 +10,7 @@ import {
   type ValidColumns,
 } from "./columns.ts";
 import { composedHangul, NO_VALUE } from "./damage.ts";
-import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord, SUM_FORMULA } from "./delimited.ts";
 import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
@@ -54,6 +54,8 @@ export interface SheetReading {
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
+  /** Gets the lines of rows of totals above the last row, which are skipped; absent: those that the file says. */
+  readonly subtotals?: number[];
 }
 
 /**
@@ -64,7 +66,7 @@ export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,
 ): AsyncGenerator<readonly SheetRow[]> {
-  const { shape, file, notes } = reading;
+  const { shape, file } = reading;
   const read = headerReader(shape, file.sheet?.columns);
   const above: SheetRecord[] = [];
   let rows: RowReader | undefined;
@@ -73,7 +75,7 @@ export async function* sheetRows(
     const header = { ...read(cells), line, cells, above: before.filter((one) => !isBlank(one)).length };
     checkHeader(header, header, shape);
     onHeader(header);
-    return new RowReader(header, file.sheet ?? {}, shape, notes);
+    return new RowReader(header, reading);
   };
   /** Where no row has all that is required: the row that has most of it, by which the error says what is missing. */
   const beginAnyhow = (): RowReader => {
@@ -109,7 +111,7 @@ export async function* sheetRecords({
   file,
   withPlaces = false,
   maxBytes,
-}: Omit<SheetReading, "shape" | "notes">): AsyncGenerator<readonly SheetRecord[]> {
+}: Omit<SheetReading, "shape" | "notes" | "subtotals">): AsyncGenerator<readonly SheetRecord[]> {
   if (file.format === "xlsx" && (await isArchive(bytes))) {
     const { workbookRecords } = await import("./xlsx/workbook.ts");
     yield* workbookRecords(bytes, file.sheet?.sheet);
@@ -155,8 +157,11 @@ function isBlank({ cells }: SheetRecord): boolean {
   return cells.every((cell) => cell.trim() === "");
 }
 
-/** Words of a row of totals. */
-const TOTAL = /^(?:grand total|total|totals|sum|합계|총계|총합|소계|계|summe|gesamt|gesamtsumme):?$/i;
+const TOTAL_WORDS =
+  "(?:grand |sub[- ]?)?totals?|sum|합계|총계|총합계?|소계|부분합|계|(?:gesamt|zwischen|teil)?summe|gesamt";
+/** What begins a row of totals; where a formula adds up in it, also what spreadsheets write, such as "Nike Total". */
+const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
+const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const NUMBER = /^[\d.,'\s%₩$€-]*\d[\d.,'\s%₩$€-]*$/;
 
 /** Columns of an option that a row without them continues. */
@@ -171,25 +176,35 @@ class RowReader {
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
   readonly #contextId: number;
+  /** The columns of IDs. */
+  readonly #ids: readonly number[];
   /** The columns that are read, by position. */
   readonly #read: readonly boolean[];
+  /** The lines of rows of totals above the last row; the reader that finds them gets none. */
+  readonly #known: ReadonlySet<number> | undefined;
+  readonly #found: number[];
+  /** The line of a row of totals that may be the last row. */
+  #total: number | undefined;
   #held: SheetRow | undefined;
+  #last: SheetRecord | undefined;
   #before: readonly string[] = [];
   #blank = 0;
+  /** How many rows there are so far, and since the last row of totals. */
   #count = 0;
+  #countBelow = 0;
+  #hasDigits = false;
 
-  constructor(
-    header: SheetHeader,
-    { fillDown = [], columns }: SheetForm,
-    shape: ValidColumns,
-    notes: SheetNotes = { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 },
-  ) {
+  constructor(header: SheetHeader, { file, shape, notes, subtotals }: SheetReading) {
+    const { fillDown = [], columns, subtotals: known = [] }: SheetForm = file.sheet ?? {};
     this.#header = header;
-    this.#notes = notes;
+    this.#notes = notes ?? { continued: 0, filled: 0, composed: 0, repeated: 0, total: 0 };
+    this.#found = subtotals ?? [];
+    this.#known = subtotals === undefined ? new Set(known) : undefined;
     this.#headings = headerReader(shape, columns);
     this.#isStrict = shape.isStrict === true;
     this.#filled = fillDown.map((column) => positionOf(column, header));
     this.#contextId = header.at("contextId");
+    this.#ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
     this.#continued = this.#contextId < 0 ? [] : CONTINUED.map(header.at).filter((at) => at >= 0);
     this.#read = header.names.map((name) => name !== "");
   }
@@ -203,21 +218,32 @@ class RowReader {
       this.#notes.repeated += 1;
       return;
     }
+    if (this.#total !== undefined) this.#found.push(this.#total);
+    this.#total = undefined;
+    if (this.#known?.has(record.line) ?? (!this.#isStrict && this.#isTotal(record, false))) {
+      this.#total = record.line;
+      this.#countBelow = 0;
+      return;
+    }
     if (this.#held !== undefined) ready.push(this.#held);
+    this.#hasDigits ||= this.#ids.some((at) => NUMBER.test(this.#last?.cells[at] ?? ""));
     const raw = this.#filledDown(record.cells);
     const { line, places } = record;
     const row = { line, raw, cells: raw.map((cell, at) => this.#meant(cell, at)), ...(places && { places }) };
     this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
+    this.#last = record;
     this.#before = raw;
     this.#blank = 0;
     this.#count += 1;
+    this.#countBelow += 1;
   }
 
   /** The last row, unless it is one of totals. */
   end(): readonly SheetRow[] {
-    const held = this.#held;
-    if (held === undefined) return [];
-    if (!this.#isStrict && this.#isTotal(held)) {
+    const [held, last] = [this.#held, this.#last];
+    if (held === undefined || last === undefined) return [];
+    if (this.#total !== undefined) this.#notes.total = this.#total;
+    else if (!this.#isStrict && this.#isTotal(last, true)) {
       this.#notes.total = held.line;
       return [];
     }
@@ -262,16 +288,24 @@ class RowReader {
     return composed;
   }
 
-  #isTotal({ cells }: SheetRow): boolean {
+  /**
+   * Whether a row adds up others: it begins with a word for that, and has nothing but numbers. What would be a Context ID,
+   * or a field of an option above the last row, is a formula that adds up, or the number of rows.
+   */
+  #isTotal({ cells, hasSum }: SheetRecord, isLast: boolean): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
-    if (first === undefined || others.length === 0 || !TOTAL.test(first.cell)) return false;
-    const ids = [this.#header.at("_id"), this.#contextId, this.#header.at("contexts")];
-    // A number in the place of Context IDs is a total only where it counts the rows.
-    return others.every(({ cell, at }) => {
-      // A formula whose value was not stored adds up something, too.
-      if (ids.includes(at)) return Number(cell) === this.#count - 1;
-      return cell === NO_VALUE || NUMBER.test(cell);
+    const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
+    // A formula whose value was not stored adds up something, too.
+    const isNumber = ({ cell }: { readonly cell: string }): boolean =>
+      cell === NO_VALUE || NUMBER.test(cell) || SUM_FORMULA.test(cell);
+    if (isSum && filled.every((one) => this.#read[one.at] !== true && isNumber(one))) return true;
+    if (first === undefined || others.length === 0 || !(isSum ? TOTAL_OF : TOTAL).test(first.cell)) return false;
+    const own = isLast ? 1 : 0;
+    const counts = [...(isLast ? [this.#count] : []), ...(this.#hasDigits ? [] : [this.#count, this.#countBelow])];
+    return others.every((one) => {
+      const isField = this.#ids.includes(one.at) || (!isLast && this.#read[one.at] === true);
+      return isNumber(one) && (!isField || isSum || counts.includes(Number(one.cell) + own));
     });
   }
 }

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { sheetNotes } from "../../src/answers/sheets.ts";
 import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
+import { actionIn, contextActionIn } from "../../src/files/cells.ts";
 import type { SheetArguments } from "../../src/files/detect-sheet.ts";
 import type { SheetSeen } from "../../src/files/input-file.ts";
 import { lookedAt } from "../../src/files/looked-at.ts";
@@ -125,6 +126,55 @@ test.each<readonly [string, string, SheetSeen]>([
   const { file } = await read(name, optionRows);
   expect(`${file.encoding} ${file.sheet?.delimiter}`).toBe(form);
   expect(file.seen).toEqual(seen);
+});
+
+test.each([
+  ["korean-subtotals.csv", "lines 4, 7 and 9 skipped as rows of totals"],
+  ["korean-openpyxl-subtotals.xlsx", "lines 4, 6 and 7 skipped as rows of totals"],
+  ["korean-german-headings.csv", '"Übergeordnet" as Group, "Ist Gruppe" as Is Group, "Kontext-IDs" as Context IDs'],
+])("the notes of %s say what was made of it: %s", async (name, words) => {
+  expect((await read(name, optionRows)).notes.join("\n")).toContain(words);
+});
+
+test("German headings of a sheet with one Context ID a row are known", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const rows = [
+    "Options-ID;Name;Gruppe;Artikel-ID",
+    ";Schuhe;[];4711",
+    ";;;4712",
+    ";Zwischensumme;;2",
+    ";Hemden;[];4713",
+  ];
+  await writeFile(join(folder, "artikel.csv"), rows.join("\n"));
+  const { file, bytes } = await openFile("artikel.csv", {}, { ...RULES, allowedDirs: [folder] });
+  expect(items(await itemsIn(bytes, file, optionRows))).toMatchObject([
+    { name: "Schuhe", contexts: ["4711", "4712"] },
+    // Among Context IDs that are numbers, its number may be one as well.
+    { name: "Zwischensumme", contexts: ["2"] },
+    { name: "Hemden", contexts: ["4713"] },
+  ]);
+  expect(["Hinzufügen", "Ändern", "Löschen"].map(actionIn)).toEqual(["add", "edit", "remove"]);
+  expect(["Hinzufügen", "Setzen", "Entfernen"].map(contextActionIn)).toEqual(["add", "set", "remove"]);
+});
+
+test.each<readonly [row: string, isKept: boolean]>([
+  ["Total,[],no,goal,5", true],
+  ["Total,,no,,5", true],
+  ["Total,,,3,5", true],
+  ["Total,,,2,5", false],
+  ["Total,,,,5", false],
+  ["Total,,,=SUM(D2:D3),5", false],
+  ["Sum of all,,,,5", true],
+  ["Nike Total,,,,=SUBTOTAL(9;E2:E3)", false],
+  ["Total", true],
+])("%j in the middle of a sheet is kept: %s", async (row, isKept) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const rows = ["Option,Group,Is Group,Context IDs,Price", "One,,,a,1", "Two,,,b,2", row, "Three,,,c,3"];
+  await writeFile(join(folder, "prices.csv"), rows.join("\n"));
+  const { file, bytes } = await openFile("prices.csv", {}, { ...RULES, allowedDirs: [folder] });
+  const read = await lookedAt(bytes, file, optionRows);
+  expect(await itemsIn(bytes, file, optionRows)).toHaveLength(isKept ? 4 : 3);
+  expect(sheetNotes({ ...file, ...read }).some((note) => note === "line 4 skipped as a row of totals")).toBe(!isKept);
 });
 
 test("a workbook: the sheet with a header, merged cells, numbers as they are shown, the row of totals", async () => {

@@ -1,7 +1,7 @@
 import { formatValue } from "hucre";
 import { FileError } from "../../platform/files.ts";
 import { NO_VALUE } from "../damage.ts";
-import type { SheetRecord } from "../delimited.ts";
+import { type SheetRecord, SUM_FORMULA } from "../delimited.ts";
 import { type Archive, readXml, unescaped } from "./archive.ts";
 
 /** What the cells of all sheets refer to. */
@@ -101,6 +101,9 @@ class RowReader {
   #hasFormula = false;
   #isText = false;
   #isPhonetic = false;
+  /** The beginning of the formula at hand; undefined outside of one. */
+  #formula: string | undefined;
+  #hasSum = false;
 
   constructor(parts: SheetParts, merged: readonly MergedRange[]) {
     this.#parts = parts;
@@ -123,6 +126,7 @@ class RowReader {
       this.#line = Math.max(this.#line + 1, Number(attribute("r") ?? 0) || 0);
       this.#cells = [];
       this.#column = 0;
+      this.#hasSum = false;
     } else if (name === "c") {
       const letters = /^[A-Z]{1,3}/.exec(attribute("r") ?? "")?.[0];
       if (letters !== undefined) this.#column = columnOf(letters);
@@ -135,16 +139,23 @@ class RowReader {
       this.#isText = true;
       this.#hasValue = true;
     } else if (name === "rPh") this.#isPhonetic = true;
-    else if (name === "f") this.#hasFormula = true;
+    else if (name === "f") {
+      this.#hasFormula = true;
+      this.#formula = "";
+    }
   };
 
   readonly text = (piece: string): void => {
     if (this.#isText) this.#value += piece;
+    else if (this.#formula !== undefined && this.#formula.length < LONGEST_REFERENCE) this.#formula += piece;
   };
 
   readonly close = (name: string): void => {
     if (name === "v" || name === "t") this.#isText = false;
-    else if (name === "rPh") this.#isPhonetic = false;
+    else if (name === "f") {
+      if (SUM_FORMULA.test(`=${this.#formula ?? ""}`)) this.#hasSum = true;
+      this.#formula = undefined;
+    } else if (name === "rPh") this.#isPhonetic = false;
     else if (name === "c") this.#endCell();
     else if (name === "row") this.#endRow();
   };
@@ -180,7 +191,7 @@ class RowReader {
       const text = this.#cells[column] ?? "";
       if (text !== "") this.#shown.set(column, { to, text });
     }
-    this.#rows.push({ line: this.#line, cells: this.#cells });
+    this.#rows.push({ line: this.#line, cells: this.#cells, ...(this.#hasSum && { hasSum: true }) });
   }
 
   #shownText(): string {
