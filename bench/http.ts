@@ -22,9 +22,11 @@ import { fileSuites } from "../src/runs/files/backend.ts";
 import { fileRunStore } from "../src/runs/files/run-store.ts";
 import { targetingMemory } from "../src/runs/files/side-stores.ts";
 import { Runs } from "../src/runs/registry.ts";
-import { TOOLS } from "../src/tools/registry.ts";
+import { everyTool } from "../src/tools/registry.ts";
 import { allowedHostnames } from "../src/web/http-errors.ts";
 import { median } from "./server-process.ts";
+
+const TOOLS = await everyTool();
 
 const CONNECTIONS = 16;
 const ROUND_MS = 2000;

@@ -15,6 +15,13 @@ const COMMON = {
   format: "esm",
   target: "node20.18",
   logLevel: "warning",
+  alias: {
+    "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs"),
+    // Its main file is UMD, whose parts cannot be found at build time.
+    "jsonc-parser": "jsonc-parser/lib/esm/main.js",
+    // What it offers Node is CommonJS, of which a chunk of its own would have no names.
+    yaml: beside("../node_modules/yaml/browser/dist/index.js"),
+  },
   // Some bundled CommonJS packages call require for Node's own modules.
   banner: {
     js: 'import { createRequire as createRequireForBundle } from "node:module"; const require = createRequireForBundle(import.meta.url);',
@@ -141,13 +148,6 @@ const { metafile } = await build({
   metafile: true,
   // The copy beside this package, where a person has put one.
   external: ["@opentelemetry/api"],
-  alias: {
-    "@modelcontextprotocol/server/_shims": beside("sdk-shims.mjs"),
-    // Its main file is UMD, whose parts cannot be found at build time.
-    "jsonc-parser": "jsonc-parser/lib/esm/main.js",
-    // What it offers Node is CommonJS, of which a chunk of its own would have no names.
-    yaml: beside("../node_modules/yaml/browser/dist/index.js"),
-  },
   plugins: [
     madeTools(await listOfTools()),
     madeSkillTexts(),

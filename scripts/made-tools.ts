@@ -1,5 +1,5 @@
 import { catalogue } from "../src/mcp/tool-list.ts";
-import { TOOLS, type Tool, VIEW_TOOLS } from "../src/tools/registry.ts";
+import { everyTool, everyViewTool, type Tool } from "../src/tools/registry.ts";
 
 function made(tools: readonly Tool[]) {
   return catalogue(tools).map(({ tool, inputSchema, outputSchema }) => {
@@ -10,5 +10,5 @@ function made(tools: readonly Tool[]) {
 }
 
 /** Every tool as it is listed, for the build. */
-export const MADE_TOOLS = made(TOOLS);
-export const MADE_VIEW_TOOLS = made(VIEW_TOOLS);
+export const MADE_TOOLS = made(await everyTool());
+export const MADE_VIEW_TOOLS = made(await everyViewTool());

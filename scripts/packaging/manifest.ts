@@ -1,7 +1,9 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { PROMPTS, promptText } from "../../src/mcp/prompts.ts";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
 import { ASKED_SETTINGS, type AskedSetting, explained } from "./asked-settings.ts";
+
+const TOOLS = await everyTool();
 
 /** The prompts with their texts, in which placeholders stand for the arguments. */
 const MANIFEST_PROMPTS = await Promise.all(

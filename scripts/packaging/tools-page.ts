@@ -1,8 +1,10 @@
 import { isSchema, type JsonSchema, schemaAlternatives } from "../../src/mcp/json-schema.ts";
 import { catalogue, type ListedTool } from "../../src/mcp/tool-list.ts";
 import type { Effect } from "../../src/tools/define-tool.ts";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
 import { tableOf } from "./markdown.ts";
+
+const TOOLS = await everyTool();
 
 const EFFECTS = {
   reads: "changes nothing",

@@ -1,3 +1,11 @@
+import type { Loss } from "../changes/plan/plan.ts";
+import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
+import { thousands } from "../platform/text.ts";
+import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
+import { tokensOf } from "./budget.ts";
+import { fenced, plain, quoteUntrusted } from "./fence.ts";
+import { many } from "./message-words.ts";
+
 /** What an agent learns while a run waits for a person's decision on the page, which was opened or is at an address. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
@@ -74,4 +82,272 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
     `get_run {"runId":"${runId}","waitMs":25000}: an approval within 10 minutes still starts it, while this server runs`,
     `cancel_run {"runId":"${runId}"} ends it; or ${again}`,
   ];
+}
+
+/** What is approved: a sentence of counts, and every object by kind and by name, what is lost first. */
+export interface Effect {
+  readonly sentence: string;
+  readonly parts: readonly EffectPart[];
+}
+
+const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
+  targeting: "Targetings deleted",
+  optionGroup: "Option groups deleted",
+  option: "Options deleted",
+  contextIds: "Options that lose Context IDs",
+};
+
+/** What options that get Context IDs are listed under. */
+export const GAIN_TITLE = "Options that get Context IDs";
+
+/** The objects of a call that is planned or waits, as far as they say what changes. */
+interface ChangedObjects {
+  readonly length: number;
+  at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
+}
+
+/**
+ * What a call does: what it takes away, of how many options of its targeting where that is known, and which options get
+ * Context IDs beside that.
+ */
+export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, optionsThere = 0): Effect {
+  const gaining: EffectObject[] = [];
+  for (let at = 0; at < objects.length; at += 1) {
+    const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
+    const { added = 0 }: KnownChange = change ?? {};
+    if (added > 0) gaining.push({ name, ...(_id !== undefined && { _id }), says: `gets ${many(added, "Context ID")}` });
+  }
+  const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
+  return {
+    sentence: `${effectSentence(losses, gained)}${shareWords(losses, optionsThere)}`,
+    parts: [...lossParts(losses), ...effectPart(GAIN_TITLE, gaining)],
+  };
+}
+
+/** A part of an effect; none without objects. */
+export function effectPart(title: string, objects: readonly EffectObject[]): readonly EffectPart[] {
+  return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
+}
+
+/** Counts of what a plan does, in one sentence: what is taken away, and `others`. */
+export function effectSentence(losses: readonly Loss[], others: readonly string[] = []): string {
+  const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
+  const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
+  const [targetings, groups, options, changed] = [of("targeting"), of("optionGroup"), of("option"), of("contextIds")];
+  const ownContextIds = groups.reduce((total, loss) => total + (loss.ownContextIds ?? 0), 0);
+  const emptied = changed.filter(({ empties }) => empties).length;
+  const parts = [
+    targetings.length > 0 && `deletes ${many(targetings.length, "targeting")} with ${many(sum(targetings), "option")}`,
+    groups.length > 0 &&
+      `deletes ${many(groups.length, "option group")} with ${many(ownContextIds, "own Context ID")} and ` +
+        `${many(sum(groups), "sub-option")}, which become top-level options where they are not deleted here too`,
+    options.length > 0 &&
+      `deletes ${many(options.length, "option")} with ${sum(options) === 0 ? "no Context IDs" : many(sum(options), "Context ID")}`,
+    changed.length > 0 &&
+      `takes ${many(sum(changed), "Context ID")} away from ${many(changed.length, "option")}` +
+        (emptied > 0 ? `, and leaves ${emptied} of them empty` : ""),
+    ...others,
+  ].filter((part) => part !== false);
+  const end = losses.length === 0 ? "" : losses.some(({ kind }) => kind !== "contextIds") ? DELETED_END : REMOVED_END;
+  return `This ${parts.length === 0 ? "changes nothing" : parts.join(", and ")}.${end}`;
+}
+
+const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
+const REMOVED_END = " Undo can bring them back.";
+
+/** How large a share of a targeting's options is deleted or loses Context IDs, behind a sentence. */
+export function shareWords(losses: readonly Loss[], optionsThere: number): string {
+  const lost = losses.filter(({ kind }) => kind !== "targeting").length;
+  if (optionsThere === 0 || lost === 0) return "";
+  const percent = Math.max(1, Math.round((100 * lost) / optionsThere));
+  return ` That is ${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %).`;
+}
+
+/** What a plan takes away, by kind and by name; of Context IDs first what is left empty. */
+export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
+  const first = losses.toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
+  return Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
+    effectPart(
+      title,
+      first
+        .filter((loss) => loss.kind === kind)
+        .map((loss) => ({
+          ...{ name: shortName(loss.name), _id: loss._id, says: describeLoss(loss) },
+          ...(loss.kind !== "targeting" && { contextIds: contextIdsOf(loss) }),
+        })),
+    ),
+  );
+}
+
+/** How many Context IDs go with what is not a targeting. */
+function contextIdsOf({ kind, count, ownContextIds = 0 }: Loss): number {
+  return kind === "optionGroup" ? ownContextIds : count;
+}
+
+/** What the number of a loss counts. */
+function describeLoss({ kind, count, ownContextIds = 0, empties }: Loss): string {
+  switch (kind) {
+    case "targeting":
+      return many(count, "option");
+    case "optionGroup":
+      return `group with ${many(ownContextIds, "own Context ID")} and ${many(count, "sub-option")}`;
+    case "option":
+      return count === 0 ? "no Context IDs" : many(count, "Context ID");
+    case "contextIds":
+      return `loses ${many(count, "Context ID")}${empties ? ", then empty" : ""}`;
+  }
+}
+
+const MOST_LETTERS = 1000;
+
+/** A name as it is kept for people: a very long one is cut. */
+export function shortName(name: string): string {
+  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
+}
+
+/** How many of each kind a question names, and of how many the first and the last ones. */
+const MOST_NAMED = 20;
+/** The same for an agent, which has fewer tokens. */
+const MOST_FOR_AGENT = 10;
+/** What the names may cost an agent with their IDs and details, and without, in tokens. */
+const DETAILED_TOKENS = 350;
+const NAMES_TOKENS = 450;
+/** How many of each kind are named to an agent where names are very long. */
+const FEWER_NAMED = [6, 4, 2] as const;
+
+/** An effect for the person who is asked in their client: each kind with its total, and its first and last names. */
+export function questionText({ sentence, parts }: Effect): string {
+  return [sentence, ...parts.flatMap((part) => partLines(part, MOST_NAMED, parts.length > 1))].join("\n");
+}
+
+/** The same for the agent that shows it to a person: names are fenced, and stand alone where there are many. */
+export function effectText(effect: Effect): string {
+  const { sentence, parts } = effect;
+  if (parts.length === 0) return sentence;
+  const isFew = parts.every(({ count }) => count <= MOST_FOR_AGENT);
+  const detailed = parts.flatMap((part) => partLines(part, MOST_FOR_AGENT, parts.length > 1));
+  if (isFew && tokensOf(detailed.join("\n")) <= DETAILED_TOKENS) return [sentence, fenced(detailed)].join("\n");
+  const counts = [MOST_FOR_AGENT, ...FEWER_NAMED];
+  const named = counts.map((most) => parts.map((part) => namesLine(part, most)));
+  const fitting = named.find((lines) => tokensOf(lines.join("\n")) <= NAMES_TOKENS) ?? named.at(-1) ?? [];
+  return [sentence, fenced(fitting)].join("\n");
+}
+
+/** A part in lines, an object on each: the first and the last ones. */
+function partLines({ title, count, objects }: EffectPart, most: number, isTitled: boolean): readonly string[] {
+  const { first, last, left } = ends(objects, most, count);
+  const line = ({ name, _id, says }: EffectObject): string =>
+    `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${says === "" ? "" : `: ${says}`}`;
+  return [
+    ...(isTitled ? [`${title} (${thousands(count)}):`] : []),
+    ...first.map(line),
+    ...(left > 0 ? [`… ${thousands(left)} more …`] : []),
+    ...last.map(line),
+  ];
+}
+
+/** The names of a part on one line. */
+function namesLine({ title, count, objects }: EffectPart, most: number): string {
+  const { first, last, left } = ends(objects, most, count);
+  const names = (some: readonly EffectObject[]): string => some.map(({ name }) => quoteUntrusted(name)).join(", ");
+  const rest = last.length === 0 ? "" : `, … ${thousands(left)} more …, ${names(last)}`;
+  return `${title} (${thousands(count)}): ${names(first)}${rest}`;
+}
+
+/** The first and the last of some objects, and how many are left between them. */
+function ends(objects: readonly EffectObject[], most: number, count: number) {
+  if (count <= most) return { first: objects, last: [], left: 0 };
+  return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
+}
+
+/** What the effect was when a person saw it, and what it is now. */
+export function changedEffect(before: string, { sentence }: Effect): string {
+  if (before === sentence) return "names, groups or other details have changed since; the counts are the same";
+  return `before: ${before} Now: ${sentence}`;
+}
+
+const DELETED: ReadonlySet<string> = new Set([LOSS_TITLES.targeting, LOSS_TITLES.optionGroup, LOSS_TITLES.option]);
+
+/** What a person who decides on the page reads of an effect: what is lost for good, and what can be undone. */
+export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
+  if (parts.length === 0) return { lost: [], undoable: [] };
+  const deletes = parts.some(({ title }) => DELETED.has(title));
+  const loses = parts.some(({ title }) => title === LOSS_TITLES.contextIds);
+  const back = deletes
+    ? "brings names, groups and Context IDs back, under new IDs"
+    : loses
+      ? "brings the Context IDs back"
+      : "takes this back";
+  return {
+    lost: deletes ? ["Ad products and campaigns that refer to what is deleted do not know what Undo brings back."] : [],
+    undoable: [`Undo ${back}, for ${days} days.`],
+  };
+}
+
+/** Why a person was asked a second time, for the agent. */
+export function askedTwiceHint(changed: string): string {
+  return `the person was asked twice, since something changed: ${changed}`;
+}
+
+/** A question that is asked again, with what has changed since. */
+export function changedQuestion(changed: string, message: string): string {
+  return `Something has changed since you were asked: ${changed}\n${message}`;
+}
+
+/** How a run got past the question to a person: what was decided, where, and by whom, where that is known. */
+export interface Approval {
+  readonly decision: "approved" | "declined" | "not_needed";
+  readonly channel?: "client" | "view" | "page" | "token" | "terminal";
+  readonly by?: string;
+}
+
+const CHANNELS = {
+  agreed_in_client: "client",
+  agreed_in_view: "view",
+  agreed_on_page: "page",
+  agreed_by_token: "token",
+  agreed_in_terminal: "terminal",
+} as const satisfies Partial<Record<Asked, Approval["channel"]>>;
+
+/** The approval in a run's facts; undefined where they hold none. */
+export function approvalOf(facts: {
+  readonly asked?: Asked;
+  readonly decided?: Pick<Decided, "who">;
+}): Approval | undefined {
+  const { asked, decided } = facts;
+  if (asked === undefined) return undefined;
+  if (asked === "not_needed") return { decision: "not_needed" };
+  return { decision: "approved", channel: CHANNELS[asked], ...(decided && { by: approverName(decided.who) }) };
+}
+
+/** A declined approval. Clients without a person decline by themselves, so that nobody is named for one of a client. */
+export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
+  return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
+}
+
+/** The name of a person in a caller's name: of an access-file entry its own, of a login through an issuer the subject. */
+function approverName(who: string): string {
+  const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
+  return subject ?? who.replace(/^token:/, "");
+}
+
+const PLACES = {
+  client: "in the client",
+  view: "in the view",
+  page: "on the page",
+  terminal: "in the terminal",
+} as const;
+
+/** The sentence that says who approved or declined, as a line; no line where nobody had to. */
+export function approvalLines(approval: Approval | undefined): readonly string[] {
+  const words = approval && approvalWords(approval);
+  return words === undefined ? [] : [words];
+}
+
+/** The same as a sentence. */
+export function approvalWords({ decision, channel, by }: Approval): string | undefined {
+  if (decision === "not_needed" || channel === undefined) return undefined;
+  if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval.";
+  if (decision === "declined" && channel === "client") return "The client declined.";
+  return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${plain(by)}`}.`;
 }

@@ -4,7 +4,7 @@ import { thousands } from "../platform/text.ts";
 import type { PlaceRange } from "../runs/report.ts";
 import type { SummarizedFailure } from "./failures.ts";
 import { placesWords, plain, quoteUntrusted } from "./fence.ts";
-import type { ReportedRun } from "./reported-run.ts";
+import type { ReportedRun } from "./run-results.ts";
 
 /** What kind of cause a failure has, where no item can be fixed for it. */
 type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";

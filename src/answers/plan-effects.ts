@@ -3,7 +3,7 @@ import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import { changesOf, type ListedChange } from "../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import type { RowLabel, UndoRow } from "../plans/way-back.ts";
-import { type Effect, effectPart, effectSentence, GAIN_TITLE, lossParts, shareWords, shortName } from "./effects.ts";
+import { type Effect, effectPart, effectSentence, GAIN_TITLE, lossParts, shareWords, shortName } from "./approvals.ts";
 import { many } from "./message-words.ts";
 import { changesOfRow, changeWords, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";

@@ -5,10 +5,10 @@ import type { Interrupted } from "../runs/registry.ts";
 import type { RunStatus } from "../runs/report.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { nameProblem } from "../spec/names.ts";
-import type { Approval } from "./effects.ts";
+import type { Approval } from "./approvals.ts";
 import { placeWords, quoteUntrusted } from "./fence.ts";
 import { many, number } from "./message-words.ts";
-import type { ReportedRun } from "./reported-run.ts";
+import type { ReportedRun } from "./run-results.ts";
 
 /** How a tool's work is called: done, to be done, and on what. */
 interface Work {

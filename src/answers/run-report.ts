@@ -1,7 +1,7 @@
 import type { PlannedRequest } from "../changes/rows/entries.ts";
 import { thousands } from "../platform/text.ts";
+import { type Approval, approvalLines } from "./approvals.ts";
 import { type Row, tokensOf } from "./budget.ts";
-import { type Approval, approvalLines } from "./effects.ts";
 import { type VerdictRow, verdictLine } from "./event-messages.ts";
 import {
   type FailureExample,
@@ -16,7 +16,6 @@ import {
 import { withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 import { endNotes, nextStepsOf } from "./next-steps.ts";
-import type { ReportedRun } from "./reported-run.ts";
 import {
   countsNote,
   fuzzyMatchNote,
@@ -29,6 +28,7 @@ import {
   unansweredNote,
   unreadNote,
 } from "./run-headline.ts";
+import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { sheetNotes } from "./sheets.ts";
 

@@ -2,10 +2,10 @@ import { runsText } from "../answers/run-headline.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError, text } from "../settings/value-types.ts";
+import { recentRuns, showRunOrList } from "../tools/get-run.ts";
+import type { SaveArguments } from "../tools/input-file.ts";
 import { savedResultsAt } from "../tools/result-sheet.ts";
-import { recentRuns, showRunOrList } from "../tools/run-or-list.ts";
 import { ownRun } from "../tools/run-reports.ts";
-import type { SaveArguments } from "../tools/shared-arguments.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, toldFailure, withRuns } from "./project.ts";
 

@@ -3,9 +3,9 @@ import type { RunHeader } from "../runs/store.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import { SettingsError } from "../settings/value-types.ts";
-import { plannedRun } from "../tools/applied-plan.ts";
+import { plannedRun } from "../tools/apply-plan.ts";
 import { ToolError } from "../tools/define-tool.ts";
-import { startUndoPlan } from "../tools/undo-plan.ts";
+import { startUndoPlan } from "../tools/undo-run.ts";
 import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 

@@ -2,8 +2,8 @@ import { completable, type McpServer } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { quoteUntrusted } from "../answers/fence.ts";
 import type { Redactor } from "../answers/redact.ts";
-import { matching, runsLike, targetingsLike } from "./completion.ts";
 import type { ResourceContext } from "./resource-definition.ts";
+import { matching, runsLike, targetingsLike } from "./resource-definition.ts";
 
 /** An argument of a prompt, and how what a person typed is completed. */
 interface PromptArgument {

@@ -2,8 +2,8 @@ import { type McpServer, ResourceNotFoundError, ResourceTemplate } from "@modelc
 import { suiteReportUri, suiteUri } from "../answers/event-suites.ts";
 import type { Redactor } from "../answers/redact.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { runsLike, suitesLike, targetingIdsLike } from "./completion.ts";
 import type { ResourceContent, ResourceContext, ResourceDefinition } from "./resource-definition.ts";
+import { runsLike, suitesLike, targetingIdsLike } from "./resource-definition.ts";
 
 const JSON_TYPE = "application/json";
 /** The content changes only with this server's version. */
@@ -152,7 +152,7 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 /** What reads runs. Only reading one loads it, so that starting stays fast. */
-const reads = () => import("./run-reads.ts");
+const reads = () => import("../tools/run-files.ts");
 
 /** What is kept of a run, and read in parts: the first part that is cut names the next one. */
 const IN_PARTS = [

@@ -21,7 +21,7 @@ import { ulidBytes, ulidOfBytes, ulidTime } from "../spec/ulid.ts";
 import { cancelRun } from "../tools/cancel-run.ts";
 import type { ToolContext } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
-import { followResumedRun } from "../tools/run-or-list.ts";
+import { followResumedRun } from "../tools/get-run.ts";
 import { reportRun } from "../tools/run-reports.ts";
 import { atMostOneWait, progressWords } from "../tools/write/follow-run.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";

@@ -64,7 +64,7 @@ export interface ListedTool {
 /** All tools as clients may see them, in their fixed order: as the build has made them, else as the code does. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
-  return catalogue((await import("../tools/registry.ts")).TOOLS);
+  return catalogue(await (await import("../tools/registry.ts")).everyTool());
 }
 
 /** A tool as the build has made it; its code is loaded by its first call. */

@@ -36,7 +36,7 @@ export async function loadViews(offer: ToolAvailability): Promise<Views> {
 
 async function viewTools(): Promise<readonly ListedTool[]> {
   if (MADE_VIEW_TOOLS.length > 0) return MADE_VIEW_TOOLS.map(asMade);
-  return catalogue((await import("../tools/registry.ts")).VIEW_TOOLS);
+  return catalogue(await (await import("../tools/registry.ts")).everyViewTool());
 }
 
 function attach(server: McpServer): void {

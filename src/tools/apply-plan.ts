@@ -1,6 +1,25 @@
 import * as z from "zod";
-import { type ToolDefinition, ToolError } from "./define-tool.ts";
+import { changedEffect, effectText, questionText } from "../answers/approvals.ts";
+import { planAnswer } from "../answers/plan-answers.ts";
+import { renderReport } from "../answers/run-report.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import type { Changes, StartPlanned } from "../changes/changes.ts";
+import { isGoing, type Plan, type Planning } from "../changes/plan/plan.ts";
+import { plannedRequests, weighed } from "../changes/plan/requests.ts";
+import { lossDigest, needsConfirmation } from "../changes/run-rules.ts";
+import { RunState } from "../changes/state/change-state.ts";
+import type { PlanDocument } from "../plans/plan-document.ts";
+import type { Asked } from "../runs/outcome.ts";
+import { changesOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "./define-tool.ts";
+import { checkApplicable, documentOf } from "./kept-plan.ts";
+import { ownRun, reportRun } from "./run-reports.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
+import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "./write/decide.ts";
+import { askLater, decidePlanOnPage, tokenInstead } from "./write/on-page.ts";
+import { answerWithToken, notDone, planInTime, toldUnstarted, tookTooLong, undecided } from "./write/planned.ts";
+import { effectOf, tokenLater } from "./write/waiting.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>
@@ -24,7 +43,141 @@ export const applyPlan = {
   async handler({ runId, dryRun, confirmation }, context) {
     if (confirmation) return confirmed({ tool: "apply_plan", token: confirmation, runId, dryRun }, context);
     if (!runId) throw new ToolError("runId is missing", "Give the runId of a plan, or a confirmation alone.");
-    const { applyPlanned } = await import("./applied-plan.ts");
     return applyPlanned(runId, dryRun ?? false, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** A plan of `plan_targeting` or `undo_run`, or a dry run. Throws a ToolError where the run is none. */
+export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
+  const run = await ownRun(runId, context);
+  if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
+  throw new ToolError(
+    "this run is no plan",
+    "plan_targeting, undo_run and calls with dryRun make plans, and their answers name the runId.",
+  );
+}
+
+/** Carries a planned run out, after a person's yes where one is needed; one that was started before is reported. */
+export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
+  const run = await plannedRun(runId, context);
+  if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
+    if (run.status() === "running" && run.state.facts.tool !== undefined) throw stillMade();
+    return dryRun ? alreadyStarted() : reportRun(run, context);
+  }
+  const { header } = run;
+  const changes = changesOf(context);
+  await context.runs.checkExecutable(run);
+  if (header.dryRun) {
+    const { dryRunToApply } = await import("./write/dry-runs.ts");
+    const found = await dryRunToApply(run, { isDry: dryRun }, changes, context);
+    if ("answer" in found) return found.answer;
+    return "going" in found ? goesOn(run, found.going, dryRun, context) : carryOut(run, found.plan, changes, context);
+  }
+  checkApplicable(await documentOf(runId, context), context);
+  const bytes = context.runs.part(runId, "input");
+  const plan = await planInTime((signal) => changes.plan(header.call, signal, bytes), context);
+  if (isGoing(plan)) return goesOn(run, plan, dryRun, context);
+  if (dryRun) return lookedAgain(run, await documentOf(runId, context), plan, context);
+  return carryOut(run, plan, changes, context);
+}
+
+/** Starts a planned run with its plan as it is now, after a person's yes where one is needed. */
+async function carryOut(
+  { header }: ChangeRun,
+  plan: Plan,
+  changes: Changes,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  const { runId } = header;
+  const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
+    const started = await startDecided(
+      header,
+      plan,
+      asked === "agreed_in_client" ? inClient(context) : undefined,
+      context,
+    );
+    return reportRun(started, context, [], { tellsAsked: true, notes: hints });
+  };
+  const given = { call: header.call, bytes: context.runs.part(runId, "input") };
+  const effect = await effectOf(header, plan, context);
+  return decided<ToolAnswer>(
+    {
+      needsApproval: needsConfirmation(plan),
+      digest: `${runId} ${lossDigest(plan.losses)}`,
+      message: questionText(effect),
+      effect: effect.sentence,
+      changedFrom: (before) => changedEffect(before, effect),
+      undecided: async (why) => {
+        const none = () => undecided(given, plan, why, { changes, context, kept: header });
+        if (why !== "closed" || !isDecidedElsewhere(context)) return none();
+        return {
+          answer: await decidePlanOnPage(header, plan, { changes, context }, async () => (await none()).answer),
+        };
+      },
+      onPage: () =>
+        decidePlanOnPage(header, plan, { changes, context }, async () =>
+          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
+        ),
+      start,
+      declined: () => notDone(header.call, plan, context, effect),
+      token: () => answerWithToken(header, plan, context),
+      described: () => effectText(effect),
+    },
+    context,
+  );
+}
+
+/**
+ * Looking again takes longer than the call may: it goes on without the caller, who gets the run. Then the run starts, or
+ * waits for a person's yes where it takes something away. Throws a ToolError where only the call could go on.
+ */
+async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
+  if (isDry || context.reply !== undefined) {
+    planning.plan.catch(() => undefined);
+    planning.stop();
+    throw isDry ? lookTookTooLong() : tookTooLong();
+  }
+  const begin = (plan: Plan, start: StartPlanned) =>
+    beginPlanned(run.header, plan, { decision: undefined, start }, context);
+  const changes = changesOf(context);
+  const ask = context.page?.isOffered() ? askLater(changes, context) : tokenLater(context);
+  const going = await changes.prepare(run.header, planning, begin, { meanwhile: run.state, ask });
+  return reportRun(going, context);
+}
+
+function lookTookTooLong(): ToolError {
+  return new ToolError(
+    "looking at this plan again took longer than a call may take; nothing was sent, and the plan stays as it was",
+    "apply_plan without dryRun looks at it again in the background, and sends nothing where something has changed.",
+  );
+}
+
+function stillMade(): ToolError {
+  return new ToolError(
+    "this plan is still being made; nothing was sent",
+    "Wait for it with get_run and waitMs, and look at it before it is applied.",
+  );
+}
+
+function alreadyStarted(): never {
+  throw new ToolError("this plan was started before, so there is nothing to look at again", "get_run shows its run.");
+}
+
+/** Says whether a plan still fits, and sends nothing. */
+function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context: ToolContext): ToolAnswer {
+  const { runId } = run.header;
+  const state = new RunState(plan);
+  const { environment } = context;
+  if (state.counts().failed > 0) {
+    const picked = toldUnstarted(run.header.call, state, context);
+    return renderReport({
+      ...picked,
+      runId,
+      status: "failed",
+      nextSteps: ["call plan_targeting or undo_run again for a plan of the current state"],
+    });
+  }
+  const requests = weighed(plan.steps, plannedRequests(plan.steps));
+  const nextSteps = [`apply_plan {"runId":"${runId}"} applies it: the plan is still valid`];
+  return planAnswer({ environment, runId, tool: "apply_plan", status: "planned", document, requests, nextSteps });
+}

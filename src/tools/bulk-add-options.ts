@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
+import { optionRows } from "../changes/rows/input-rows.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { fileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
 import {
@@ -37,7 +38,6 @@ export const bulkAddOptions = {
   async handler({ items, dryRun, ...all }, context) {
     const { about, others: named } = fileArgumentsOf(all);
     const { reference, others } = targetingArgumentsOf(named);
-    const { optionRows } = await import("../changes/rows/input-rows.ts");
     const opened = await openedFile(about, { items }, optionRows, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
     const found = await neededTargeting(referenceOf(reference, opened), context);

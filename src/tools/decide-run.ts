@@ -1,5 +1,10 @@
 import * as z from "zod";
-import type { ToolDefinition } from "./define-tool.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { ownRun, reportedRun } from "./run-reports.ts";
+import { isSecretFor } from "./write/confirmation-token.ts";
+import { decide, personOf } from "./write/decide.ts";
+import { waitingRun } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () =>
@@ -19,6 +24,42 @@ export const decideRun = {
   idempotent: true,
   input,
   output: runOutput,
-  // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async (given, context) => (await import("./decided-in-view.ts")).decidedInView(given, context),
+  handler: decidedInView,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** A person's decision in a view. */
+interface InViewDecision {
+  readonly runId: string;
+  readonly decision: "approve" | "decline";
+  readonly secret: string;
+}
+
+/**
+ * Carries out a person's decision in a view, and answers how the run stands then. Throws a ToolError where there is
+ * nothing to decide with this secret, so that nothing is shown about runs of others.
+ */
+export async function decidedInView(
+  { runId, decision, secret }: InViewDecision,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { digest = "" } = (await waitingRun(runId, context))?.state.facts.waits ?? {};
+  if (!(await isSecretFor({ runId, digest }, secret, context))) throw nothingToDecide();
+  const outcome = await decide(
+    runId,
+    {
+      ...{ answer: decision === "approve" ? "approved" : "declined", channel: "view" },
+      ...{ person: personOf(context), saw: (seen) => seen === digest },
+    },
+    context,
+  );
+  if (outcome.is !== "done" && outcome.is !== "stale") throw nothingToDecide();
+  const answer = await reportedRun(await ownRun(runId, context), context);
+  return outcome.is === "stale" ? { ...answer, isError: true } : answer;
+}
+
+function nothingToDecide(): ToolError {
+  return new ToolError(
+    "there is nothing to decide with this: the run was decided before, or the secret is not the one of this run",
+    "get_run shows how it stands.",
+  );
+}

@@ -3,6 +3,7 @@ import { ARGUMENTS } from "../changes/call.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./names.ts";
+import { everyOption } from "./option-search.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -16,7 +17,6 @@ const input = () =>
 
 /** The IDs of all empty options of a targeting. */
 async function emptyOptions(targetingId: string, context: ToolContext): Promise<string[]> {
-  const { everyOption } = await import("./every-option.ts");
   const hits = await everyOption(targetingId, { empty: true }, context);
   if (hits.length > 0) return hits.map(({ step }) => step.option._id);
   throw new ToolError("no option of the targeting is empty; nothing was deleted", "Nothing needs to be done.");

@@ -12,8 +12,10 @@ import { rememberingNearestName } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { countsOf, failureGroups, type ObjectResult, type RunStatus, tellingResults } from "../runs/report.ts";
+import { unlessLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext } from "./context.ts";
-import { unlessLate } from "./within-wait.ts";
+import { ToolError } from "./define-tool.ts";
+import { eventsAt, originalItemsOf } from "./original-items.ts";
 
 /** The argument that says what is to become of events whose answer is lost. */
 export const onUnknownArgument = () => ({
@@ -135,7 +137,6 @@ export async function eventRunReport(
     outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
   const wanted = [...new Set([...first, ...rows])];
-  const { eventsAt, originalItemsOf } = await import("./original-items.ts");
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
   // Who is meant is shown where that is read soon: a large file is not read to its end after the call has waited.
   const given =
@@ -191,4 +192,39 @@ function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonl
   });
   if (tool !== "track_event") return results;
   return results.map(({ uid, predicted, rule, observed, ...result }) => result);
+}
+
+/** The schema of an object with any fields, all of which are kept as they came: zod's own leave `__proto__` out. */
+export function openObject() {
+  return z
+    .unknown()
+    .meta({ type: "object" })
+    .transform((value, context): Readonly<Record<string, unknown>> => {
+      if (isJsonObject(value)) return value;
+      context.issues.push({ code: "invalid_type", expected: "object", input: value });
+      return z.NEVER;
+    });
+}
+
+/** Deeper than any event needs, and far from where reading it back would fail. */
+const DEEPEST = 100;
+
+/**
+ * Throws a ToolError for values that JSON cannot carry as they are: numbers beyond its range, and endless nesting.
+ * `where` says what is looked at.
+ */
+export function checkJsonValues(given: unknown, where = "the event"): void {
+  let level: readonly unknown[] = [given];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth > DEEPEST) {
+      throw new ToolError(`${where} is nested more than ${DEEPEST} levels deep; nothing was sent`, "Make it flatter.");
+    }
+    if (level.some((value) => typeof value === "number" && !Number.isFinite(value))) {
+      throw new ToolError(
+        `${where} holds a number that is too large to be sent; nothing was sent`,
+        "Give a smaller one, or a text.",
+      );
+    }
+    level = level.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
+  }
 }

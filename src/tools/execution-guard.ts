@@ -170,7 +170,7 @@ async function planNotApplied(
   if (plans.has(runId)) return plans.get(runId);
   const [{ readKeptPlan }, { notApplicable }] = await Promise.all([
     import("../plans/look-again.ts"),
-    import("./applicable.ts"),
+    import("./kept-plan.ts"),
   ]);
   try {
     const refused = notApplicable(await readKeptPlan(bytes), limits);

@@ -1,6 +1,8 @@
 import * as z from "zod";
 import { basisNote, suiteUri } from "../answers/event-suites.ts";
+import { pageTestNote, previewOf, suiteText } from "../answers/suite-reports.ts";
 import { contentsOf, emitSuite, type SuiteFormat } from "../events/suites/emit.ts";
+import { generateEventTests } from "../events/suites/generate.ts";
 import { CASE_KINDS, MOST_SEED } from "../events/suites/suite.ts";
 import { findFreePlace } from "../files/folders.ts";
 import { inOnePiece, saveFile } from "../files/save-file.ts";
@@ -50,9 +52,6 @@ export const generateEventTestsTool = {
     }),
   async handler({ format, saveTo, ...choice }, context) {
     const { environment, suites, caller, allowedDirs } = context;
-    // Only this tool needs it, so that no start pays for it.
-    const { generateEventTests } = await import("../events/suites/generate.ts");
-    const { pageTestNote, previewOf, suiteText } = await import("../answers/suite-reports.ts");
     const suite = generateEventTests(choice);
     if (suite.cases.length === 0) {
       throw new ToolError("this choice gives no case", "A sequence needs all of its events among eventNames.");

@@ -1,8 +1,17 @@
 import * as z from "zod";
+import { known, rowsThatFit, writeCursor } from "../answers/budget.ts";
+import { quoteUntrusted } from "../answers/fence.ts";
+import { comparedText, optionRow, optionText } from "../answers/reading.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { readOptionContents } from "../reads/option-contents.ts";
 import { LIMITS } from "../spec/limits.ts";
-import type { ToolDefinition } from "./define-tool.ts";
-import { targetingArguments } from "./names.ts";
-import { saveArguments } from "./shared-arguments.ts";
+import { isUlid } from "../spec/ulid.ts";
+import { managementOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { saveArguments } from "./input-file.ts";
+import { findTargeting, optionsNamed, targetingArguments, ulidArgument, withNote } from "./names.ts";
+import { type AskedOption, type PageAsked, placeOf, savedContexts } from "./option-page.ts";
 
 const input = () =>
   z.strictObject({
@@ -15,6 +24,8 @@ const input = () =>
     cursor: z.string().optional().describe("From the last answer"),
     ...saveArguments("New file of all: .xlsx, .csv, .tsv, .ndjson"),
   });
+
+type GetOption = z.output<ReturnType<typeof input>>;
 
 /** Reads one option with a page of its Context IDs, or compares it with another. */
 export const getOption = {
@@ -39,6 +50,154 @@ export const getOption = {
       savedTo: z.string().optional(),
       counts: z.looseObject({}).optional(),
     }),
-  // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async (given, context) => (await import("./option-read.ts")).readOption(given, context),
+  handler: readOption,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+const position = z.int().min(0).max(LIMITS.getOffset.value);
+
+/**
+ * One option with a page of its Context IDs; or with `saveTo` all of them in a file, or with `compareWith` what it shares
+ * with another. Throws ApiErrors, a FileError where the file may not be written, and a ToolError for bad arguments.
+ */
+export async function readOption(
+  { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const api = managementOf(context);
+  const found = await optionAsked(given, api, context);
+  if (saveTo)
+    return withNote(found.note, await savedContexts(found, { saveTo, delimiter: delimiter || undefined }, context));
+  if (!compareWith) return withNote(found.note, await pageOf(found._id, { limit, cursor }, api, context));
+  const other = await otherOption(compareWith, found, api, context);
+  const compared = await compareOptions(
+    found._id,
+    other._id,
+    { limit, cursor, withShared: detail === "detailed" },
+    api,
+    context,
+  );
+  return withNote(found.note, withNote(other.note, compared));
+}
+
+async function optionAsked(
+  { optionId, name, ...reference }: Pick<GetOption, "optionId" | "name" | "targetingId" | "targetingName">,
+  api: ManagementApi,
+  context: ToolContext,
+): Promise<AskedOption> {
+  if (optionId && name) throw new ToolError("optionId and name were both given", "Give one of the two.");
+  const targeting = await findTargeting(reference, context);
+  const targetingId = targeting?._id;
+  if (optionId) return { _id: ulidArgument("optionId", optionId), targetingId, note: targeting?.note };
+  if (!name) throw new ToolError("optionId is missing", "Give optionId, or name with targetingId or targetingName.");
+  if (targetingId === undefined) {
+    throw new ToolError("name was given without its targeting", "Give targetingId (or targetingName) too.");
+  }
+  const found = await optionsNamed(targetingId, api, context.signal)(name);
+  const notes = [targeting?.note, found.note].filter((note) => note !== undefined);
+  return { _id: found._id, targetingId, ...(notes.length > 0 && { note: notes.join(" ") }) };
+}
+
+async function pageOf(
+  optionId: string,
+  { limit, cursor: given }: PageAsked,
+  api: ManagementApi,
+  { environment, signal }: ToolContext,
+): Promise<ToolAnswer> {
+  const query = { optionId };
+  const offset = placeOf("option", given, query, { schema: position, beginning: 0 });
+  const { option, contexts: page } = await api.getOption(optionId, { limit, offset }, { signal });
+  const row = optionRow(option, "detailed");
+  const contexts = page.slice(0, rowsThatFit(page, quoteUntrusted, [row, row]));
+  const end = offset + contexts.length;
+  const total = option.contextCount ?? offset + page.length;
+  const isShort = contexts.length < page.length;
+  const hasMore = contexts.length > 0 && (end < total || isShort);
+  const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, end) : undefined;
+  const note = isShort
+    ? `This page ends after ${contexts.length} of ${limit}, since an answer holds no more.`
+    : undefined;
+  return {
+    structured: known({ environment, option: row, contexts, total, note, cursor }),
+    text: optionText({ row, contexts, total, note, cursor }),
+    isError: false,
+  };
+}
+
+/**
+ * The option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError where a name is
+ * unknown, and ApiErrors.
+ */
+export async function otherOption(
+  given: string,
+  { _id, targetingId }: AskedOption,
+  api: ManagementApi,
+  { signal }: ToolContext,
+): Promise<AskedOption> {
+  if (isUlid(given)) return { _id: given };
+  const own = targetingId ?? (await api.getOption(_id, { limit: 1 }, { signal })).option.targeting;
+  if (own !== undefined) return optionsNamed(own, api, signal)(given);
+  throw new ToolError("compareWith is a name, and its targeting is not known", "Give targetingId too, or an ID.");
+}
+
+const KINDS = ["onlyHere", "onlyThere", "shared"] as const;
+type Kind = (typeof KINDS)[number];
+const place = z.record(z.enum(KINDS), z.int().min(0));
+
+/**
+ * What two options share and what only one of them holds: the numbers, and of the Context IDs as many as the page holds,
+ * those that only one holds first. Throws ApiErrors, and a ToolError for a cursor of something else.
+ */
+export async function compareOptions(
+  optionId: string,
+  otherId: string,
+  { limit, cursor: given, withShared = false }: PageAsked & { readonly withShared?: boolean | undefined },
+  api: ManagementApi,
+  { environment, signal }: ToolContext,
+): Promise<ToolAnswer> {
+  const query = { optionId, otherId, withShared };
+  const from = placeOf("option", given, query, { schema: place, beginning: ofEach(() => 0) });
+  const [here, there] = await Promise.all([
+    readOptionContents(api, optionId, signal),
+    readOptionContents(api, otherId, signal),
+  ]);
+  const [inHere, inThere] = [new Set(here.contexts), new Set(there.contexts)];
+  const all = {
+    onlyHere: here.contexts.filter((id) => !inThere.has(id)),
+    onlyThere: there.contexts.filter((id) => !inHere.has(id)),
+    shared: here.contexts.filter((id) => inThere.has(id)),
+  };
+  // The differences come first; what both hold is listed only where that is wanted.
+  const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
+  const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
+  // In turn, so that a page shows some of each kind.
+  const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
+  const ids = rest.map(({ id }) => id);
+  const page = rest.slice(0, rowsThatFit(ids, quoteUntrusted, [row, other, row, other]));
+  const { shared, onlyHere, onlyThere } = ofEach((kind) => {
+    const contexts = page.flatMap((each) => (each.kind === kind ? [each.id] : []));
+    return { total: all[kind].length, contexts, complete: from[kind] + contexts.length === all[kind].length };
+  });
+  const lists = { onlyHere, onlyThere, shared: withShared ? shared : { total: shared.total } };
+  const behind = { ...from, ...ofEach((kind) => from[kind] + { onlyHere, onlyThere, shared }[kind].contexts.length) };
+  const hasMore = listed.some((kind) => behind[kind] < all[kind].length);
+  const cursor = hasMore ? writeCursor(query, behind) : undefined;
+  const note =
+    hasMore && page.length < rest.length
+      ? `This page ends after ${page.length} of ${limit} Context IDs, since an answer holds no more.`
+      : undefined;
+  return {
+    structured: known({ environment, option: row, other, ...lists, note, cursor }),
+    text: comparedText({ row, other, ...lists, note, cursor }),
+    isError: false,
+  };
+}
+
+function ofEach<Value>(value: (kind: Kind) => Value): Readonly<Record<Kind, Value>> {
+  return { onlyHere: value("onlyHere"), onlyThere: value("onlyThere"), shared: value("shared") };
+}
+
+/** The entries of several lists: the first of each, then the second of each, and so on. */
+function inTurn<Entry>(lists: readonly (readonly Entry[])[]): readonly Entry[] {
+  const longest = Math.max(...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_, at) => lists.flatMap((list) => list.slice(at, at + 1))).flat();
+}

@@ -1,6 +1,23 @@
 import * as z from "zod";
-import type { ToolDefinition } from "./define-tool.ts";
-import { saveArguments } from "./shared-arguments.ts";
+import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../answers/budget.ts";
+import { withFewPlaces } from "../answers/failures.ts";
+import { type RunRow, runLine, runsText } from "../answers/run-headline.ts";
+import { renderReport } from "../answers/run-report.ts";
+import { resultLine, shortened } from "../answers/run-results.ts";
+import { isApproval } from "../approvals/approvals.ts";
+import { isChangeRun } from "../changes/change-run.ts";
+import type { ListedRun, Run } from "../runs/kind.ts";
+import { changedAt } from "../runs/outcome.ts";
+import { countsOf, type ObjectResult, objectResult } from "../runs/report.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { saveArguments } from "./input-file.ts";
+import { planPageOf, shownPlan } from "./kept-plan.ts";
+import { originalItemsOf } from "./original-items.ts";
+import { ownRun, reportOf, savedAnswer, wayBackOf } from "./run-reports.ts";
+import { restOrTime } from "./write/follow-run.ts";
+import { untilDecided } from "./write/on-page.ts";
+import { waitsForDecision } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
 /** The longest that a call waits for a run to go on, in milliseconds. */
@@ -34,6 +51,10 @@ const input = () =>
 
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });
 
+type GetRun = z.output<ReturnType<typeof input>>;
+/** What of the runs is shown, or what of one of them. */
+type Asked = Omit<GetRun, "runId" | "status" | "tool" | "targetingId">;
+
 /** Shows runs: the recent ones, or one with its items. */
 export const getRun = {
   name: "get_run",
@@ -45,7 +66,181 @@ export const getRun = {
   idempotent: true,
   input,
   output,
-  // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async ({ runId, ...asked }, context) =>
-    (await import("./run-or-list.ts")).showRunOrList({ runId: runId || undefined, ...asked }, context),
+  handler: ({ runId, ...asked }, context) => showRunOrList({ runId: runId || undefined, ...asked }, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/**
+ * One run with a page of its items, or without `runId` the recent runs of the caller. Throws a ToolError where there is
+ * none, for a cursor of something else, and where an argument does not fit.
+ */
+export function showRunOrList(
+  { runId, status, tool, targetingId, ...page }: GetRun,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const ofList = { status, tool, targetingId };
+  if (runId === undefined && page.saveTo) {
+    throw new ToolError("saveTo was given without runId", "Give the runId of the run whose sheet is wanted.");
+  }
+  if (runId === undefined) return listRuns(ofList, page, context);
+  const strange = Object.entries(ofList).find(([, value]) => value !== undefined)?.[0];
+  if (strange === undefined) return showRun(runId, page, context);
+  throw new ToolError(
+    `${strange} and runId were both given, but ${strange} is for the list of runs`,
+    "Give one of them. outcome chooses among the items of one run.",
+  );
+}
+
+async function showRun(runId: string, query: Asked, context: ToolContext): Promise<ToolAnswer> {
+  const { outcome, includeInput = false } = query;
+  const run = await atRestOrTime(await followResumedRun(await ownRun(runId, context), context), query.waitMs, context);
+  if (query.saveTo) {
+    const { savedResults } = await import("./result-sheet.ts");
+    return savedResults(run, { saveTo: query.saveTo, delimiter: query.delimiter || undefined }, context);
+  }
+  const isAsked = isChangeRun(run) && context.changes?.asks(run) !== undefined;
+  const isPlan = isChangeRun(run) && !run.header.dryRun && run.status() === "planned";
+  if (isPlan && !isAsked && outcome === undefined && !includeInput) {
+    const { cursor, limit } = query;
+    return cursor === undefined ? shownPlan(run, context) : planPageOf(run, { cursor, limit }, context);
+  }
+  const asked = includeInput ? { runId, outcome, includeInput } : { runId, outcome };
+  const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
+  if (from === undefined) throw new ToolError("cursor is not one that this run gave", "Leave it out to start again.");
+  const saved = savedAnswer(run, context);
+  if (saved !== undefined) return saved;
+  const { state } = run;
+  const isWanted = (object: number): boolean => {
+    const standing = state.standing(object);
+    if (outcome !== undefined) return standing === outcome;
+    // Of what succeeded nothing is kept.
+    return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
+  };
+  const wanted: number[] = [];
+  for (let object = from; object < state.objects.length; object += 1) if (isWanted(object)) wanted.push(object);
+  const page = wanted.slice(0, query.limit ?? (includeInput ? MOST_WITH_INPUT : MOST_SHOWN));
+  const bodies = includeInput ? await originalItemsOf(run, page, context) : undefined;
+  const rows = page.map((object) => rowOf(objectResult(state, object), shortened(bodies?.get(object)), includeInput));
+  const picked = await reportOf(run, context);
+  const wayBack = includeInput ? undefined : wayBackOf(run, context);
+  const whole = wayBack === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), wayBack] };
+  // The rows themselves say where they are.
+  const report = includeInput
+    ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
+    : whole;
+  const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
+  const around = tokensOf(JSON.stringify(bare.structured)) + tokensOf(bare.text) + HEADING_TOKENS;
+  const fitting = rowsThatFit(rows, resultLine, null, around);
+  const end = wanted[fitting];
+  const cursor = end === undefined ? undefined : writeCursor(asked, end);
+  return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
+}
+
+/** The run, after waiting for it to be decided on and to rest, but no longer than the caller wants. */
+async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
+  if (waitMs === undefined) return run;
+  const { clock } = context;
+  const until = clock.now() + Math.min(waitMs, timeLeft(context));
+  const restOf = (some: Run): Promise<void> => restOrTime(some, Math.max(0, until - clock.now()), context);
+  if (run.status() === "running") await restOf(run);
+  let found = run;
+  if (waitsForDecision(run)) {
+    await untilDecided(run.header.runId, { ...context, arrivedAt: clock.now(), waitMs: until - clock.now() });
+    found = await followResumedRun(await ownRun(run.header.runId, context), context);
+  }
+  if (found.status() === "running") await restOf(found);
+  return found;
+}
+
+/** The run that goes on, where a person agreed to that; else the run itself. */
+export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
+  const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
+  return goesOn ? ownRun(run.header.call.input.about, context) : run;
+}
+
+const PLACES_BESIDE = 3;
+
+/** How many rows a page has where it is not said: with their input as many as fit. */
+const MOST_SHOWN = 20;
+const MOST_WITH_INPUT = 50;
+const CURSOR_LETTERS = 110;
+/** The heading of the rows, and their fence. */
+const HEADING_TOKENS = 40;
+
+/** A row of the page; beside its input, the hash and the rule of an event say nothing new. */
+function rowOf(
+  result: ObjectResult,
+  input: unknown,
+  includeInput: boolean,
+): ObjectResult & { readonly input?: unknown } {
+  if (!includeInput) return result;
+  const { uid, name, predicted, rule, observed, reason, ...place } = result;
+  return input === undefined ? result : { ...place, input };
+}
+
+/** The recent runs, the newest first. */
+async function listRuns(
+  asked: Pick<GetRun, "status" | "tool" | "targetingId">,
+  { limit = MOST_SHOWN, cursor }: Asked,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { environment } = context;
+  const before = cursor ? readCursor(cursor, asked, z.string()) : undefined;
+  if (cursor && before === undefined) throw new ToolError("cursor is not one that this list gave", "Leave it out.");
+  const { status, tool, targetingId } = asked;
+  const isWanted = (run: ListedRun): boolean =>
+    (before === undefined || run.runId < before) &&
+    (status === undefined || run.status === status) &&
+    (tool === undefined || run.tool === tool) &&
+    (targetingId === undefined || run.targetingId === targetingId);
+  const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
+  const runs: RunRow[] = [];
+  let more = false;
+  for await (const run of context.runs.list(context.caller)) {
+    const listed = run.status === "needs_confirmation" ? await asItStands(run, context) : run;
+    if (!isWanted(listed) || (isDryRun(listed) && status !== "planned")) continue;
+    more = runs.length === limit;
+    if (more) break;
+    runs.push(listedRow(listed, names));
+  }
+  const fitting = rowsThatFit(runs, runLine);
+  const shown = runs.slice(0, fitting);
+  const last = shown.at(-1);
+  const next = (more || fitting < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
+  return {
+    structured: { environment, runs: shown, ...(next !== undefined && { cursor: next }) },
+    text: runsText(shown, next),
+    isError: false,
+  };
+}
+
+/** The row of a run that waits, or of one that waited too long and is ended now. */
+async function asItStands(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
+  const run = await ownRun(listed.runId, context);
+  return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
+}
+
+/** All kept runs of the caller, the newest first. */
+export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
+  const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
+  const runs: RunRow[] = [];
+  for await (const run of context.runs.list(context.caller)) if (!isDryRun(run)) runs.push(listedRow(run, names));
+  return runs;
+}
+
+/** Whether a listed run is a dry run that was not applied: lists show those only where planned runs are asked for. */
+export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
+  return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
+}
+
+function listedRow(run: ListedRun, names: ReadonlyMap<string, string>): RunRow {
+  const { runId, tool, status, targetingId, counts, startedAt, updatedAt, isDamaged } = run;
+  const at = (ms: number): string => new Date(ms).toISOString();
+  const targetingName = targetingId === undefined ? undefined : names.get(targetingId);
+  return {
+    ...{ runId, ...(tool !== "" && { tool }), status },
+    ...(targetingId !== undefined && { targetingId }),
+    ...(targetingName !== undefined && { targetingName }),
+    ...(isDamaged ? { error: { errorCode: "RUN_DAMAGED" } } : { counts }),
+    ...{ startedAt: at(startedAt), updatedAt: at(updatedAt) },
+  };
+}

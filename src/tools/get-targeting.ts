@@ -1,6 +1,26 @@
 import * as z from "zod";
-import { once, type ToolDefinition } from "./define-tool.ts";
-import { targetingArguments } from "./names.ts";
+import { rowsThatFit, writeCursor } from "../answers/budget.ts";
+import {
+  candidatesText,
+  othersText,
+  seenLine,
+  seenText,
+  type TargetingSummary,
+  targetingRow,
+  targetingText,
+} from "../answers/reading.ts";
+import { RejectedError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { isEmpty } from "../reads/option-scan.ts";
+import { type WalkPosition, walkOptions } from "../reads/option-walk.ts";
+import { steadily } from "../reads/pages.ts";
+import type { SeenTargeting } from "../runs/backend.ts";
+import { folded } from "../spec/names.ts";
+import { DeadlineExceeded, managementOf } from "./apis.ts";
+import { type ToolContext, timeLeft } from "./context.ts";
+import type { ToolAnswer, ToolDefinition } from "./define-tool.ts";
+import { findTargeting, type TargetingReference, targetingArguments, withNote } from "./names.ts";
+import { placeOf } from "./option-page.ts";
 
 const input = () =>
   z.strictObject({
@@ -9,9 +29,6 @@ const input = () =>
     summary: z.boolean().optional().describe("Also count options by kind, empty ones, Context IDs"),
     cursor: z.string().optional(),
   });
-
-/** Loaded by the first call, since no list of tools needs it. Once: an import costs each call microseconds. */
-const reading = once(() => import("./targeting-read.ts"));
 
 /** Reads one targeting, or lists those seen before. */
 export const getTargeting = {
@@ -30,6 +47,159 @@ export const getTargeting = {
       summary: z.looseObject({}).optional(),
       targetings: z.array(z.looseObject({})).optional(),
     }),
-  handler: async ({ summary = false, cursor, ...reference }, context) =>
-    (await reading()).readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
+  handler: ({ summary = false, cursor, ...reference }, context) =>
+    readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/**
+ * One targeting, with the counts of its options where `counting` says so, from its cursor on; or those seen before, or
+ * those whose names have the given one as a part. Throws ApiErrors, and a ToolError for a name or cursor of nothing.
+ */
+export async function readTargeting(
+  reference: TargetingReference,
+  counting: { readonly cursor: string | undefined } | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const candidates = await withPart(reference, context);
+  if (candidates !== undefined) return candidates;
+  const found = await findTargeting(reference, context);
+  if (found === undefined) return listed(await context.memory.recent(), seenText, context);
+  const answer = withNote(found.note, await readOne(found._id, counting, context));
+  return withOthers(answer, await othersWith(reference, found._id, context));
+}
+
+/** Further targetings whose names contain the one that was given. */
+async function othersWith(
+  { targetingName }: TargetingReference,
+  foundId: string,
+  { memory }: ToolContext,
+): Promise<readonly SeenTargeting[]> {
+  if (!targetingName) return [];
+  const part = folded(targetingName);
+  const others = (await memory.recent()).filter(({ _id, name }) => _id !== foundId && folded(name).includes(part));
+  return others.slice(0, OTHERS_NAMED);
+}
+
+const OTHERS_NAMED = 5;
+
+function withOthers(answer: ToolAnswer, others: readonly SeenTargeting[]): ToolAnswer {
+  if (others.length === 0) return answer;
+  const { structured, text } = answer;
+  return { ...answer, structured: { ...structured, others }, text: `${text}\n${othersText(others)}` };
+}
+
+/** `counting`: its options are counted, too, from the cursor on. */
+async function readOne(
+  targetingId: string,
+  counting: { readonly cursor: string | undefined } | undefined,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const { environment, memory, signal } = context;
+  const api = managementOf(context);
+  try {
+    const targeting = await api.getTargeting(targetingId, { signal });
+    await memory.remember([targeting]);
+    const row = targetingRow(targeting);
+    const counted = counting && (await summaryOf(targetingId, counting.cursor, api, context));
+    return {
+      structured: { environment, targeting: row, ...counted },
+      text: targetingText(row, counted?.summary, counted?.cursor),
+      isError: false,
+    };
+  } catch (thrown) {
+    if (thrown instanceof RejectedError && thrown.errorCode === "TARGETING_NOT_FOUND")
+      await memory.forget([targetingId]);
+    throw thrown;
+  }
+}
+
+/** The targetings whose names have the given one as a part, where none has it as its name. */
+async function withPart(
+  { targetingId, targetingName }: TargetingReference,
+  { environment, memory }: ToolContext,
+): Promise<ToolAnswer | undefined> {
+  if (targetingId || !targetingName || (await memory.resolve(targetingName)).kind !== "unknown") return undefined;
+  const part = folded(targetingName);
+  const having = (await memory.recent()).filter(({ name }) => folded(name).includes(part));
+  if (having.length === 0) return undefined;
+  return listed(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
+}
+
+/** The first of these targetings, as many as fit an answer; `textOf` makes its text of their lines. */
+function listed(
+  all: readonly SeenTargeting[],
+  textOf: (lines: readonly string[], omitted: number) => string,
+  { environment }: Pick<ToolContext, "environment">,
+): ToolAnswer {
+  const lines = new Map<SeenTargeting, string>();
+  const lineOf = (targeting: SeenTargeting): string => {
+    const line = lines.get(targeting) ?? seenLine(targeting);
+    lines.set(targeting, line);
+    return line;
+  };
+  const seen = all.slice(0, rowsThatFit(all, lineOf));
+  const omitted = all.length - seen.length;
+  return {
+    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
+    text: textOf(seen.map(lineOf), omitted),
+    isError: false,
+  };
+}
+
+const counted = z.strictObject({
+  topLevel: z.int(),
+  groups: z.int(),
+  subOptions: z.int(),
+  withoutContexts: z.int(),
+  contextIds: z.int(),
+});
+/** Where the counting goes on, and what was counted before. */
+const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional(), counted });
+
+const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
+
+/** What was counted, and the cursor with which a further call goes on; absent where all was. */
+export interface CountedSoFar {
+  readonly summary: TargetingSummary;
+  readonly cursor?: string;
+}
+
+/**
+ * Counts what a targeting holds (`summary`), or as much of it as one wait is long enough for: a cursor goes on
+ * from there. Throws ApiErrors, and a ToolError for a cursor of something else.
+ */
+export function summaryOf(
+  targetingId: string,
+  given: string | undefined,
+  api: ManagementApi,
+  context: Pick<ToolContext, "clock" | "signal" | "arrivedAt" | "waitMs">,
+): Promise<CountedSoFar> {
+  const { clock, signal } = context;
+  const end = clock.now() + timeLeft(context);
+  const query = { summary: targetingId };
+  const start = placeOf("list", given, query, { schema: place, beginning: { top: 0, counted: NOTHING } });
+  const before = start.counted;
+  const stoppedAt = ({ top, inside }: WalkPosition, counts: typeof before): CountedSoFar => ({
+    summary: { ...counts, complete: false },
+    cursor: writeCursor(query, { top, ...(inside !== undefined && { inside }), counted: counts }),
+  });
+  return steadily(async (walk) => {
+    const counts = { ...before };
+    let behind: WalkPosition = start;
+    try {
+      for await (const { option, walked, next } of walkOptions(api, { targetingId, signal, ...walk }, start)) {
+        counts.topLevel = before.topLevel + walked.topLevel;
+        counts.subOptions = before.subOptions + walked.subOptions;
+        if (option.type === "collection") counts.groups += 1;
+        if (isEmpty(option)) counts.withoutContexts += 1;
+        counts.contextIds += option.contextCount ?? 0;
+        behind = next;
+        if (clock.now() >= end) return stoppedAt(behind, counts);
+      }
+    } catch (thrown) {
+      if (thrown instanceof DeadlineExceeded) return stoppedAt(behind, counts);
+      throw thrown;
+    }
+    return { summary: { ...counts, complete: true } };
+  });
+}

@@ -3,7 +3,7 @@ import { isChangeRun } from "../changes/change-run.ts";
 import type { Run } from "../runs/kind.ts";
 import { changesOf, eventsOf } from "./apis.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
-import { checkStarted, confirmationToResume } from "./resumed-change.ts";
+import { checkStarted, confirmationToResume } from "./resume-run.ts";
 import { ownRun } from "./run-reports.ts";
 import { type Approved, type Decision, decide, type Person } from "./write/decide.ts";
 
@@ -46,7 +46,7 @@ async function workOf(
   const { about, saveTo } = call.input;
   if (call.tool === "run_event_tests") {
     eventsOf(context);
-    const { runAgreed } = await import("./suite-run.ts");
+    const { runAgreed } = await import("./run-event-tests.ts");
     return (signal) => runAgreed(runId, { suiteId: about, saveTo }, { ...context, signal });
   }
   const run = await ownRun(about, context);

@@ -3,9 +3,9 @@ import type { ValidColumns } from "../files/columns.ts";
 import type { SheetArguments } from "../files/detect-sheet.ts";
 import { ENCODINGS, type Encoding } from "../files/input-file.ts";
 import type { OpenedFile } from "../files/rows.ts";
+import { fileWithinWait, unlessLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
-import { fileWithinWait, unlessLate } from "./within-wait.ts";
 
 /** The arguments that say how a file of rows is read; what is not given is detected. */
 const rowsArguments = () => ({
@@ -130,4 +130,16 @@ export async function readableDirs({
   roots,
 }: Pick<ToolContext, "allowedDirs" | "roots">): Promise<readonly string[]> {
   return allowedDirs.length > 0 ? allowedDirs : ((await roots?.()) ?? []);
+}
+
+/** The arguments with which a tool saves rows to a file. */
+export const saveArguments = (saveTo: string) => ({
+  saveTo: z.string().optional().describe(saveTo),
+  delimiter: z.string().optional().describe("Of .csv"),
+});
+
+/** Where a call saves to, and what separates the cells of a text file. */
+export interface SaveArguments {
+  readonly saveTo: string;
+  readonly delimiter?: string | undefined;
 }

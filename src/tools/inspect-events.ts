@@ -1,6 +1,59 @@
 import * as z from "zod";
-import type { ToolDefinition } from "./define-tool.ts";
-import { inspectInput } from "./shared-arguments.ts";
+import {
+  type ArrivedRow,
+  arrivedLine,
+  arrivedRow,
+  type CheckRow,
+  type ExpectationRow,
+  eventCoverageText,
+  toldCheck,
+  toldExpectations,
+  toldFindings,
+} from "../answers/arrived-events.ts";
+import { readCursor, rowsThatFit, writeCursor } from "../answers/budget.ts";
+import { basisNote } from "../answers/event-suites.ts";
+import { fenced } from "../answers/fence.ts";
+import { many } from "../answers/message-words.ts";
+import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
+import { isJsonObject } from "../events/catalogue.ts";
+import { coverageOf, eventCoverageOf } from "../events/coverage.ts";
+import { type ArrivedEvent, checkExpectations, checkOrder, checkTook } from "../events/expectations.ts";
+import { wrongKinds } from "../events/findings.ts";
+import { thousands } from "../platform/text.ts";
+import { sandboxOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+
+const VERDICTS = ["recorded", "ignored", "rejected"] as const;
+const MOST_EXPECTATIONS = 30;
+
+const expectation = () =>
+  z.strictObject({
+    eventName: z.string().max(64),
+    where: z.record(z.string(), z.unknown()).optional().describe("Its parameters"),
+    count: z.int().min(0).optional().describe("Exactly so many; default: at least one"),
+    verdict: z.enum(VERDICTS).optional().describe("Default: recorded, and none ignored or rejected"),
+  });
+
+/** What `inspect_events` takes. */
+const input = () =>
+  z.strictObject({
+    uid: z.string().optional(),
+    uids: z.array(z.string()).min(1).max(50).optional(),
+    platform: z.string().optional(),
+    eventName: z.string().optional(),
+    verdict: z.enum(VERDICTS).optional(),
+    since: z.union([z.string(), z.number()]).optional().describe("ISO 8601, or milliseconds since 1970"),
+    limit: z.int().min(1).max(1000).default(20).describe("Events of one answer, the newest"),
+    cursor: z.string().optional(),
+    expect: z.array(expectation()).max(MOST_EXPECTATIONS).optional(),
+    inOrder: z.boolean().optional(),
+    withinMs: z.int().min(0).optional().describe("All within so many milliseconds of the first"),
+    coverage: z.boolean().optional().describe("Counts for each event, instead of the list"),
+  });
+
+/** What an inspection is asked for. */
+type InspectInput = z.output<ReturnType<typeof input>>;
 
 /** Shows the events that a sandbox received, and checks them against expectations. */
 export const inspectEvents = {
@@ -12,7 +65,7 @@ export const inspectEvents = {
   effect: "reads",
   idempotent: true,
   needsSandbox: true,
-  input: inspectInput,
+  input,
   output: () =>
     z.looseObject({
       environment: z.string(),
@@ -26,6 +79,236 @@ export const inspectEvents = {
       cursor: z.string().optional(),
       notes: z.array(z.string()).optional(),
     }),
-  // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async (given, context) => (await import("./inspection.ts")).inspection(given, context),
-} as const satisfies ToolDefinition<ReturnType<typeof inspectInput>>;
+  handler: inspection,
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** The most that a sandbox gives at once. */
+const LOOKED_AT = 100_000;
+
+/** The events that a sandbox received, and what is expected of them. Throws ApiErrors, and a ToolError for bad arguments. */
+export async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
+  const { eventName, verdict, limit } = given;
+  const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
+  const { uids, platform } = given;
+  if (given.uid !== undefined && uids !== undefined) {
+    throw new ToolError("uid and uids were both given", "Give one of the two.");
+  }
+  const isWanted = wantedBy({ uids, platform });
+  const listed = only(await look(filters, context), isWanted);
+  const isFiltered = eventName !== undefined || verdict !== undefined;
+  const all = isFiltered ? only(await look({ uid: filters.uid, since: filters.since }, context), isWanted) : listed;
+  const checked = checkedOf(all.events, given);
+  const page = given.coverage
+    ? undefined
+    : pageOf(listed, {
+        limit,
+        cursor: given.cursor,
+        filters: { ...filters, ...(uids !== undefined && { uids }), ...(platform !== undefined && { platform }) },
+        beside: [checked.facts, checked.text],
+      });
+  const notes = [
+    ...(page?.isCut
+      ? [`An answer holds no more than these ${page.rows.length} events; cursor leads to older ones.`]
+      : []),
+    ...notesOn(all),
+    ...checked.notes,
+    ...basisNote([...checked.bases, ...basesOf(page?.rows ?? [])]),
+  ];
+  const { total } = listed;
+  return {
+    structured: {
+      environment: context.environment,
+      ...(page !== undefined && { events: page.rows }),
+      total,
+      ...checked.facts,
+      ...(notes.length > 0 && { notes }),
+      ...(page?.cursor !== undefined && { cursor: page.cursor }),
+    },
+    text: [
+      ...(page === undefined ? [] : pageText(page.rows, total)),
+      ...checked.text,
+      ...notes,
+      ...moreText(page),
+    ].join("\n"),
+    isError: false,
+  };
+}
+
+/** Of names that are not supported, the most frequent. */
+const UNSUPPORTED_TOLD = 5;
+
+/** What is said about all that arrived: which events and parameters came, what is wrong with them, and each check. */
+function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
+  const events = arrived.map(arrivedEvent);
+  const { expectations, order, within, notes } = checksOf(arrived, given);
+  const summary = coverageOf(events);
+  const coverage = given.coverage ? eventCoverageOf(events) : undefined;
+  const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, UNSUPPORTED_TOLD));
+  const findings = toldFindings(wrongKinds(arrived));
+  const picked = [findings, toldExpectations(expectations), toldCheck("order", order), toldCheck("within", within)];
+  return {
+    facts: {
+      ...Object.assign({}, ...picked.map(({ facts }) => facts)),
+      ...(coverage !== undefined && { coverage, unsupported }),
+    },
+    text: [
+      ...(coverage === undefined ? [`Coverage: ${summary.summary}`] : eventCoverageText(coverage, summary)),
+      ...picked.flatMap(({ text }) => text),
+    ],
+    notes,
+    bases: findings.bases,
+  };
+}
+
+/** How what is said about the events of a page is known. */
+function basesOf(rows: readonly ArrivedRow[]) {
+  return rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((found) => found.basis)]);
+}
+
+function pageText(rows: readonly ArrivedRow[], total: number): readonly string[] {
+  return [
+    `${rows.length === total ? `${total > 1 ? "All " : ""}${many(total, "event")}` : `${thousands(rows.length)} of ${many(total, "event")}`}, the newest last:`,
+    ...(rows.length > 0 ? [fenced(rows.map(arrivedLine))] : []),
+  ];
+}
+
+function moreText(page: { readonly cursor: string | undefined } | undefined): readonly string[] {
+  if (page?.cursor === undefined) return [];
+  return [`Older ones: the same call with cursor ${page.cursor}`];
+}
+
+type Filters = Omit<SandboxQuery, "limit">;
+
+function look(filters: Filters, context: ToolContext): Promise<SandboxEvents> {
+  return sandboxOf(context).events({ ...filters, limit: LOOKED_AT }, { signal: context.signal });
+}
+
+type Wanted = ((event: SandboxEvent) => boolean) | undefined;
+
+/** Chooses events by several users, or by platform; undefined where neither was asked for. */
+function wantedBy({ uids, platform }: Pick<InspectInput, "uids" | "platform">): Wanted {
+  if (uids === undefined && platform === undefined) return undefined;
+  const users = uids === undefined ? undefined : new Set<unknown>(uids);
+  return ({ uid, body }) => {
+    const isOn = platform === undefined || (isJsonObject(body) && body.platform === platform);
+    return isOn && (users === undefined || users.has(uid));
+  };
+}
+
+function only(seen: SandboxEvents, isWanted: Wanted): SandboxEvents {
+  if (isWanted === undefined) return seen;
+  const events = seen.events.filter(isWanted);
+  return { ...seen, events, total: events.length };
+}
+
+function instant(since: string | number | undefined): number | undefined {
+  if (since === undefined) return undefined;
+  const time = typeof since === "number" || /^\d+$/.test(since) ? Number(since) : Date.parse(since);
+  if (Number.isFinite(time)) return time;
+  throw new ToolError(
+    "since is no time",
+    "Give an ISO 8601 time such as 2026-01-02T03:04:05Z, or milliseconds since 1970.",
+  );
+}
+
+/** Where older events go on: before the event with this number, as long as no more were forgotten. */
+const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
+
+function pageOf(
+  { events, total, dropped }: SandboxEvents,
+  asked: {
+    readonly limit: number;
+    readonly cursor: string | undefined;
+    readonly filters: Filters;
+    readonly beside: unknown;
+  },
+) {
+  const oldest = total - events.length;
+  const { before } = asked.cursor ? readPosition(asked.cursor, asked.filters, { total, dropped }) : { before: total };
+  const newestFirst = events
+    .slice(0, Math.max(0, before - oldest))
+    .reverse()
+    .slice(0, asked.limit)
+    .map(arrivedRow);
+  const rows = newestFirst.slice(0, rowsThatFit(newestFirst, arrivedLine, asked.beside)).reverse();
+  const first = Math.max(before - rows.length, oldest);
+  const hasMore = rows.length > 0 && first > oldest;
+  const isCut = rows.length < newestFirst.length;
+  return { rows, isCut, cursor: hasMore ? writeCursor(asked.filters, { before: first, dropped }) : undefined };
+}
+
+function readPosition(
+  cursor: string,
+  filters: Filters,
+  { total, dropped }: Pick<SandboxEvents, "total" | "dropped">,
+): z.output<typeof position> {
+  const found = readCursor(cursor, filters, position);
+  if (found === undefined) {
+    throw new ToolError("cursor is not one that this question gave", "Leave it out to start again.");
+  }
+  if (found.before <= total && found.dropped === dropped) return found;
+  throw new ToolError("the sandbox has forgotten events since the last answer", "Leave cursor out to start again.");
+}
+
+function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {
+  const unseen = events.filter(({ body, text }) => body === undefined && text === undefined).length;
+  return [
+    dropped > 0 && `The sandbox no longer has ${dropped} older events; these were not checked.`,
+    total > events.length && `Expectations and coverage look at the newest ${events.length} of ${total} events.`,
+    unseen > 0 && `The bodies of ${unseen} events were too large to read; these were not checked.`,
+  ].filter((note) => note !== false);
+}
+
+/** What came of each check that was asked for; order and time are absent where they were not. */
+export interface Checks {
+  readonly expectations: readonly ExpectationRow[];
+  readonly order?: readonly CheckRow[];
+  readonly within?: readonly CheckRow[];
+  readonly notes: readonly string[];
+}
+
+/** Makes each check that was asked for: with `uids` for the events of each of these users by themselves. */
+export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
+  const { expect = [], inOrder = false, withinMs, uids } = given;
+  const parts = uids === undefined ? [{ events: arrived }] : byUser(arrived, new Set(uids));
+  const expectations: ExpectationRow[] = [];
+  const order: CheckRow[] = [];
+  const within: CheckRow[] = [];
+  for (const part of parts) {
+    const events = part.events.map(arrivedEvent);
+    const of = "uid" in part ? { uid: part.uid } : {};
+    for (const [index, result] of checkExpectations(events, expect, given).entries()) {
+      expectations.push({ ...of, ...("uid" in of && { index }), ...result });
+    }
+    if (inOrder) order.push({ ...of, ...checkOrder(events, expect) });
+    if (withinMs !== undefined) {
+      const took = checkTook(events, expect, { inOrder, withinMs });
+      within.push({ ...of, ...took, ...(!took.met && { reason: whyLate(took.tookMs, withinMs) }) });
+    }
+  }
+  const isNothingExpected = expect.length === 0 && (inOrder || withinMs !== undefined);
+  return {
+    expectations,
+    ...(inOrder && expect.length > 0 && { order }),
+    ...(withinMs !== undefined && expect.length > 0 && { within }),
+    notes: isNothingExpected
+      ? ["inOrder and withinMs check the events that expect names: none was named, so nothing was checked."]
+      : [],
+  };
+}
+
+function byUser(arrived: readonly SandboxEvent[], uids: ReadonlySet<string>) {
+  const events = new Map([...uids].map((uid): readonly [string, SandboxEvent[]] => [uid, []]));
+  for (const event of arrived) if (event.uid !== null) events.get(event.uid)?.push(event);
+  return [...events].map(([uid, own]) => ({ uid, events: own }));
+}
+
+function whyLate(tookMs: number | undefined, withinMs: number): string {
+  const allowed = `${thousands(withinMs)} allowed`;
+  return tookMs === undefined ? "not all of the expected events came" : `${thousands(tookMs)} ms, ${allowed}`;
+}
+
+/** An event as the checks look at it. */
+export function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
+  return { body, verdict, arrivedAt: Date.parse(at) };
+}

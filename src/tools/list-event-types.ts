@@ -1,4 +1,6 @@
 import * as z from "zod";
+import { eventTypesInFull, eventTypesText } from "../answers/arrived-events.ts";
+import { describeEventType, listEventTypes } from "../events/event-types.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 
 const MOST_IN_FULL = 6;
@@ -31,11 +33,6 @@ export const listEventTypesTool = {
         `Give at most ${MOST_IN_FULL} at a time; without eventNames all are listed in short.`,
       );
     }
-    // Loaded late: a server that is only asked for its tools does not need it.
-    const [{ describeEventType, listEventTypes }, { eventTypesInFull, eventTypesText }] = await Promise.all([
-      import("../events/event-types.ts"),
-      import("../answers/arrived-events.ts"),
-    ]);
     if (wanted.length === 0) {
       const { events } = listEventTypes();
       return { structured: { environment, events }, text: eventTypesText(events), isError: false };

@@ -1,12 +1,30 @@
+import { createHash } from "node:crypto";
 import * as z from "zod";
 import { quoteUntrusted } from "../answers/fence.ts";
+import { isApiError, ListError } from "../api/errors.ts";
+import type { ManagementApi } from "../api/management.ts";
+import type { Hit } from "../reads/option-scan.ts";
+import type { WalkPosition } from "../reads/option-walk.ts";
+import { isLastPage } from "../reads/pages.ts";
+import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
 import { contextIdProblem, trimContextId } from "../spec/context-ids.ts";
 import { LIMITS } from "../spec/limits.ts";
+import type { OptionPage } from "../spec/records.ts";
+import { managementOf } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { saveArguments } from "./input-file.ts";
 import { neededTargeting, targetingArguments, ulidArgument, withNote } from "./names.ts";
-import type { ListForm, OptionsQuery } from "./option-page.ts";
-import { saveArguments } from "./shared-arguments.ts";
+import {
+  type ListForm,
+  type OptionsQuery,
+  optionsAnswer,
+  type Part,
+  placeOf,
+  rowsOf,
+  savedList,
+} from "./option-page.ts";
+import { type Counted, searchOptions, sortedPart } from "./option-search.ts";
 
 const MOST_CONTEXT_IDS = 50;
 
@@ -64,23 +82,12 @@ export const listOptions = {
       sortBy: given.sortBy,
     };
     const form = { limit, detail, cursor, fresh: given.fresh };
-    return withNote(note, await answerOf(query, { ...form, saveTo, delimiter: delimiter || undefined }, context));
+    const answer = saveTo
+      ? await savedList(query, { saveTo, delimiter: delimiter || undefined }, form.fresh, context)
+      : await listedOptions(query, form, context);
+    return withNote(note, answer);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
-
-// Loaded late: what reads and shows options is not needed by a server that is only asked for its tools.
-async function answerOf(
-  query: OptionsQuery,
-  { saveTo, delimiter, ...form }: ListForm & Partial<Record<"saveTo" | "delimiter", string | undefined>>,
-  context: ToolContext,
-): Promise<ToolAnswer> {
-  if (saveTo) {
-    const { savedList } = await import("./saved-read.ts");
-    return savedList(query, { saveTo, delimiter }, form.fresh, context);
-  }
-  const { listedOptions } = await import("./option-list.ts");
-  return listedOptions(query, form, context);
-}
 
 /** The Context IDs that are looked for. Throws a ToolError for one that cannot be one. */
 function wantedContextIds({
@@ -97,4 +104,182 @@ function wantedContextIds({
     );
   }
   return all.length === 0 ? undefined : [...new Set(all)];
+}
+
+/** How many rows an answer may hold at most: no more are worth looking into. */
+const MOST_ROWS = 100;
+/** How many Context IDs `detailed` shows of each option. */
+const FIRST_CONTEXT_IDS = 5;
+
+const counts = z.tuple([z.int(), z.int(), z.int()]);
+const position = z.strictObject({
+  top: z.int().min(0),
+  inside: z.int().min(0).optional(),
+  /** The digest of the page before, so that one that repeats is noticed. */
+  page: z.string().optional(),
+  /** Top-level options, sub-options and found ones before this place. */
+  before: counts.optional(),
+  /** The same of the whole, where all was counted already. */
+  whole: counts.optional(),
+});
+type Position = z.output<typeof position>;
+
+/**
+ * A page of the options that are asked for. Throws ApiErrors, a ListError where a page repeats, and a ToolError for a
+ * cursor of something else.
+ */
+export async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
+  const api = managementOf(context);
+  const { parent, sortBy } = query;
+  const show = async <P>(reading: Promise<Part<P>>): Promise<ToolAnswer> => {
+    const groupName = parent === undefined ? undefined : nameOf(parent, api, context.signal);
+    const [part, name] = await Promise.all([reading, groupName]);
+    const contexts = form.detail === "detailed" ? await firstContextIds(part, api, context) : undefined;
+    return optionsAnswer(query, part, rowsOf(part.hits, { detail: form.detail, contexts, groupName: name }), context);
+  };
+  if (sortBy !== undefined) return show(sortedPart({ ...query, sortBy }, form, api, context));
+  const from = placeOf("list", form.cursor, query, { schema: position, beginning: { top: 0 } });
+  const isWalk = query.all ?? query.empty ?? query.search ?? query.contextIds;
+  return show((isWalk === undefined ? pageOf : scanned)(query, from, { form, api, context }));
+}
+
+/** What reading a page needs beside the question. */
+interface Reading {
+  readonly form: ListForm;
+  readonly api: ManagementApi;
+  readonly context: ToolContext;
+}
+
+/** One page of the service's own list. */
+async function pageOf(
+  { targetingId, parent }: OptionsQuery,
+  { top, page: pageBefore }: Position,
+  { form: { limit }, api, context: { signal } }: Reading,
+): Promise<Part<Position>> {
+  const query = { limit, offset: top, ...(parent !== undefined && { parent }) };
+  const page = await api.listOptions(targetingId, query, { signal });
+  const { items, total } = page;
+  const end = top + items.length;
+  const digest = digestOf(page);
+  if (items.length > 0 && digest === pageBefore) throw new ListError("listOptions", "repeats");
+  const behind = (place: number): Position => ({ top: place, page: digest });
+  const next = isLastPage(page, end, limit) ? undefined : behind(end);
+  const isShort = next !== undefined && items.length < limit;
+  const subOptions =
+    items.length === total ? items.reduce((sum, { childCount = 0 }) => sum + childCount, 0) : undefined;
+  return {
+    hits: items.map((option, index) => ({
+      step: { option, next: { top: end }, walked: { topLevel: 0, subOptions: 0 } },
+      behind: behind(top + index + 1),
+    })),
+    next,
+    limit,
+    total,
+    ...(parent === undefined ? { topLevel: total, subOptions } : { subOptions: total }),
+    complete: next === undefined,
+    ...(isShort && { note: `The service gave ${items.length} options at a time; the cursor goes on.` }),
+    isFiltered: false,
+  };
+}
+
+const DIGEST_DIGITS = 16;
+
+/** Tells whole pages apart, and is short in a cursor. A page of the same options in a list that grew is another one. */
+function digestOf({ items, total }: OptionPage): string {
+  const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
+  return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
+}
+
+/** The name of a group; undefined where it cannot be read, since the list says what matters. */
+async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal): Promise<string | undefined> {
+  return (await unlessItFails(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
+}
+
+/** What a read gives; undefined where it fails. */
+async function unlessItFails<Value>(read: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await read;
+  } catch (thrown) {
+    if (isApiError(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+/** Options that were looked for, sub-options included. */
+async function scanned(query: OptionsQuery, from: Position, reading: Reading): Promise<Part<Position>> {
+  const { form, api, context } = reading;
+  const [topLevel = 0, subOptions = 0, found = 0] = from.before ?? [];
+  const { hits, counted, next, stopped } = await searchOptions(api, context, {
+    query,
+    from,
+    most: form.limit,
+    countsAll: query.empty === true && query.contextIds === undefined && from.whole === undefined,
+    counted: { topLevel, subOptions, found },
+    fresh: form.fresh,
+  });
+  const whole = next === undefined && !stopped ? tupleOf(counted) : from.whole;
+  const isFull = hits.length >= form.limit;
+  const at = ({ top, inside }: WalkPosition, before: Counted): Position => ({
+    top,
+    ...(inside !== undefined && { inside }),
+    before: tupleOf(before),
+    ...(whole !== undefined && { whole }),
+  });
+  const all = hits.map((hit) => ({ ...hit, behind: at(hit.step.next, hit.counted) }));
+  const last = isFull && counted.found > found + hits.length ? all.at(-1)?.behind : undefined;
+  const complete = whole !== undefined;
+  return {
+    hits: all,
+    next: last ?? (next && at(next, counted)),
+    limit: form.limit,
+    ...(whole !== undefined && { total: whole[2], topLevel: whole[0], subOptions: whole[1] }),
+    scanned: whole === undefined ? counted.topLevel + counted.subOptions : whole[0] + whole[1],
+    complete,
+    note: noteOf(query, { stopped, isWhole: complete && from.before === undefined, hits }),
+    isFiltered: true,
+  };
+}
+
+function tupleOf({ topLevel, subOptions, found }: Counted): [number, number, number] {
+  return [topLevel, subOptions, found];
+}
+
+function noteOf(
+  { contextIds = [] }: OptionsQuery,
+  { stopped, isWhole, hits }: Readonly<Record<"stopped" | "isWhole", boolean>> & { readonly hits: readonly Hit[] },
+): string | undefined {
+  if (stopped) {
+    return "One wait has passed; the options behind this point were not looked at yet. The cursor goes on.";
+  }
+  const held = new Set(hits.flatMap(({ matched = [] }) => matched));
+  const nowhere = contextIds.filter((id) => !held.has(id));
+  if (!isWhole || nowhere.length === 0) return undefined;
+  const some = nowhere.slice(0, 20).map(quoteUntrusted).join(", ");
+  const list = nowhere.some((id) => id.includes(",")) ? " A list of several is an array: contextIds." : "";
+  return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
+}
+
+/** The first Context IDs of the options of a page, by ID; of none that cannot be read. */
+async function firstContextIds<P>(
+  { hits }: Part<P>,
+  api: ManagementApi,
+  { signal }: ToolContext,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const first = new Map<string, readonly string[]>();
+  const read = sideBySide({
+    source: () => hits.slice(0, MOST_ROWS),
+    map: async ({ step: { option } }, within, withoutRead) => {
+      if (option.contextCount === 0) {
+        withoutRead();
+        return [];
+      }
+      const query = { limit: FIRST_CONTEXT_IDS };
+      return (await unlessItFails(api.getOption(option._id, query, { signal: within })))?.contexts;
+    },
+    unreadAhead: MANY_UNREAD,
+    signal,
+    pace: api.pace,
+  });
+  for await (const { from, value } of read) if (value !== undefined) first.set(from.step.option._id, value);
+  return first;
 }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { fenced, quoteUntrusted } from "../answers/fence.ts";
-import { listLine, optionRow } from "../answers/reading.ts";
+import { listLine, optionRow, seenLine } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { NamedTargeting } from "../changes/call.ts";
 import { isUnread } from "../files/looked-at.ts";
@@ -66,8 +66,6 @@ export async function findTargeting(
     found.kind === "unknown"
       ? `no targeting named ${quoteUntrusted(targetingName)} has been seen`
       : `several targetings named ${quoteUntrusted(targetingName)} have been seen`;
-  // Loaded late, with the first name that is not found.
-  const { seenLine } = await import("../answers/reading.ts");
   const candidates =
     found.candidates.length === 0
       ? "No targeting has been seen yet."

@@ -1,13 +1,15 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { ManagementApi } from "../api/management.ts";
+import { thousands } from "../platform/text.ts";
 import { type Hit, scanOptions } from "../reads/option-scan.ts";
 import type { Walked, WalkPosition } from "../reads/option-walk.ts";
 import { steadily } from "../reads/pages.ts";
 import type { OptionRecord } from "../spec/records.ts";
+import { DeadlineExceeded, managementOf } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
+import { ToolError } from "./define-tool.ts";
 import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
-import { DeadlineExceeded } from "./within-wait.ts";
 
 /** How many options were looked at, of which kind, and how many of them were looked for. */
 export interface Counted extends Walked {
@@ -212,4 +214,27 @@ function byCodePoints(one: string, other: string): number {
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
+}
+
+/** What options of a whole targeting are looked for by. */
+type Wanted = { readonly empty: true } | { readonly contextIds: readonly string[] };
+
+/**
+ * Every option of a targeting that is empty, or holds one of some Context IDs, as it is now. Throws ApiErrors, and a
+ * ToolError where the targeting is too large to be read in one call: what was read of it is stored, so that the same call
+ * gets further.
+ */
+export async function everyOption(targetingId: string, wanted: Wanted, context: ToolContext): Promise<readonly Hit[]> {
+  const { hits, counted, stopped } = await searchOptions(managementOf(context), context, {
+    query: { targetingId, parent: undefined, all: true, sortBy: undefined, ...wanted },
+    from: { top: 0 },
+    most: Number.POSITIVE_INFINITY,
+    counted: { topLevel: 0, subOptions: 0, found: 0 },
+    fresh: undefined,
+  });
+  if (!stopped) return hits;
+  throw new ToolError(
+    `only ${thousands(counted.topLevel + counted.subOptions)} options could be read in one call; nothing was changed`,
+    "Make the same call again: what was read is stored, so the next call gets further.",
+  );
 }

@@ -1,6 +1,37 @@
+import { createHash } from "node:crypto";
+import { dirname } from "node:path";
+import { Readable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import * as z from "zod";
-import type { ToolDefinition } from "./define-tool.ts";
-import { sheetReadingArguments } from "./input-file.ts";
+import { withForeignLast } from "../answers/fence.ts";
+import { many } from "../answers/message-words.ts";
+import { problemsAnswer } from "../answers/plan-answers.ts";
+import { nearNote } from "../answers/run-headline.ts";
+import { PREVIEW_ROWS, type PreviewRow, previewNotes, sheetNotes } from "../answers/sheets.ts";
+import type { ManagementApi } from "../api/management.ts";
+import type { ChangeHeader, KeptPlan } from "../changes/changes.ts";
+import { findFile, findFileIfThere, type Place } from "../files/folders.ts";
+import type { InputFile } from "../files/input-file.ts";
+import { unreadBytes } from "../files/open-file.ts";
+import { type Base, basePathOf, readBase, type ServiceTargeting } from "../plans/base.ts";
+import { NOTHING_PLANNED, type PlanItem } from "../plans/diff/plan.ts";
+import type { Desired } from "../plans/file/desired.ts";
+import { jsonPathAt } from "../plans/file/json-nodes.ts";
+import { type DesiredSource, formatToRead, type ReadDesired, readDesired } from "../plans/file/read-desired.ts";
+import { textOf } from "../plans/look-again.ts";
+import { type MadePlan, makePlan, planBytes, planDocument } from "../plans/plan-document.ts";
+import { asPlanned } from "../plans/planned-undo.ts";
+import { readTargeting, whichTargeting } from "../plans/read-targeting.ts";
+import { FileError } from "../platform/files.ts";
+import { bytesAt, wholeOf } from "../platform/held-folder.ts";
+import { RunStoreError } from "../runs/store.ts";
+import { nearContextIds } from "../spec/context-ids.ts";
+import { changesOf, DeadlineExceeded, fileWithinWait, unlessLate } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { readableDirs, sheetArguments, sheetReadingArguments } from "./input-file.ts";
+import { renderKeptPlan } from "./kept-plan.ts";
+import { planNowOrInBackground } from "./plan-in-time.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () =>
@@ -21,6 +52,9 @@ const input = () =>
     fresh: z.boolean().optional().describe("Read again"),
   });
 
+/** The arguments of `plan_targeting`. */
+export type DesiredArguments = z.output<ReturnType<typeof input>>;
+
 /** Plans a desired state. */
 export const planTargeting = {
   name: "plan_targeting",
@@ -32,8 +66,289 @@ export const planTargeting = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler(given, context) {
-    const { planDesiredState } = await import("./planned-state.ts");
-    return planDesiredState(given, context);
-  },
+  handler: (given, context) => planDesiredState(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/**
+ * Plans a desired state, keeps the plan as a run, `earlier` where that was not made before, and answers it, or the run
+ * where planning takes longer than the call may.
+ */
+export async function planDesiredState(
+  given: DesiredArguments,
+  context: ToolContext,
+  earlier?: ChangeHeader,
+): Promise<ToolAnswer> {
+  const { prune = false, byName = false } = given;
+  const { bytes, digest, ...source } = await fileWithinWait(context, givenBytes(given, context));
+  const { base, place } = await fileWithinWait(context, baseOf(given, context));
+  const api = changesOf(context).api();
+  const { memory } = context;
+  const targeting = given.targetingId || undefined;
+  // A base that is named goes with another file, or none.
+  // The roots of a client are read, and never written to.
+  const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
+  const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
+  const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(unlessTooLong);
+  const reading = readState(bytes, source, context);
+  // Its errors are those of the run, where the call does not wait for it any longer.
+  reading.catch(() => undefined);
+  const read = await unlessLate(context, reading);
+  const notes = read === undefined ? [] : readNotes(read);
+  const file = read?.file ?? unread;
+  const sheet = file && { file, bytes: () => Readable.from([bytes]) };
+  if (read !== undefined && read.problems.length > 0) {
+    const runId = sheet && (await keptProblems(given, { ...read, digest }, sheet, context, earlier));
+    return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
+  }
+  // Where the state is not read yet, only the call can say which targeting it is about.
+  const targetingId = await (read === undefined && targeting === undefined
+    ? undefined
+    : whichTargeting({ given: targeting, file: read?.desired.targeting, base, byName, memory }));
+  return planNowOrInBackground<MadeState>(
+    {
+      ...{ plannedBy: "plan_targeting", base: beside, sheet, from: { given, fileDigest: digest } },
+      targetings: targetingId === undefined ? [] : [targetingId],
+      async make(signal) {
+        const found = await reading;
+        if (found.problems.length > 0) {
+          const made = sheet && (await problemsPlan(given, { ...found, digest }, context));
+          if (made === undefined) throw hasProblems(found.problems);
+          return { ...made, notes: readNotes(found) };
+        }
+        const made = await makePlan(
+          { desired: found.desired, fileDigest: digest, base, targeting, prune, byName },
+          {
+            ...{ environment: context.environment, apiUrl: context.apiUrl, memory },
+            thresholds: { maxChangePercent: context.maxChangePercent, maxDeletes: context.maxDeletes },
+            read: (id) => readRemembering(api, id, signal, context, given.fresh),
+          },
+        );
+        return { ...made, notes: readNotes(found) };
+      },
+      textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
+      async answer({ document, there, notes }) {
+        const { caller, requested } = context;
+        // The base is renewed when the run ends that apply_plan starts.
+        const kept = {
+          text: planBytes(document),
+          plannedBy: "plan_targeting",
+          base: beside,
+          sheet,
+          caller,
+          requested,
+        } as const;
+        const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
+        return withNotes(renderKeptPlan(document, header, plan, context), [
+          ...notes,
+          ...nearNotes(document.plan.items, there),
+        ]);
+      },
+    },
+    context,
+    earlier,
+  );
+}
+
+/** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */
+async function readRemembering(
+  api: ManagementApi,
+  targetingId: string,
+  signal: AbortSignal,
+  { memory, contents: store }: Pick<ToolContext, "memory" | "contents">,
+  fresh?: boolean,
+): Promise<ServiceTargeting> {
+  const there = await readTargeting(api, targetingId, { signal, store, fresh });
+  await memory.remember([there.targeting]);
+  return there;
+}
+
+/** A plan, and how its file was read. */
+interface MadeState extends MadePlan {
+  readonly notes: readonly string[];
+}
+
+/** The content of a desired state, with its digest, and how it is to be read: as a file, or as what stands in the call. */
+async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {
+  const { file, desired } = given;
+  if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
+  if (!file && desired === undefined)
+    throw new ToolError("neither file nor desired was given", "Give the desired state as a file, or as desired.");
+  const digested = (bytes: Uint8Array) => ({ bytes, digest: createHash("sha256").update(bytes).digest("hex") });
+  if (!file) return { ...digested(Buffer.from(JSON.stringify(desired))), format: "json" as const, folder: undefined };
+  const format = formatToRead(file);
+  const place = await findFile(file, await readableDirs(context));
+  const bytes = await wholeOf(bytesAt(place));
+  return { ...digested(bytes), path: file, sheet: sheetArguments(given), format, folder: dirname(place.path) };
+}
+
+type StateSource = Omit<DesiredSource, "bytes" | "maxLineBytes">;
+
+async function readState(
+  bytes: Uint8Array,
+  source: StateSource,
+  { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
+): Promise<ReadDesired> {
+  // Large states take long to read: before that, what waits gets its turn.
+  await nextTurn();
+  if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
+  const read = await readDesired({ bytes, ...source });
+  const text = Buffer.from(bytes).toString("utf8");
+  // What stands in a call has no lines.
+  const options = read.desired.options.map(withoutLine);
+  const problems = read.problems.map((problem) => ({
+    ...problem,
+    path: jsonPathAt(text, problem.column - 1) || "the state",
+  }));
+  return { ...read, desired: { ...read.desired, options }, problems };
+}
+
+/** How many places of problems are named. */
+const PLACES_NAMED = 20;
+
+/** The problems of a state that was read after its call had answered: the run ends for them. */
+function hasProblems(problems: ReadDesired["problems"]): FileError {
+  const [first] = problems;
+  const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
+  const more = problems.length - places.length;
+  return new FileError(
+    `the desired state has ${many(problems.length, "problem")} (${places.join(", ")}${more > 0 ? ` and ${more} more` : ""})` +
+      `${first === undefined ? "" : `, first: ${first.message}`}`,
+    "Fix it, and plan it again.",
+  );
+}
+
+/** What is added beside a Context ID of the option that differs only in case, width or composition. */
+function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefined): readonly string[] {
+  const held = new Map(there?.options.map(({ _id, contexts }) => [_id, contexts]));
+  const near = items.flatMap((item) =>
+    item.kind === "change" && item.contexts !== undefined
+      ? nearContextIds(item.contexts.add, held.get(item._id) ?? [])
+      : [],
+  );
+  return nearNote(near.length === 0 ? {} : { nearIds: { count: near.length, first: near.slice(0, MOST_NEAR) } });
+}
+
+const MOST_NEAR = 3;
+
+/**
+ * Keeps a sheet that has problems as a plan of nothing, so that it can be given back with them; gives its run, undefined
+ * where its targeting is not known or nothing can be stored now.
+ */
+async function keptProblems(
+  given: DesiredArguments,
+  read: ProblemsRead,
+  sheet: NonNullable<KeptPlan["sheet"]>,
+  context: ToolContext,
+  earlier: ChangeHeader | undefined,
+): Promise<string | undefined> {
+  const { caller, requested } = context;
+  try {
+    const made = await problemsPlan(given, read, context);
+    if (made === undefined) return undefined;
+    const kept = { text: planBytes(made.document), plannedBy: "plan_targeting", sheet, caller, requested } as const;
+    return (await changesOf(context).keepPlan(asPlanned(made.document.plan, undefined), kept, earlier)).header.runId;
+  } catch (thrown) {
+    if (thrown instanceof FileError || thrown instanceof RunStoreError) return undefined;
+    throw thrown;
+  }
+}
+
+/** A state that was read and has problems. */
+type ProblemsRead = Pick<ReadDesired, "desired" | "problems" | "digest">;
+
+/** A plan of nothing that holds the problems of a sheet; undefined where its targeting is not known. */
+async function problemsPlan(
+  { targetingId: given, byName = false, prune = false }: DesiredArguments,
+  { desired, problems, digest }: ProblemsRead,
+  { memory, environment, apiUrl }: Pick<ToolContext, "memory" | "environment" | "apiUrl">,
+): Promise<MadePlan | undefined> {
+  const targeting = given || undefined;
+  const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
+  if (_id === undefined) return undefined;
+  const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };
+  return {
+    document: planDocument(plan, { environment, apiUrl, fileDigest: digest, prune, byName }, {}),
+    there: undefined,
+  };
+}
+
+/** What takes longer than the call may is planned all the same, and not given back. */
+function unlessTooLong(thrown: unknown): undefined {
+  if (!(thrown instanceof DeadlineExceeded)) throw thrown;
+}
+
+/** How many bytes are looked at before what waits gets its turn. */
+const PIECE_BYTES = 4_194_304;
+
+/** The form of a sheet, without how its rows are read; undefined for other states, and for what cannot be read. */
+async function unreadSheet(
+  bytes: Uint8Array,
+  { format, path = "", sheet = {} }: StateSource,
+  { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
+): Promise<InputFile | undefined> {
+  if (format !== "csv" && format !== "xlsx") return undefined;
+  const pieces = async function* (): AsyncGenerator<Uint8Array> {
+    for (let from = 0; from < bytes.length; from += PIECE_BYTES) {
+      await nextTurn();
+      yield bytes.subarray(from, from + PIECE_BYTES);
+    }
+  };
+  try {
+    return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
+  } catch (thrown) {
+    // Reading it throws the same, and says so.
+    if (thrown instanceof FileError) return undefined;
+    throw thrown;
+  }
+}
+
+/** An answer that also says how the file was read, behind its first line. */
+function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
+  if (notes.length === 0) return answer;
+  const { structured, text } = answer;
+  const [first = "", ...rest] = text.split("\n");
+  const lines = [
+    first,
+    ...withForeignLast(notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`)),
+    ...rest,
+  ];
+  return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
+}
+
+function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
+  return { ...row, line: 0 };
+}
+
+/** The base that is named, else the one beside the file; by names, that is the base of another targeting. */
+async function baseOf(
+  { file, base, byName }: DesiredArguments,
+  context: Pick<ToolContext, "allowedDirs" | "roots">,
+): Promise<{ readonly base?: Base; readonly place?: Place }> {
+  const path = base || (file && !byName ? basePathOf(file) : undefined);
+  if (path === undefined) return {};
+  const allowedDirs = await readableDirs(context);
+  const place = base ? await findFile(path, allowedDirs) : await findFileIfThere(path, allowedDirs);
+  return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
+}
+
+/** How the sheet of a desired state was read, with its first rows as they were understood; none for other forms. */
+function readNotes({
+  file,
+  columns = [],
+  desired,
+}: Pick<ReadDesired, "file" | "columns" | "desired">): readonly string[] {
+  if (file === undefined) return [];
+  const rows = desired.options.slice(0, PREVIEW_ROWS).map(rowOf);
+  return [...sheetNotes(file), ...previewNotes(file, { columns, rows })];
+}
+
+/** An option of a file as a preview shows it. */
+function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {
+  const { ids = [], atLeast = false, remove } = contexts ?? {};
+  const op = remove !== undefined ? "remove" : atLeast ? "add" : "set";
+  return {
+    ...{ line, option: name ?? _id, isGroup: type === "collection", isRemoved },
+    group: parent.kind === "name" ? parent.name : undefined,
+    contexts: contexts && { op, ids: remove ?? ids },
+  };
+}

@@ -1,29 +1,6 @@
 import type * as z from "zod";
-import { applyPlan } from "./apply-plan.ts";
-import { bulkAddOptions } from "./bulk-add-options.ts";
-import { cancelRun } from "./cancel-run.ts";
 import type { ToolContext } from "./context.ts";
-import { createTargetings } from "./create-targetings.ts";
-import { decideRun } from "./decide-run.ts";
 import type { ToolDefinition, ToolOutcome } from "./define-tool.ts";
-import { deleteOptions } from "./delete-options.ts";
-import { deleteTargeting } from "./delete-targeting.ts";
-import { generateEventTestsTool } from "./generate-event-tests.ts";
-import { getOption } from "./get-option.ts";
-import { getRun } from "./get-run.ts";
-import { getTargeting } from "./get-targeting.ts";
-import { inspectEvents } from "./inspect-events.ts";
-import { listEventTypesTool } from "./list-event-types.ts";
-import { listOptions } from "./list-options.ts";
-import { planTargeting } from "./plan-targeting.ts";
-import { renameTargetings } from "./rename-targetings.ts";
-import { resumeRun } from "./resume-run.ts";
-import { runEventTestsTool } from "./run-event-tests.ts";
-import { trackEvent } from "./track-event.ts";
-import { trackEvents } from "./track-events.ts";
-import { undoRun } from "./undo-run.ts";
-import { updateContexts } from "./update-contexts.ts";
-import { updateOptions } from "./update-options.ts";
 
 /** Arguments that fit, ready to run; or what is wrong with them. */
 export type Prepared =
@@ -35,40 +12,52 @@ export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
 
-/** Every tool, in the order in which they are listed. */
-export const TOOLS: readonly Tool[] = [
-  toolOf(getTargeting),
-  toolOf(listOptions),
-  toolOf(getOption),
-  toolOf(createTargetings),
-  toolOf(renameTargetings),
-  toolOf(deleteTargeting),
-  toolOf(bulkAddOptions),
-  toolOf(updateOptions),
-  toolOf(updateContexts),
-  toolOf(deleteOptions),
-  toolOf(planTargeting),
-  toolOf(applyPlan),
-  toolOf(undoRun),
-  toolOf(getRun),
-  toolOf(resumeRun),
-  toolOf(cancelRun),
-  toolOf(listEventTypesTool),
-  toolOf(trackEvent),
-  toolOf(trackEvents),
-  toolOf(generateEventTestsTool),
-  toolOf(runEventTestsTool),
-  toolOf(inspectEvents),
-];
+/** Loads every tool, in the order in which they are listed. Each is loaded alone: a call needs only its own. */
+const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
+  get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
+  list_options: async () => toolOf((await import("./list-options.ts")).listOptions),
+  get_option: async () => toolOf((await import("./get-option.ts")).getOption),
+  create_targetings: async () => toolOf((await import("./create-targetings.ts")).createTargetings),
+  rename_targetings: async () => toolOf((await import("./rename-targetings.ts")).renameTargetings),
+  delete_targeting: async () => toolOf((await import("./delete-targeting.ts")).deleteTargeting),
+  bulk_add_options: async () => toolOf((await import("./bulk-add-options.ts")).bulkAddOptions),
+  update_options: async () => toolOf((await import("./update-options.ts")).updateOptions),
+  update_contexts: async () => toolOf((await import("./update-contexts.ts")).updateContexts),
+  delete_options: async () => toolOf((await import("./delete-options.ts")).deleteOptions),
+  plan_targeting: async () => toolOf((await import("./plan-targeting.ts")).planTargeting),
+  apply_plan: async () => toolOf((await import("./apply-plan.ts")).applyPlan),
+  undo_run: async () => toolOf((await import("./undo-run.ts")).undoRun),
+  get_run: async () => toolOf((await import("./get-run.ts")).getRun),
+  resume_run: async () => toolOf((await import("./resume-run.ts")).resumeRun),
+  cancel_run: async () => toolOf((await import("./cancel-run.ts")).cancelRun),
+  list_event_types: async () => toolOf((await import("./list-event-types.ts")).listEventTypesTool),
+  track_event: async () => toolOf((await import("./track-event.ts")).trackEvent),
+  track_events: async () => toolOf((await import("./track-events.ts")).trackEvents),
+  generate_event_tests: async () => toolOf((await import("./generate-event-tests.ts")).generateEventTestsTool),
+  run_event_tests: async () => toolOf((await import("./run-event-tests.ts")).runEventTestsTool),
+  inspect_events: async () => toolOf((await import("./inspect-events.ts")).inspectEvents),
+};
 
 /** The tools that only views call, for clients that show views. */
-export const VIEW_TOOLS: readonly Tool[] = [toolOf(decideRun)];
+const VIEW_TOOLS: typeof TOOLS = {
+  decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun),
+};
 
-/** A tool by its name. Throws a RangeError where there is none. */
-export function toolNamed(name: string): Tool {
-  const tool = [...TOOLS, ...VIEW_TOOLS].find((one) => one.name === name);
-  if (tool === undefined) throw new RangeError(`there is no tool ${name}`);
-  return tool;
+/** Loads all tools. */
+export function everyTool(): Promise<readonly Tool[]> {
+  return Promise.all(Object.values(TOOLS).map((load) => load()));
+}
+
+/** Loads all tools that only views call. */
+export function everyViewTool(): Promise<readonly Tool[]> {
+  return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
+}
+
+/** Loads a tool by its name. Throws a RangeError where there is none. */
+export async function toolNamed(name: string): Promise<Tool> {
+  const load = { ...TOOLS, ...VIEW_TOOLS }[name];
+  if (load === undefined) throw new RangeError(`there is no tool ${name}`);
+  return load();
 }
 
 /** Hides the input type of a definition. */

@@ -25,9 +25,9 @@ import type { Run } from "../runs/kind.ts";
 import type { Reason, Standing } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
+import type { SaveArguments } from "./input-file.ts";
 import { documentOf } from "./kept-plan.ts";
 import { type SheetRun, sheetRunOf } from "./run-files.ts";
-import type { SaveArguments } from "./shared-arguments.ts";
 
 /** How the results of rows are called. */
 const RESULTS: Readonly<Record<Standing, string>> = {

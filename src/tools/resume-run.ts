@@ -1,9 +1,49 @@
 import * as z from "zod";
-import { isChangeRun } from "../changes/change-run.ts";
-import type { ToolDefinition } from "./define-tool.ts";
-import { ownRun, reportedRun } from "./run-reports.ts";
+import {
+  approvalOf,
+  declinedIn,
+  type Effect,
+  effectPart,
+  effectText,
+  questionText,
+  shortName,
+  undecidedNote,
+  undecidedSteps,
+} from "../answers/approvals.ts";
+import { confirmationStep, renderReport } from "../answers/run-report.ts";
+import { isApproval } from "../approvals/approvals.ts";
+import { changeOf } from "../changes/change-kinds.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import type { ChangeHeader } from "../changes/changes.ts";
+import type { EffectObject } from "../changes/rows/entries.ts";
+import { CONFIRMATION_MS, isUndone, isWithdrawn, leftToTakeAway } from "../changes/run-rules.ts";
+import { textOf } from "../plans/look-again.ts";
+import { readPlan } from "../plans/plan-document.ts";
+import { parseJson } from "../platform/json.ts";
+import { amount } from "../platform/text.ts";
+import type { Run } from "../runs/kind.ts";
+import type { Standing } from "../runs/outcome.ts";
+import { changesOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import {
+  type ToolAnswer,
+  type ToolDefinition,
+  ToolError,
+  type ToolOutcome,
+  type Undecided,
+  type UndecidedAnswer,
+} from "./define-tool.ts";
+import { changesOfDocument, lossesOfKept, shownPlan } from "./kept-plan.ts";
+import { planDesiredState } from "./plan-targeting.ts";
+import { ownRun, reported, reportedRun, reportRun } from "./run-reports.ts";
+import { startUndoPlan } from "./undo-run.ts";
+import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
-import { followRun } from "./write/follow-run.ts";
+import { type Approved, type Decision, decide, decided, inClient, personOf, refusedError } from "./write/decide.ts";
+import { atMostOneWait, followRun } from "./write/follow-run.ts";
+import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
+import { checkNoDryRun } from "./write/planned.ts";
+import { effectOf } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
@@ -21,10 +61,270 @@ export const resumeRun = {
   output: runOutput,
   async handler({ runId, confirmation }, context) {
     const run = await ownRun(runId, context);
-    // Loaded late: a server that is only asked for its tools does not need it.
-    if (isChangeRun(run)) return (await import("./resumed-change.ts")).resumeChange(run, confirmation, context);
+    if (isChangeRun(run)) return resumeChange(run, confirmation, context);
     const resumed = (await context.runs.resume(runId)) ?? run;
     await followRun(resumed, context);
     return reportedRun(resumed, context);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/**
+ * Takes up a run of changes where it stopped, after a person's yes where one is needed. Throws a ToolError where it was
+ * never started, or nobody can be asked.
+ */
+export async function resumeChange(
+  run: ChangeRun,
+  confirmation: string | undefined,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  if (await isUnmadePlan(run, context)) return resumePlanning(run.header, context);
+  await checkStarted(run, context);
+  const counts = run.state.counts();
+  const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
+  // One that died after its last answer has nothing left to send, but no end yet.
+  const open = left > 0 || run.status() === "interrupted";
+  if (!open) return reportRun(run, context);
+  const goOn: GoOn = async (decision) => {
+    const { approved, resumed } = await resumedBy(run, decision, context);
+    // Where nobody had to be asked now, the approval from before counts.
+    const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
+    return reportRun(resumed, context, [], { approval, tellsAsked: true });
+  };
+  if (run.status() === "running") return goOn(undefined);
+  await context.runs.checkExecutable(run);
+  return askedAgain(run, { confirmation, effect: await confirmationToResume(run, context) }, context, goOn);
+}
+
+/** Goes on with a run: by a decision, or without one where none is needed. */
+type GoOn = (decision: Decision | undefined) => Promise<ToolAnswer>;
+
+/** Resumes a run. What is approved again stays with it, so that later looks at it report it. */
+async function resumedBy(
+  run: ChangeRun,
+  decision: Decision | undefined,
+  context: ToolContext,
+): Promise<{ readonly approved?: Approved; readonly resumed: ChangeRun | undefined }> {
+  const { runId } = run.header;
+  const { runs } = changesOf(context);
+  if (decision === undefined) return { resumed: await runs.resume(runId) };
+  let found: { readonly approved: Approved; readonly resumed: ChangeRun | undefined } | undefined;
+  const start = async (approved: Approved) => {
+    found = { approved, resumed: await runs.resume(runId, approved) };
+    return found.resumed;
+  };
+  const outcome = await decide(runId, decision, context, { looked: { run, digest: resumeDigest(runId), start } });
+  if (outcome.is === "refused") throw refusedError();
+  if (outcome.is === "changed") {
+    throw new ToolError("confirmation is not one of this run; nothing was deleted", "Call again without it.");
+  }
+  return found ?? { resumed: await runs.find(runId) };
+}
+
+/** What a person approves exactly who lets a run go on. */
+function resumeDigest(runId: string): string {
+  return `resume ${runId}`;
+}
+
+/** Whether a run is a plan whose process ended before it was made, or kept whole. */
+async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
+  if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
+  return (await context.runs.isUnstarted(header.runId)) === true;
+}
+
+/** Throws a ToolError where a run was never started. */
+export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
+  if (run.status() === "needs_confirmation") {
+    throw new ToolError(
+      "this run was never started: it waits for approval",
+      `Once they agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+    );
+  }
+  if (isUndone(run.state)) {
+    throw new ToolError(
+      "this run was undone, so that it does not go on",
+      "Undo that undo with undo_run, or make the call again, if it is wanted after all.",
+    );
+  }
+  if (isWithdrawn(run.state)) {
+    const how = run.state.facts.tool === undefined ? "was cancelled" : "ended";
+    throw new ToolError(
+      `this run ${how} before it was started; nothing was sent`,
+      "Make the call again if it is wanted after all.",
+    );
+  }
+  checkNoDryRun(run);
+  // A plan that waits was made after its call had answered.
+  if (run.status() === "planned") return;
+  if ((await context.runs.isUnstarted(run.header.runId)) === true) {
+    const what = run.header.unplanned ? "planned: its server ended before;" : "started: its server ended before, and";
+    throw new ToolError(`this run was never ${what} nothing was sent`, "Make the call again.");
+  }
+}
+
+/**
+ * What a person has to agree to before a run goes on: what they agreed to more than ten minutes ago, where it deletes or
+ * takes away. Undefined where they need not. Throws a ToolError where a plan may not be applied by now, and a FileError
+ * where it cannot be read.
+ */
+export async function confirmationToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
+  const { header, state } = run;
+  const { tool } = header.call;
+  const { clock } = context;
+  const { deletes, mayTakeAway } = changeOf(header.call);
+  if (!state.planned && tool === "apply_plan") {
+    const losses = await lossesOfKept(header.runId, context);
+    return losses.length === 0
+      ? undefined
+      : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
+  }
+  // What was not planned yet would be planned again: that may be something else than what they agreed to.
+  if (!state.planned) {
+    const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
+    return mayTakeAway ? { sentence, parts: leftParts(state) } : undefined;
+  }
+  if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
+  if (deletes) {
+    const { pending, notApplied, unknown } = state.counts();
+    const open = pending + notApplied + unknown + state.refused().size;
+    const sentence = `This goes on deleting: ${open} deletions of this run are not known to be done.`;
+    return open === 0 ? undefined : { sentence, parts: leftParts(state) };
+  }
+  const { asked = "not_needed" } = state.facts;
+  const left = asked === "not_needed" ? 0 : leftToTakeAway(state);
+  if (left === 0) return undefined;
+  const [take, are] = left === 1 ? ["takes", "is"] : ["take", "are"];
+  const sentence = `This goes on with ${tool}: ${amount(left, "change")} of this run that ${take} something away ${are} not known to be done.`;
+  return { sentence, parts: leftParts(state) };
+}
+
+/** What of a run is not known to be done, by name. */
+function leftParts(state: ChangeRun["state"]): Effect["parts"] {
+  const refused = state.refused();
+  const left: EffectObject[] = [];
+  for (let object = 0; object < state.objects.length; object += 1) {
+    const standing = state.standing(object);
+    const isLeft = LEFT.has(standing) || refused.has(object);
+    const { _id, name = _id ?? "?" } = (isLeft && state.objects.at(object)) || {};
+    if (isLeft) left.push({ name: shortName(name), ...(_id !== undefined && { _id }), says: "" });
+  }
+  return effectPart("Not known to be done", left);
+}
+
+const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
+
+/** Goes on with a run. What a person agreed to more than ten minutes ago is asked for again, where it takes something away. */
+async function askedAgain(
+  run: ChangeRun,
+  { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
+  context: ToolContext,
+  goOn: GoOn,
+): Promise<ToolOutcome> {
+  const { runId } = run.header;
+  const asks = effect !== undefined;
+  const { sentence, parts } = effect ?? { sentence: "", parts: [] };
+  const text = effectText({ sentence, parts });
+  const digest = resumeDigest(runId);
+  if (asks && context.confirm !== "off" && confirmation !== undefined) {
+    const given = await confirmationIn(confirmation, context);
+    checkCounts(given, context);
+    return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.standsFor });
+  }
+  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
+    const confirmation = await askFor({ run: runId, digest }, text, context);
+    return renderReport({
+      ...reported(run, context.environment),
+      status: "needs_confirmation",
+      confirmation,
+      notes: hints,
+      nextSteps: [confirmationStep("resume_run", confirmation, runId)],
+    });
+  };
+  const onPage = () =>
+    decideApprovalOnPage(
+      {
+        call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
+        ...{ name: runId, effect: { sentence, parts } },
+        after: (decision) => reportGoneOn(decision, runId, context),
+        otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
+      },
+      context,
+    );
+  return decided<ToolAnswer>(
+    {
+      ...{ needsApproval: asks, digest, message: questionText({ sentence, parts }), effect: sentence, onPage },
+      start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
+      closed: context.page?.isOffered() ? onPage : undefined,
+      undecided: (why) => undecided(run, why, context),
+      declined: () =>
+        renderReport({
+          ...reported(run, context.environment),
+          status: "cancelled",
+          approval: declinedIn("client"),
+          tellsAsked: true,
+          notes: [
+            "the client declined: nothing more was sent; do not try again unless the person asks for it",
+            `the question was: ${text}`,
+          ],
+        }),
+      token: () => token(),
+      described: () => text,
+    },
+    context,
+  );
+}
+
+/** Reports the run that was to go on, once a person decided about that on the page. */
+async function reportGoneOn(decision: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
+  await atMostOneWait(decision.rest, context);
+  if (decision.status() !== "succeeded") return reportRun(decision, context);
+  const approval = isApproval(decision) ? approvalOf(decision.state.facts) : undefined;
+  return reportRun(await context.runs.find(runId), context, [], { approval, tellsAsked: true });
+}
+
+/** The answer where nobody has decided whether a run may go on. A later yes to an open question takes it up. */
+async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
+  const { runId } = run.header;
+  const answer = renderReport({
+    ...reported(run, context.environment),
+    status: "needs_confirmation",
+    notes: [undecidedNote(why)],
+    nextSteps: undecidedSteps(why === "unanswered" ? runId : undefined),
+  });
+  if (why === "closed") return { answer };
+  const later = async (accepted: boolean): Promise<void> => {
+    if (accepted) await resumedBy(run, inClient(context), context);
+  };
+  return { answer, later };
+}
+
+/** What `madeInTime` keeps of a call until its plan is made. */
+const kept = z.object({ given: z.record(z.string(), z.unknown()) });
+const made = z.object({ kind: z.literal("targeting-mcp-plan") });
+const wayBack = z.object({ runId: z.string() });
+
+/**
+ * Makes the plan of a run again whose process ended before it was made; one that was made, but not kept whole, is kept.
+ * Throws what planning throws.
+ */
+export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
+  const text = await textOf(context.runs.part(header.runId, "input"));
+  const value = parseJson(text);
+  const { given } = kept.safeParse(value).data ?? {};
+  if (made.safeParse(value).success) return keepMade(header, text, context);
+  if (given === undefined) {
+    throw new ToolError("this plan was not kept: its server ended before; nothing was sent", "Make the call again.");
+  }
+  const undo = wayBack.safeParse(given).data;
+  return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
+}
+
+/** Keeps what a plan would do that was itself kept before its process ended, and shows it. */
+async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
+  const { call, caller } = header;
+  if (call.tool !== "apply_plan") throw new ToolError("this run is no plan", "get_run without runId lists the runs.");
+  const { plannedBy, base, undoes } = call.input;
+  const changes = changesOfDocument(readPlan(text, "the kept plan"));
+  await changesOf(context).keepPlan(changes, { text, plannedBy, base, undoes, caller }, header);
+  const run = await ownRun(header.runId, context);
+  return isChangeRun(run) ? shownPlan(run, context) : reportRun(run, context);
+}

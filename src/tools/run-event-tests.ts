@@ -1,6 +1,49 @@
+import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import type { ToolDefinition } from "./define-tool.ts";
-import { runTestsInput } from "./shared-arguments.ts";
+import { type Approval, approvalOf, declinedIn, effectText, questionText } from "../answers/approvals.ts";
+import { confirmationStep, confirmationText } from "../answers/run-report.ts";
+import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
+import { isApproval } from "../approvals/approvals.ts";
+import { observerOf } from "../events/observe.ts";
+import { junitXml } from "../events/suites/junit.ts";
+import { runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
+import { type EventSuite, eventSuite } from "../events/suites/suite.ts";
+import type { KeptSuite } from "../events/suites/suite-store.ts";
+import { findFile, findFreePlace, type Place } from "../files/folders.ts";
+import { inOnePiece, saveFile } from "../files/save-file.ts";
+import { textOf } from "../files/text.ts";
+import { FileError } from "../platform/files.ts";
+import { bytesAt } from "../platform/held-folder.ts";
+import type { Run } from "../runs/kind.ts";
+import type { Asked } from "../runs/outcome.ts";
+import { ulidOfBytes } from "../spec/ulid.ts";
+import { eventsOf, testBenchOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError, type ToolOutcome } from "./define-tool.ts";
+import { readableDirs } from "./input-file.ts";
+import { reportRun } from "./run-reports.ts";
+import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
+import { confirmationArgument } from "./write/confirmed.ts";
+import { decided, personOf, readQuestion } from "./write/decide.ts";
+import { atMostOneWait } from "./write/follow-run.ts";
+import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
+
+/** What `run_event_tests` takes. */
+const input = () =>
+  z.strictObject({
+    suiteId: z.string().optional().describe("Of generate_event_tests"),
+    suite: z.looseObject({}).optional().describe("Or the suite itself, in the form of generate_event_tests' json"),
+    file: z.string().optional().describe("Or a file in an allowed folder that holds such a suite"),
+    target: z
+      .enum(["sandbox", "configured"])
+      .default("sandbox")
+      .describe("configured: the event API of the settings, where test purchases count as conversions if it is live"),
+    saveTo: z.string().optional().describe("New file in an allowed folder for the report, as JUnit XML"),
+    ...confirmationArgument(),
+  });
+
+/** What running tests is asked for. */
+type RunTestsInput = z.output<ReturnType<typeof input>>;
 
 /** Runs a suite of event tests against a sandbox, or against the configured endpoint. */
 export const runEventTestsTool = {
@@ -11,7 +54,7 @@ export const runEventTestsTool = {
   toolset: "events",
   effect: "tests",
   idempotent: false,
-  input: runTestsInput,
+  input,
   output: () =>
     z.looseObject({
       environment: z.string(),
@@ -25,6 +68,260 @@ export const runEventTestsTool = {
       resourceUri: z.string().optional(),
       savedTo: z.string().optional(),
     }),
-  // Loaded late: a server that is only asked for its tools does not need it.
-  handler: async (given, context) => (await import("./suite-run.ts")).runTests(given, context),
-} as const satisfies ToolDefinition<ReturnType<typeof runTestsInput>>;
+  handler: runTests,
+} as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Runs a suite as it was asked for, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */
+export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
+  if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
+  const kept = await suiteOf(given, context);
+  const { reply, suites } = context;
+  const isRepeated = reply !== undefined && (await suites.wasRun(reply.token));
+  const place = isRepeated ? undefined : await placeOf(given.saveTo, context);
+  if (given.target === "configured" && context.environment === "live") {
+    return runLive(kept, { saveTo: given.saveTo, place }, context);
+  }
+  return answerOf({ kept, target: given.target, place }, await reportOf(kept, given.target, context), context);
+}
+
+async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolContext): Promise<KeptSuite> {
+  const { suites, caller } = context;
+  if ([suite, suiteId, file].filter((one) => one !== undefined).length !== 1) {
+    throw new ToolError("give either suite, suiteId or file", "generate_event_tests gives a suiteId.");
+  }
+  if (suite !== undefined) return suites.keep(caller, readSuite(suite, "suite"), "json");
+  if (file !== undefined)
+    return suites.keep(caller, readSuite(await jsonIn(file, await readableDirs(context)), "the file"), "json");
+  const kept = await suites.find(caller, suiteId ?? "");
+  if (kept !== undefined) return kept;
+  throw new ToolError("there is no such suite, or no longer", "Call generate_event_tests again with the same seed.");
+}
+
+const PROBLEMS_SHOWN = 3;
+const LONGEST_FILE = 64 * 1_048_576;
+
+/** What a JSON file in an allowed folder holds. Throws a FileError where it may not or cannot be read. */
+async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
+  const bytes = bytesAt(await findFile(file, allowedDirs));
+  let text = "";
+  for await (const piece of textOf(bytes, "utf-8")) {
+    text += piece;
+    if (text.length > LONGEST_FILE) throw new ToolError("the file is too long for a suite", "Give a smaller suite.");
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ToolError("the file is no JSON", "Give one that generate_event_tests saved with format json.");
+  }
+}
+
+/** Where the report is to be written; looked at before anything is sent. */
+async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
+  return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
+}
+
+function readSuite(given: unknown, what: string): EventSuite {
+  const read = eventSuite.safeParse(given);
+  if (read.success) return read.data;
+  const problems = read.error.issues
+    .slice(0, PROBLEMS_SHOWN)
+    .map(({ path, message }) => `${path.join(".")}: ${message}`);
+  throw new ToolError(
+    `${what} does not have the form of a suite (${problems.join("; ")})`,
+    "Give a suite as generate_event_tests makes it with format json, or its suiteId.",
+  );
+}
+
+/** Asks before test events go to a live endpoint, where they count. */
+async function runLive(
+  kept: KeptSuite,
+  { saveTo, place }: { readonly saveTo: string | undefined; readonly place: Place | undefined },
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  refuseReadOnly(context);
+  const effect = liveTestsEffect(kept.suite);
+  const text = effectText(effect);
+  const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
+  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
+    // What the token means is kept, so that it is enough by itself.
+    const run = ulidOfBytes(randomBytes(16));
+    await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
+    const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
+    const nextSteps = [confirmationStep("run_event_tests", confirmation)];
+    const notes = hints.length > 0 ? { notes: hints } : {};
+    return {
+      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, ...notes, nextSteps },
+      text: [
+        "Approval required; nothing was sent.",
+        ...hints,
+        confirmationText(confirmation),
+        ...nextSteps.map((step) => `Next: ${step}`),
+      ].join("\n"),
+      isError: false,
+    };
+  };
+  const onPage = () =>
+    decideApprovalOnPage(
+      {
+        call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
+        ...{ name: kept.suiteId, effect },
+        after: (approval) => reportAgreed(approval, { kept, place }, context),
+        otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
+      },
+      context,
+    );
+  return decided<ToolAnswer>(
+    {
+      ...{ needsApproval: true, digest: yes, message: questionText(effect), effect: effect.sentence, onPage },
+      closed: context.page?.isOffered() ? onPage : undefined,
+      start: async (asked) =>
+        context.confirm === "off"
+          ? answerOf({ kept, target: "configured", place, asked }, await reportOf(kept, "configured", context), context)
+          : runOnce(yes, { kept, place, asked }, context),
+      declined: () => notRun(kept, context),
+      token: () => token(),
+      described: () => text,
+    },
+    context,
+  );
+}
+
+/** Answers once a person decided on the page: the report of the tests, whichever process sent them. */
+async function reportAgreed(
+  approval: Run,
+  { kept, place }: Pick<Reported, "kept" | "place">,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  await atMostOneWait(approval.rest, context);
+  if (approval.status() !== "succeeded") return reportRun(approval, context);
+  const found = await context.suites.runOnce(approval.header.runId, () => reportOf(kept, "configured", context));
+  const facts = isApproval(approval) ? approvalOf(approval.state.facts) : undefined;
+  const picked = { ...about(kept, context), report: found, approval: facts };
+  return suiteReportAnswer({ ...picked, ...(place !== undefined && { savedTo: place.path }) });
+}
+
+/** Sends the tests that a person agreed to on the page; `yes` is the run that waited for it. */
+export async function runAgreed(
+  yes: string,
+  { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
+  context: ToolContext,
+): Promise<void> {
+  const kept = await context.suites.find(context.caller, suiteId);
+  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again.");
+  const place = await placeOf(saveTo, context);
+  const report = await context.suites.runOnce(yes, () => reportOf(kept, "configured", context));
+  if (place !== undefined) await saveFile(place, inOnePiece(junitXml(report, `event tests ${suiteId}`)));
+}
+
+/** What a person agrees to, beside the suite that the planned run names. */
+const LIVE_TESTS = "live tests";
+
+/** Runs the tests that a token means; used again it gives the report of that run. */
+async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
+  refuseReadOnly(context);
+  const { suites, caller } = context;
+  const confirmation = await confirmationIn(token, context);
+  const planned = confirmation.standsFor(LIVE_TESTS) ? await suites.planned(caller, confirmation.run) : undefined;
+  const kept = planned && (await suites.find(caller, planned.suiteId));
+  if (kept === undefined) throw new ToolError("the planned tests are gone", "Call again without confirmation.");
+  const saveTo = planned?.saveTo ?? "";
+  const isGiven = given.suite !== undefined || given.suiteId !== undefined || given.file !== undefined;
+  const isOther = isGiven && (await suiteOf(given, context)).suiteId !== kept.suiteId;
+  const isElsewhere = given.saveTo !== undefined && given.saveTo !== saveTo;
+  if (isOther || isElsewhere) {
+    throw new ToolError("the arguments beside confirmation are not the planned ones", "Give confirmation alone.");
+  }
+  const asked = "agreed_by_token";
+  if (await suites.wasRun(confirmation.run)) {
+    return runOnce(confirmation.run, { kept, place: undefined, asked }, context);
+  }
+  checkCounts(confirmation, context);
+  return runOnce(confirmation.run, { kept, place: await placeOf(saveTo, context), asked }, context);
+}
+
+function refuseReadOnly({ readOnly }: ToolContext): void {
+  if (!readOnly) return;
+  throw new ToolError(
+    "test events for a live endpoint change it, and this server only reads (TARGETING_MCP_READ_ONLY)",
+    'Run them against the sandbox: target "sandbox".',
+  );
+}
+
+/** An approval is for one run: given a second time, it gives the report of the first. */
+async function runOnce(
+  yes: string,
+  picked: Pick<Reported, "kept" | "place" | "asked">,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const report = await context.suites.runOnce(yes, () => reportOf(picked.kept, "configured", context));
+  return answerOf({ ...picked, target: "configured" }, report, context);
+}
+
+/** What an answer tells beside the report. */
+interface Reported {
+  readonly kept: KeptSuite;
+  readonly target: RunTestsInput["target"];
+  readonly place: Place | undefined;
+  /** Who agreed to tests of a live endpoint. */
+  readonly asked?: Asked;
+}
+
+/** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
+async function answerOf(
+  { kept, target, place, asked }: Reported,
+  report: SuiteReport,
+  context: ToolContext,
+): Promise<ToolAnswer> {
+  const run = { ...about(kept, context), target, report, approval: asked && approvalIn(asked, context) };
+  if (place === undefined) return suiteReportAnswer(run);
+  try {
+    await saveFile(place, inOnePiece(junitXml(report, `event tests ${kept.suiteId}`)));
+    return suiteReportAnswer({ ...run, savedTo: place.path });
+  } catch (thrown) {
+    if (!(thrown instanceof FileError)) throw thrown;
+    return suiteReportAnswer({ ...run, notSaved: thrown.message });
+  }
+}
+
+/** Runs a suite for as long as a call may take, and keeps the report. */
+async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], context: ToolContext): Promise<SuiteReport> {
+  const { environment, suites, caller, clock } = context;
+  const isLive = target === "configured" && environment === "live";
+  const bench = isLive ? { events: eventsOf(context) } : testBenchOf(context);
+  const late = new AbortController();
+  const running = runSuite(kept.suite, {
+    api: bench.events,
+    clock,
+    observe: "sandbox" in bench ? observerOf(bench.sandbox) : undefined,
+    signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
+    onProgress: (done, cases) => context.progress?.(done, cases, undefined),
+  });
+  // The tests cannot go on after the answer.
+  await atMostOneWait(running, context);
+  late.abort();
+  const report = await running;
+  await suites.keepReport(caller, kept, report);
+  return report;
+}
+
+/** The client declined: nothing is sent, and that is no error. */
+function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
+  const note = "the client declined: nothing was sent; do not try again unless the person asks for it";
+  return {
+    structured: { ...about(kept, context), status: "cancelled", approval: declinedIn("client"), notes: [note] },
+    text: `Nothing was sent. ${note}`,
+    isError: false,
+  };
+}
+
+function approvalIn(asked: Asked, context: ToolContext): Approval | undefined {
+  return approvalOf(asked === "not_needed" ? { asked } : { asked, decided: personOf(context) });
+}
+
+function about({ suiteId }: KeptSuite, { environment }: ToolContext) {
+  return { environment, suiteId, target: "configured" };
+}
+
+function newToken(): string {
+  return randomBytes(16).toString("base64url");
+}

@@ -1,10 +1,11 @@
-import { declinedNote, staleNote } from "../answers/approvals.ts";
-import { type Approval, approvalOf, declinedIn, effectText } from "../answers/effects.ts";
+import { type Approval, approvalOf, declinedIn, declinedNote, effectText, staleNote } from "../answers/approvals.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
+import { wayBackWords } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
-import type { ReportedRun } from "../answers/reported-run.ts";
+import { limitNotes } from "../answers/run-headline.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
+import type { ReportedRun } from "../answers/run-results.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -18,10 +19,10 @@ import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, didCounts, tellingResults } from "../runs/report.ts";
 import { StoreUnavailableError } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
+import { isUlid, ulidTime } from "../spec/ulid.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 import { eventRunReport } from "./event-report.ts";
-import { wayBackSteps } from "./undo-note.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import { followRun, interruptedHints, totalsAfter } from "./write/follow-run.ts";
 import { dryRunSteps } from "./write/planned.ts";
@@ -111,7 +112,6 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
   if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
   const { limitsMet } = await import("./write/limits-met.ts");
-  const { limitNotes } = await import("../answers/run-headline.ts");
   return limitNotes(await limitsMet(run, context));
 }
 
@@ -233,4 +233,46 @@ function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undef
 function hasFile(call: object): boolean {
   const input = "input" in call ? call.input : undefined;
   return typeof input === "object" && input !== null && "file" in input && input.file !== undefined;
+}
+
+const DAY_MS = 86_400_000;
+const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
+
+/** Whether there is an undo plan from a run that is over, and how long; undefined where that is not to be known. */
+export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
+  const status = run.status();
+  if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
+    return undefined;
+  }
+  const { created = 0, changed = 0, deleted = 0 } = didCounts(run.state) ?? {};
+  const { runId, createdAt } = run.header;
+  return wayBackWords({
+    runId,
+    isUndone: isUndone(run.state),
+    hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
+    until: createdAt + keep.days * DAY_MS,
+    // Runs that keep what they took away are removed by age alone.
+    mostRuns: deleted > 0 ? undefined : keep.runs,
+  });
+}
+
+/** Why there is no undo from a run that is not there: of one that is too old to be kept, that. */
+export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
+  const kept =
+    `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +
+    "(TARGETING_MCP_KEEP_RUNS)";
+  const began = isUlid(runId) ? ulidTime(runId) : Number.POSITIVE_INFINITY;
+  if (began > clock.now() - keep.days * DAY_MS) {
+    return new ToolError("there is no run with this ID", `get_run without arguments lists the recent runs; ${kept}.`);
+  }
+  return new ToolError(
+    `this run can no longer be undone: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
+    "plan_targeting makes a plan of the state that is wanted, from a file or from desired.",
+  );
+}
+
+/** The same as a next step of the deletion's own answer. */
+function wayBackSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
+  const picked = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
+  return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];
 }

@@ -11,13 +11,11 @@ import {
 import { parseNestedJson } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import type { EarlierRuns } from "../runs/kind-runs.ts";
-import { sendingOf } from "./apis.ts";
+import { fileWithinWait, sendingOf, unlessLate } from "./apis.ts";
 import { type ToolContext, timeLeft } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { eventRunReport, onUnknownArgument, plannedEventReport } from "./event-report.ts";
+import { checkJsonValues, eventRunReport, onUnknownArgument, openObject, plannedEventReport } from "./event-report.ts";
 import { eventFileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
-import { checkJsonValues, openObject } from "./json-values.ts";
-import { fileWithinWait, unlessLate } from "./within-wait.ts";
 import { followRun, interruptedHints } from "./write/follow-run.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 

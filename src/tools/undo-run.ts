@@ -1,5 +1,24 @@
 import * as z from "zod";
-import type { ToolDefinition } from "./define-tool.ts";
+import { undoAnswer } from "../answers/plan-answers.ts";
+import type { ManagementApi } from "../api/management.ts";
+import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
+import type { ChangeHeader } from "../changes/changes.ts";
+import { doneBy, takenAwayBy } from "../changes/done.ts";
+import type { Plan } from "../changes/plan/plan.ts";
+import { isUndone, isWithdrawn } from "../changes/run-rules.ts";
+import type { PlanDocument } from "../plans/plan-document.ts";
+import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
+import { unlessMissing } from "../plans/read-targeting.ts";
+import { targetingsIn } from "../plans/undo.ts";
+import type { WayBack } from "../plans/way-back.ts";
+import type { Done } from "../runs/kind.ts";
+import { DamagedRunError, type RunHeader } from "../runs/store.ts";
+import { changesOf } from "./apis.ts";
+import type { ToolContext } from "./context.ts";
+import { type ToolAnswer, type ToolDefinition, ToolError } from "./define-tool.ts";
+import { renderKeptPlan } from "./kept-plan.ts";
+import { planNowOrInBackground } from "./plan-in-time.ts";
+import { notKept } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
@@ -15,8 +34,123 @@ export const undoRun = {
   input,
   output: () =>
     z.looseObject({ environment: z.string(), runId: z.string().optional(), undo: z.looseObject({}).optional() }),
-  async handler({ runId }, context) {
-    const { startUndoPlan } = await import("./undo-plan.ts");
-    return startUndoPlan(runId, context);
-  },
+  handler: ({ runId }, context) => startUndoPlan(runId, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** An undo plan as it was kept: what becomes of each object, and its run where anything goes back. */
+interface KeptWayBack extends Pick<WayBack, "rows"> {
+  readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
+}
+
+/**
+ * Plans the undo from a run of the caller's own, keeps the plan as a run, `earlier` where that was not made before,
+ * and answers it, or the run where planning takes longer than the call may. Throws a ToolError where the run cannot be
+ * undone.
+ */
+export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
+  const { targetings, make } = await wayBackOf(runId, context);
+  return planNowOrInBackground<PlannedUndo>(
+    {
+      ...{ ...byUndo(runId), from: { given: { runId } }, targetings, make },
+      textOf: (made) => made,
+      async answer(made) {
+        const { environment, readOnly } = context;
+        const { rows, kept } = await keptWayBack(runId, made, context, earlier);
+        if (kept === undefined) return undoAnswer({ environment, undoes: runId, rows, readOnly });
+        return renderKeptPlan(kept.document, kept.header, kept.plan, context);
+      },
+    },
+    context,
+    earlier,
+  );
+}
+
+/** Plans the undo from a run of the caller's own, and keeps the plan as a run. Throws as `startUndoPlan`. */
+export async function keepUndoPlan(runId: string, context: ToolContext): Promise<KeptWayBack> {
+  const { make } = await wayBackOf(runId, context);
+  return keptWayBack(runId, await make(context.signal), context);
+}
+
+/** The targetings that an undo plan is about, and how it is planned. */
+async function wayBackOf(runId: string, context: ToolContext) {
+  const api = changesOf(context).api();
+  const doneByRun = await doneOf(runId, api, context);
+  const targetings = targetingsIn(await doneByRun());
+  // Made again, so that it takes no memory beside the plan that is made of it.
+  const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
+    planUndo(
+      await doneByRun(),
+      { undoes: runId, environment: context.environment, apiUrl: context.apiUrl },
+      { api, signal },
+    );
+  return { targetings, make };
+}
+
+/** What gives what a run did, as far as that is known. Throws a ToolError, or a DamagedRunError, where it cannot be undone. */
+async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
+  const former = context.runs.part(runId, "former");
+  try {
+    const run = await undoable(runId, context);
+    return () => doneBy(run.state, former());
+  } catch (thrown) {
+    if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
+    const { header } = thrown;
+    if (header !== undefined) checkProject(header, context);
+    // In another project the targeting would seem to be gone, too.
+    const isGone = async (_id: string): Promise<boolean> =>
+      header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
+    return async () => {
+      const done = await takenAwayBy(former(), context.runs.part(runId, "removed")(), isGone);
+      if (done === undefined) throw thrown;
+      return done;
+    };
+  }
+}
+
+/** Throws a ToolError for a run that belongs to other keys: what it changed is not to be found with these. */
+function checkProject({ project, environment }: RunHeader, context: ToolContext): void {
+  if (project === context.project.id && environment === context.environment) return;
+  throw new ToolError(
+    "this run belongs to another project or environment than the keys of this server",
+    "Use the server that has the address and key with which the run was begun.",
+  );
+}
+
+function byUndo(runId: string) {
+  return { plannedBy: "undo_run", undoes: runId } as const;
+}
+
+/** Keeps an undo plan; one that is not waited for is no run where nothing goes back. */
+async function keptWayBack(
+  runId: string,
+  { rows, isEmpty, document, changes, text }: PlannedUndo,
+  context: ToolContext,
+  earlier?: ChangeHeader,
+): Promise<KeptWayBack> {
+  if (earlier === undefined && isEmpty) return { rows };
+  const kept = { ...byUndo(runId), text, caller: context.caller, requested: context.requested };
+  return { rows, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
+}
+
+async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {
+  const run = await context.runs.findOwn(runId, context.caller);
+  if (run === undefined) throw notKept(runId, context);
+  checkProject(run.header, context);
+  if (!isChangeRun(run)) {
+    throw new ToolError("events cannot be taken back: the service keeps what it recorded", "Nothing can be done.");
+  }
+  const status = run.status();
+  if (status === "running") {
+    throw new ToolError(
+      "this run is still running",
+      "Wait for it with get_run, or stop it with cancel_run, then undo it.",
+    );
+  }
+  if (status === "planned" || status === "needs_confirmation" || isWithdrawn(run.state)) {
+    throw new ToolError("this run was never started, so there is nothing to take back", "get_run lists the runs.");
+  }
+  if (isUndone(run.state)) {
+    throw new ToolError("this run was undone before", "Undo that undo, or plan the state that is wanted.");
+  }
+  return run;
+}

@@ -1,8 +1,16 @@
 import * as z from "zod";
+import { quoteUntrusted } from "../answers/fence.ts";
 import { ARGUMENTS } from "../changes/call.ts";
+import { contextRows } from "../changes/rows/input-rows.ts";
+import { listedContextIds } from "../files/context-list.ts";
+import { damageIn, damageWords } from "../files/damage.ts";
+import { findFile } from "../files/folders.ts";
+import { FileError } from "../platform/files.ts";
+import { bytesAt } from "../platform/held-folder.ts";
+import { fileWithinWait } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
-import { fileArguments, fileArgumentsOf, openedFile } from "./input-file.ts";
+import { fileArguments, fileArgumentsOf, openedFile, readableDirs } from "./input-file.ts";
 import {
   aboutTargeting,
   findTargeting,
@@ -11,7 +19,7 @@ import {
   targetingArgumentsOf,
   withNote,
 } from "./names.ts";
-import { fileWithinWait } from "./within-wait.ts";
+import { everyOption } from "./option-search.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -35,7 +43,6 @@ const input = () => {
 
 /** Items with the Context IDs of the files that they name. */
 async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
-  const { withListedContexts } = await import("./listed-contexts.ts");
   return fileWithinWait(context, withListedContexts(items, context));
 }
 
@@ -44,7 +51,6 @@ async function removals(contextIds: readonly string[], targetingId: string | und
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
   }
-  const { everyOption } = await import("./every-option.ts");
   const hits = await everyOption(targetingId, { contextIds }, context);
   if (hits.length === 0) {
     throw new ToolError(
@@ -70,7 +76,6 @@ export const updateContexts = {
     const tool = "update_contexts";
     const { about, others: named } = fileArgumentsOf(all);
     const { reference, others } = targetingArgumentsOf(named);
-    const { contextRows } = await import("../changes/rows/input-rows.ts");
     const opened = await openedFile(about, { items: given }, contextRows, context);
     const listedItems = given === undefined ? undefined : await listed(given, context);
     const found = await findTargeting(referenceOf(reference, opened), context);
@@ -87,3 +92,66 @@ export const updateContexts = {
     return withNote(note, await write(call, { dryRun, bytes: opened?.bytes }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
+
+/** Files of Context IDs that an item names: what is in them is added, removed or set. */
+export interface ListFiles {
+  readonly addFile?: string | undefined;
+  readonly removeFile?: string | undefined;
+  readonly setFile?: string | undefined;
+}
+
+type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefined>>;
+
+/** How many lines an error names. */
+const LINES_NAMED = 5;
+
+/**
+ * Puts the Context IDs of files into the items that name them, beside those that they hold. Throws a FileError where a
+ * file may not or cannot be read, or has lines that a spreadsheet has damaged: then nothing is sent.
+ */
+export async function withListedContexts<Item extends ListFiles & Lists>(
+  items: readonly Item[],
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
+): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
+  /** Each file is read once, however many items name it. */
+  const read = new Map<string, Promise<readonly string[]>>();
+  const idsIn = (path: string): Promise<readonly string[]> => {
+    const ids = read.get(path) ?? idsOf(path, context);
+    read.set(path, ids);
+    return ids;
+  };
+  return Promise.all(
+    items.map(async ({ addFile, removeFile, setFile, ...item }) => ({
+      ...item,
+      ...(addFile && { add: [...(item.add ?? []), ...(await idsIn(addFile))] }),
+      ...(removeFile && { remove: [...(item.remove ?? []), ...(await idsIn(removeFile))] }),
+      ...(setFile && { set: [...(item.set ?? []), ...(await idsIn(setFile))] }),
+    })),
+  );
+}
+
+async function idsOf(
+  path: string,
+  context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
+): Promise<readonly string[]> {
+  const place = await findFile(path, await readableDirs(context));
+  const listed = await listedContextIds(bytesAt(place), context.maxLineBytes);
+  const damaged = listed.flatMap(({ line, id }) => {
+    const damage = damageIn(id);
+    return damage === undefined ? [] : [{ line, id, ...damageWords(damage) }];
+  });
+  const [first] = damaged;
+  if (first !== undefined) {
+    const lines = damaged
+      .slice(0, LINES_NAMED)
+      .map(({ line, id, message }) => `line ${line}: ${quoteUntrusted(id)} ${message}`);
+    const more = damaged.length - lines.length;
+    throw new FileError(
+      `${JSON.stringify(path)} holds ${damaged.length} damaged Context ${damaged.length === 1 ? "ID" : "IDs"}; nothing was sent. ` +
+        `${lines.join("; ")}${more > 0 ? `; and ${more} more` : ""}`,
+      first.remedy,
+    );
+  }
+  if (listed.length > 0) return listed.map(({ id }) => id);
+  throw new FileError(`${JSON.stringify(path)} holds no Context ID`, "Write one Context ID a line, without a header.");
+}

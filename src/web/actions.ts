@@ -6,10 +6,10 @@ import { FileError } from "../platform/files.ts";
 import { ExecutionRefusedError, type Run } from "../runs/kind.ts";
 import { summaryOf } from "../runs/report.ts";
 import { changesOf } from "../tools/apis.ts";
-import { checkApplicable } from "../tools/applicable.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { callerContext, grant, resumeFor } from "../tools/granted-approval.ts";
+import { checkApplicable } from "../tools/kept-plan.ts";
 import { decide, type Outcome, type Person, type Refused } from "../tools/write/decide.ts";
 import { keepWaiting } from "../tools/write/on-page.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
@@ -127,7 +127,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
 async function undo(run: Run, services: ToolServices): Promise<Response> {
   const { runId } = run.header;
   // Loaded late: few runs are undone.
-  const { keepUndoPlan } = await import("../tools/undo-plan.ts");
+  const { keepUndoPlan } = await import("../tools/undo-run.ts");
   const { rows, kept } = await keepUndoPlan(runId, callerContext(run, services));
   if (kept === undefined) return refusalAnswer(409, `Nothing goes back: ${undoCounts(rows)}.`);
   const { header, plan, document } = kept;

@@ -1,4 +1,4 @@
-import { approvalWords } from "../answers/effects.ts";
+import { approvalWords } from "../answers/approvals.ts";
 import { messageFor } from "../answers/failures.ts";
 import { placeWords } from "../answers/fence.ts";
 import { isApproval } from "../approvals/approvals.ts";

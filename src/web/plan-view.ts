@@ -10,8 +10,8 @@ import {
   type StatePlan,
 } from "../plans/diff/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
-import { whyNotApplied } from "../tools/applicable.ts";
 import type { ToolServices } from "../tools/context.ts";
+import { whyNotApplied } from "../tools/kept-plan.ts";
 import type { PlanChange, PlanDifference, PlanView } from "./wire.ts";
 
 /** So many of each list are sent; the page says how many more there are. */

@@ -1,4 +1,4 @@
-import { approvalWords } from "../answers/effects.ts";
+import { approvalWords } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { placesWords } from "../answers/fence.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
@@ -10,8 +10,8 @@ import { changedAt } from "../runs/outcome.ts";
 import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
 import { orUnreadable } from "../runs/store.ts";
 import { callerName } from "../tools/context.ts";
+import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
-import { isDryRun } from "../tools/run-or-list.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeList } from "./changes.ts";

@@ -1,4 +1,4 @@
-import { lostAndUndoable } from "../answers/effects.ts";
+import { lostAndUndoable } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import type { ApprovalRun } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";

@@ -5,9 +5,11 @@ import { SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
 import { startHttp } from "../support/http-server.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+
+const TOOLS = await everyTool();
 
 const FOLDER = join(import.meta.dirname, "..", "..", "skills");
 const NAMES = ["clean-up-safely", "spreadsheet-to-targetings", "test-my-tracking", "why-conversions-are-missing"];

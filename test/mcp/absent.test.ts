@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { parseStringifiedArguments, withoutAbsent, withUpperIds } from "../../src/mcp/read-arguments.ts";
 import { catalogue } from "../../src/mcp/tool-list.ts";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
+
+const TOOLS = await everyTool();
 
 const tools = new Map(catalogue(TOOLS).map((listed) => [listed.tool.name, listed]));
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";

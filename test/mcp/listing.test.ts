@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { catalogue, listedTools, type ToolAvailability } from "../../src/mcp/tool-list.ts";
 import type { Effect, Toolset } from "../../src/tools/define-tool.ts";
-import { TOOLS, toolOf } from "../../src/tools/registry.ts";
+import { everyTool, toolOf } from "../../src/tools/registry.ts";
+
+const TOOLS = await everyTool();
 
 function tool(name: string, toolset: Toolset, effect: Effect) {
   return toolOf({

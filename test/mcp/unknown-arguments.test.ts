@@ -8,8 +8,10 @@ import { createMcpServer } from "../../src/mcp/server.ts";
 import { catalogue, listedTools, toolsThatWrite } from "../../src/mcp/tool-list.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
 import { testServices } from "../support/tool-context.ts";
+
+const TOOLS = await everyTool();
 
 const SECRET = "secret-key-0123456789";
 

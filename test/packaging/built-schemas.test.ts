@@ -2,8 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { fileAt } from "../../scripts/packaging/generated.ts";
 import { catalogue } from "../../src/mcp/tool-list.ts";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
 import { OPENING, startCommand } from "../support/server-process.ts";
+
+const TOOLS = await everyTool();
 
 test("the schemas that the build puts into the command are those that the code makes", async () => {
   const command = startCommand([]);

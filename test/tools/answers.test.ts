@@ -1,8 +1,10 @@
 // A typical answer of every tool, as text and as data: test/tools/answers/. `npm run snapshots` writes them anew.
 import { expect, test } from "vitest";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
 import { fixedTools } from "../support/fixed-tools.ts";
 import { TYPICAL_CALLS } from "./typical-calls.ts";
+
+const TOOLS = await everyTool();
 
 test("every tool has a typical call: else add one to test/tools/typical-calls.ts", () => {
   expect(TYPICAL_CALLS.map(({ tool }) => tool).sort()).toEqual(TOOLS.map(({ name }) => name).sort());

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
+import { DeadlineExceeded, fileWithinWait } from "../../src/tools/apis.ts";
 import { openedFile } from "../../src/tools/input-file.ts";
-import { DeadlineExceeded, fileWithinWait } from "../../src/tools/within-wait.ts";
 
 /** A call that arrived a minute ago: its wait is over before anything can be read. */
 const late = {

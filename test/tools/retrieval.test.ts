@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
+
+const TOOLS = await everyTool();
 
 // Hosts with many tools show a model only those that match its words. Plain word match on names and descriptions must
 // find the right tool among the first three, as BM25 ranks them.

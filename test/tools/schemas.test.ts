@@ -3,7 +3,9 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { catalogue } from "../../src/mcp/tool-list.ts";
-import { TOOLS } from "../../src/tools/registry.ts";
+import { everyTool } from "../../src/tools/registry.ts";
+
+const TOOLS = await everyTool();
 
 test.each(catalogue(TOOLS).map((listed) => [listed.tool.name, listed] as const))(
   "%s is listed as it was: else look at the difference, and run npm run snapshots",

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { changedEffect } from "../../answers/effects.ts";
+import { changedEffect } from "../../answers/approvals.ts";
 import type { WriteCall, WriteTool } from "../../changes/call.ts";
 import { writeCall } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";

@@ -1,6 +1,5 @@
 import * as z from "zod";
-import { STRICT_REMEDY } from "../../answers/approvals.ts";
-import { askedTwiceHint, changedEffect, changedQuestion } from "../../answers/effects.ts";
+import { askedTwiceHint, changedEffect, changedQuestion, STRICT_REMEDY } from "../../answers/approvals.ts";
 import { staleText } from "../../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";

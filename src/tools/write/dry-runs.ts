@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { changedEffect, effectOfCall, effectText } from "../../answers/effects.ts";
+import { changedEffect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { many } from "../../answers/message-words.ts";
 import { requestFailure } from "../../answers/request-messages.ts";
 import { renderReport } from "../../answers/run-report.ts";
@@ -21,10 +21,10 @@ import type { SheetHeader } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { StoreUnavailableError } from "../../runs/store.ts";
+import { DeadlineExceeded, unlessLate, withinWait } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
-import { DeadlineExceeded, unlessLate, withinWait } from "../within-wait.ts";
 import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
 
 /** A plan that is shown: what would be sent, and what would fail of it. */

@@ -1,5 +1,5 @@
-import type { ReportedRun } from "../../answers/reported-run.ts";
 import { interruptedHint } from "../../answers/run-headline.ts";
+import type { ReportedRun } from "../../answers/run-results.ts";
 import { isApiError } from "../../api/errors.ts";
 import { aroundReads, type ManagementApi } from "../../api/management.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
@@ -7,9 +7,8 @@ import { thousands } from "../../platform/text.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import type { ReportCounts } from "../../runs/report.ts";
 import { unlessNothingKept } from "../../runs/store.ts";
-import { managementOf } from "../apis.ts";
+import { DeadlineExceeded, managementOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
-import { DeadlineExceeded } from "../within-wait.ts";
 
 /** What following a run needs of it, whatever it sends. */
 interface Followed {

@@ -1,5 +1,11 @@
-import { NOBODY_CAME, NOBODY_CAME_HINT, waitsInView, waitsOnPage } from "../../answers/approvals.ts";
-import { type Effect, effectText } from "../../answers/effects.ts";
+import {
+  type Effect,
+  effectText,
+  NOBODY_CAME,
+  NOBODY_CAME_HINT,
+  waitsInView,
+  waitsOnPage,
+} from "../../answers/approvals.ts";
 import type { ApprovalCall } from "../../approvals/approvals.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, Changes } from "../../changes/changes.ts";

@@ -1,4 +1,4 @@
-import { questionText } from "../../answers/effects.ts";
+import { questionText } from "../../answers/approvals.ts";
 import type { ToolContext } from "../context.ts";
 import { grant } from "../granted-approval.ts";
 import { decide, type Outcome, personOf } from "./decide.ts";

@@ -1,5 +1,4 @@
-import { undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
-import { declinedIn, type Effect, effectText } from "../../answers/effects.ts";
+import { declinedIn, type Effect, effectText, undecidedNote, undecidedSteps } from "../../answers/approvals.ts";
 import { groupFailures } from "../../answers/failures.ts";
 import { confirmationStep, renderReport } from "../../answers/run-report.ts";
 import { type ApiError, isApiError } from "../../api/errors.ts";

@@ -1,4 +1,4 @@
-import { type Effect, effectOfCall, effectText } from "../../answers/effects.ts";
+import { type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";

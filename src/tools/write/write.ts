@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../answers/effects.ts";
+import { changedEffect, type Effect, effectOfCall, effectText, questionText } from "../../answers/approvals.ts";
 import { endedHint, goesOnHint } from "../../answers/run-headline.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { changeOf } from "../../changes/change-kinds.ts";
