@@ -11,37 +11,38 @@ import {
   targetingRecord,
 } from "../spec/records.ts";
 
-// Reads answers tolerantly, since the documents leave most shapes open. Each function gives undefined for a body that
-// it cannot read.
+// Reads answers tolerantly, because the documents do not define most shapes. Each function returns undefined if it
+// cannot read the body.
 
 /** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Whether a value is an object that is no array. */
+/** Whether a value is an object and not an array. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The value in a body; undefined where it is not JSON. */
+/** Parses a body as JSON; undefined if it is not JSON. */
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** The longest text of the service that is kept, in characters: names have 36, codes and times no more. */
+/** The maximum length of a text from the service, in characters. Names have at most 36; codes and times are shorter. */
 const LONGEST_TEXT = 256;
-/** The most entries of a list or an object of an error that are kept: 7.3 shows at most 20 conflicts. */
+/** The maximum number of entries kept of a list or object in an error. Section 7.3 shows at most 20 conflicts. */
 const MOST_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
 /**
- * Cuts a text of the service that is longer than any text of the documents, so that none fills an answer or a journal.
+ * Cuts a text from the service that is longer than any text in the documents, so that it cannot fill an answer or a
+ * journal.
  */
 export function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
 }
 
-/** A part of an error's detail, with its texts and lists cut. */
+/** Cuts the texts and lists in a part of an error's detail. */
 function cutDetail(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (depth === DEEPEST_DETAIL) return null;
@@ -54,7 +55,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** A list as `{items}`, `{results}`, `{data}` or a bare array. */
+/** The list in a body: `{items}`, `{results}`, `{data}` or a bare array. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isObject(body)) return undefined;
@@ -62,8 +63,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * The results of a bulk request of `count` items, in its order (management-api 2.3). Undefined when an index is
- * missing, repeated or unknown, since it is then unclear what became of which item.
+ * The results of a bulk request with `count` items, in request order (management-api 2.3). Undefined if an index is
+ * missing, repeated or out of range, because the results can then not be assigned to items.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
@@ -85,7 +86,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/** The error of an item or of a whole request (management-api 2.2): the fields that can be understood. */
+/** Reads the error of one item or of a whole request (management-api 2.2). Fields that cannot be read are left out. */
 export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -95,7 +96,7 @@ export function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObje
   };
 }
 
-/** The sentences of a validation error: one text, or a list of them (management-api 2.2). */
+/** The messages of a validation error, which are one text or a list of texts (management-api 2.2). */
 export function messagesOf(body: unknown): readonly string[] {
   if (!isObject(body)) return [];
   const { message } = body;
@@ -107,17 +108,17 @@ export function messagesOf(body: unknown): readonly string[] {
     .map(cut);
 }
 
-/** A targeting, perhaps inside `data`; its texts are cut. */
+/** The targeting in a body or in its `data`, with its texts cut. */
 export function targetingIn(body: unknown): TargetingRecord | undefined {
   return withTextsCut(recordIn(targetingRecord, body));
 }
 
-/** An option, perhaps inside `data`; its texts are cut. */
+/** The option in a body or in its `data`, with its texts cut. */
 function optionIn(body: unknown): OptionRecord | undefined {
   return withTextsCut(recordIn(optionRecord, body));
 }
 
-/** A record in which the texts that answers show are cut. */
+/** Cuts the texts of a record that answers show. */
 function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "updatedAt">>(record: Texts | undefined) {
   if (record === undefined) return undefined;
   const { name, createdAt, updatedAt } = record;
@@ -129,7 +130,7 @@ function withTextsCut<Texts extends Pick<OptionRecord, "name" | "createdAt" | "u
   };
 }
 
-/** A page of List Options. */
+/** Reads a page of List Options. */
 export function optionPageIn(body: unknown): OptionPage | undefined {
   const items = listIn(body)?.map(optionIn);
   if (!items?.every((option) => option !== undefined)) return undefined;
@@ -137,7 +138,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** An option with a page of its Context IDs, as a list or inside one of the shapes of a list. */
+/** Reads an option and a page of its Context IDs, which may be a plain list or one of the list shapes. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;
@@ -146,7 +147,7 @@ export function optionWithContextsIn(body: unknown): OptionWithContexts | undefi
   return contexts?.every((context) => typeof context === "string") ? { option, contexts } : undefined;
 }
 
-/** A record in a body or in its `data`. A field of another type than expected counts as absent. */
+/** Reads a record from a body or from its `data`. A field of an unexpected type counts as absent. */
 function recordIn<Schema extends z.ZodObject>(schema: Schema, body: unknown): z.output<Schema> | undefined {
   if (!isObject(body)) return undefined;
   if (!("_id" in body)) return recordIn(schema, body.data);

@@ -9,20 +9,20 @@ import { type Asked, errorOf, notUnderstood } from "./rejections.ts";
 export interface CallParts {
   readonly parameters?: Readonly<Record<string, string | undefined>>;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
-  /** JSON text, or its UTF-8. */
+  /** JSON, as a string or as UTF-8 bytes. */
   readonly body?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
   readonly fence?: Fence | undefined;
   readonly timeoutMs?: number | undefined;
 }
 
-/** The answer of a call, and what was asked for. */
+/** The answer to a call, and the request that it answers. */
 export interface Called {
   readonly asked: Asked;
   readonly answer: HttpAnswer;
 }
 
-/** Sends one operation by its route. Gives any answer; throws what Http.send throws. */
+/** Sends one operation by its route. Returns every answer, whatever its status; throws what Http.send throws. */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
   const path = !template.includes("{")
@@ -46,7 +46,7 @@ export async function call(http: Http, routes: RouteTable, operation: Operation,
   return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
 }
 
-/** The value in a 2xx answer; throws the ApiError that another status, or an unreadable body, stands for. */
+/** Returns the value of a 2xx answer. Throws the ApiError for any other status and for an unreadable body. */
 export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) => Value | undefined): Value {
   if (!isSuccess(answer)) throw errorOf(asked, answer);
   const value = read(jsonIn(answer.body));
@@ -54,7 +54,7 @@ export function valueIn<Value>({ asked, answer }: Called, read: (body: unknown) 
   throw notUnderstood(asked, answer);
 }
 
-/** Whether the status is any 2xx. */
+/** Whether the status is 2xx. */
 export function isSuccess({ statusCode }: HttpAnswer): boolean {
   return statusCode >= 200 && statusCode < 300;
 }

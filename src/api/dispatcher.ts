@@ -7,19 +7,25 @@ import { ProxyError, StoppedError } from "./network-causes.ts";
 const CONNECTIONS = 16;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** How requests travel: the time for one, the proxy, the largest answer in bytes, and how many at the same time. */
+/**
+ * How requests travel: the time limit of one request, the proxy, the largest answer in bytes, and the number of
+ * concurrent requests.
+ */
 interface Way {
   readonly connections?: number | undefined;
   readonly requestTimeoutMs: number;
-  /** The address of a proxy, perhaps with a user and a password. */
+  /** The address of a proxy, which may contain a user and a password. */
   readonly proxy?: string | undefined;
   readonly largestAnswer: number;
 }
 
-/** The bodies of undici, and one that its types leave out: it asks for each slice when the one before has drained. */
+/**
+ * The request bodies of undici, including one that its types omit: an iterable whose next slice is requested when the
+ * previous one has drained.
+ */
 type Body = Dispatcher.DispatchOptions["body"] | AsyncIterable<Uint8Array>;
 
-/** Connections that requests travel through. */
+/** The connections that requests use. */
 interface Sender {
   dispatch(
     options: Omit<Dispatcher.DispatchOptions, "body"> & { readonly body?: Body },
@@ -28,17 +34,17 @@ interface Sender {
   close(): Promise<void>;
 }
 
-/** Connections to an API, and what each of its requests says so that it arrives there. */
+/** Connections to an API, and what each request needs to reach it. */
 export interface Connections {
   readonly sender: Sender;
-  /** Where the connections lead: to the API, or to a proxy that forwards requests. */
+  /** The origin to connect to: the API, or a proxy that forwards requests. */
   readonly origin: string;
-  /** What comes before the path of a request. */
+  /** The prefix of each request's path. */
   readonly prefix: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Kept-alive connections to one origin. The time of a whole request is limited by its sender. */
+/** Keeps connections to one origin alive. The sender limits the time of a whole request. */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {
@@ -55,7 +61,7 @@ export function connectionsTo(origin: string, way: Way): Connections {
     const sender = new Pool(origin, { ...options, connect: tunnelThrough(to, timeout) });
     return { sender, origin, prefix: "", headers: {} };
   }
-  // A proxy reads and forwards what is in clear (RFC 9112 section 3.2.2): many open tunnels to the port of https alone.
+  // A proxy forwards plain HTTP itself (RFC 9112 section 3.2.2): many proxies open tunnels to the https port only.
   return {
     sender: new Pool(to.origin, { ...options, connect: toProxy(to, timeout) }),
     origin: to.origin,
@@ -64,7 +70,9 @@ export function connectionsTo(origin: string, way: Way): Connections {
   };
 }
 
-/** Makes connections to a proxy; its own certificate counts, although requests name another host. */
+/**
+ * Connects to a proxy. The TLS certificate is checked against the proxy's host, although requests name another host.
+ */
 function toProxy(proxy: URL, timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout });
   return (target, callback) =>
@@ -73,7 +81,7 @@ function toProxy(proxy: URL, timeout: number): buildConnector.connector {
     );
 }
 
-/** Makes connections through tunnels that a proxy opens (RFC 9110 section 9.3.6). */
+/** Connects through tunnels that a proxy opens (RFC 9110 section 9.3.6). */
 function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   const secure = buildConnector({ timeout });
   const request = proxy.protocol === "https:" ? requestSecurely : requestInClear;
@@ -101,15 +109,17 @@ function tunnelThrough(proxy: URL, timeout: number): buildConnector.connector {
   };
 }
 
-/** The host that the certificate of a proxy has to be for; nothing for an IP address, which TLS sends no name for. */
+/**
+ * The host name that the proxy's certificate must contain; empty for an IP address, because TLS sends no name for one.
+ */
 function serverNameOf({ hostname }: URL): string {
   return isIP(hostname.replace(/^\[(.*)\]$/, "$1")) === 0 ? hostname : "";
 }
 
-/** The header that names the user of a proxy to it; none where the address holds no user. */
+/** The `Proxy-Authorization` header; empty if the address contains no user. */
 function credentialsOf({ username, password }: URL): Readonly<Record<string, string>> {
   if (username === "" && password === "") return {};
-  // The bytes that were meant, in whatever encoding: the address has them as they are, or as %40.
+  // The intended bytes, whether the address contains them as they are or percent-encoded (`%40`).
   const bytes = `${username}:${password}`.replaceAll(/%([0-9a-f]{2})/gi, (_, code) =>
     String.fromCharCode(Number.parseInt(String(code), 16)),
   );

@@ -2,22 +2,22 @@ import type { Operation } from "../spec/routes.ts";
 import type { NetworkCause, NetworkFailure } from "./network-causes.ts";
 
 /**
- * The purpose of a request: an operation of the two APIs, a look into a sandbox, or the keys of an authorization
- * server.
+ * The purpose of a request: an operation of the two APIs, a read from a sandbox, the keys of an authorization server,
+ * or a webhook.
  */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
-/** Why a request failed, for people and for the journal. Never shown raw to an agent. */
+/** Why a request failed, for people and for the journal. It is never shown to an agent as it is. */
 interface Cause extends NetworkFailure {
   readonly operation: Purpose;
   readonly statusCode?: number;
-  /** The setting that names the address, where one does. */
+  /** The name of the setting that contains the address, if any. */
   readonly setBy?: string | undefined;
-  /** What a page says that is no answer of the service: its title, foreign text. */
+  /** The title of a page that did not come from the service. Foreign text. */
   readonly messages?: readonly string[];
 }
 
-/** The request never left this machine, or never reached the service: nothing was applied. */
+/** The request never left this machine or never reached the service. Nothing was applied. */
 export class NotSentError extends Error {
   readonly effect = "notSent" as const;
   readonly statusCode: undefined;
@@ -35,10 +35,11 @@ export class NotSentError extends Error {
 }
 
 /**
- * Why the service said no:
- * `business` an error of management-api 7.2; `validation` a 400 without a code; `tooLarge` 413; `unauthorized` 401;
- * `forbidden` 403; `wrongRoute` a 404 or 405 without a documented code; `redirect` a 3xx; `foreign` a 4xx whose body is
- * not of the API's form, so that something on the way has answered; `other` any other 4xx.
+ * Why the service rejected a request:
+ * `business`: an error of management-api 7.2; `validation`: a 400 without a code; `tooLarge`: 413; `unauthorized`: 401;
+ * `forbidden`: 403; `wrongRoute`: a 404 or 405 without a documented code; `redirect`: a 3xx; `foreign`: a 4xx whose
+ * body
+ * does not have the API's form, so it came from a proxy or firewall; `other`: any other 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -51,7 +52,9 @@ export type RejectionKind =
   | "foreign"
   | "other";
 
-/** The service answered that it did nothing (management-api 4 rule 3, 7.1, 7.2), or something on the way to it did. */
+/**
+ * The service, or a proxy or firewall before it, answered that nothing was done (management-api 4 rule 3, 7.1, 7.2).
+ */
 export class RejectedError extends Error {
   readonly effect = "rejected" as const;
   readonly kind: RejectionKind;
@@ -62,11 +65,11 @@ export class RejectedError extends Error {
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Foreign text: the service's own sentences about a validation error, where a redirect leads, or the title of the page
-   * that something on the way has answered with.
+   * Foreign text: the service's messages about a validation error, the target of a redirect, or the title of a page
+   * that a proxy or firewall answered with.
    */
   readonly messages: readonly string[];
-  /** The setting that names the address, where one does. */
+  /** The name of the setting that contains the address, if any. */
   readonly setBy: string | undefined;
   constructor(
     rejection: Pick<RejectedError, "kind" | "statusCode" | "operation" | "route"> &
@@ -84,12 +87,12 @@ export class RejectedError extends Error {
   }
 }
 
-/** Another write of the project is running (409), or the service limits requests (429): nothing was applied. */
+/** Another write of the project is running (409), or the service limits requests (429). Nothing was applied. */
 export class BusyError extends Error {
   readonly effect = "busy" as const;
   readonly statusCode: number;
   readonly operation: Purpose;
-  /** How long to wait before sending again, in milliseconds, as the service says. */
+  /** How long to wait before sending again, in milliseconds, according to the service. */
   readonly retryAfterMs: number;
   constructor(busy: Pick<BusyError, "operation" | "statusCode" | "retryAfterMs">) {
     const why = busy.statusCode === RATE_LIMITED ? "the service limits requests" : "another write is in progress";
@@ -100,10 +103,13 @@ export class BusyError extends Error {
   }
 }
 
-/** The status of an answer that asks for fewer requests. */
+/** The status of an answer that asks the client to send fewer requests. */
 export const RATE_LIMITED = 429;
 
-/** The request may or may not have been applied: a 5xx, a time-out, a reset, an answer that cannot be understood. */
+/**
+ * The request may or may not have been applied: a 5xx, a time-out, a connection reset, or an answer that cannot be
+ * read.
+ */
 export class AmbiguousError extends Error {
   readonly effect = "ambiguous" as const;
   readonly reason: string;
@@ -123,7 +129,7 @@ export class AmbiguousError extends Error {
   }
 }
 
-/** Why a list cannot be read: its pages repeat, or it changed each time that it was read. */
+/** Why a list cannot be read: its pages repeat, or it changed during every attempt. */
 export type ListProblem = "repeats" | "shifts";
 
 const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
@@ -131,7 +137,7 @@ const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {
   shifts: "the list changed each time that it was read",
 };
 
-/** Every page was answered, but the pages do not add up to one list. */
+/** Every page was answered, but the pages do not form one list. */
 export class ListError extends AmbiguousError {
   readonly problem: ListProblem;
   constructor(operation: Purpose, problem: ListProblem) {
@@ -140,10 +146,10 @@ export class ListError extends AmbiguousError {
   }
 }
 
-/** Everything that a request can end in besides a value: what is known about its effect. */
+/** All errors of a request, by what is known about its effect. */
 export type ApiError = NotSentError | RejectedError | BusyError | AmbiguousError;
 
-/** Whether something thrown is an ApiError. */
+/** Whether a thrown value is an ApiError. */
 export function isApiError(thrown: unknown): thrown is ApiError {
   return (
     thrown instanceof NotSentError ||
@@ -153,7 +159,7 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
-/** The fields of an API error from which `answers/` makes a sentence, as runs keep them. */
+/** The fields of an API error that runs store, and that `answers/` turns into a sentence. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
   const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };

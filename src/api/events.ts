@@ -8,21 +8,21 @@ import type { Http } from "./http.ts";
 import type { RequestOptions } from "./management.ts";
 import { errorOf } from "./rejections.ts";
 
-/** What the event endpoint answered: its status and its one word (event-tracking-api 4, 7). */
+/** The answer of the event endpoint: its status and its message (event-tracking-api 4, 7). */
 export interface EventAnswer {
   readonly statusCode: number;
-  /** `ok`, `!invalid`, or another word; undefined when the body holds no `message`. */
+  /** `ok`, `!invalid`, or another word; undefined if the body has no `message`. */
   readonly message: string | undefined;
 }
 
 /**
- * The event API: one call is one HTTP request. Throws an ApiError when no answer about the event came: not sent,
- * rejected (401, 403, wrong route), busy (429) or ambiguous. An `!invalid` under any status is an answer, not an error.
+ * The event API: one call is one HTTP request. Throws an ApiError if there is no answer about the event: not sent,
+ * rejected (401, 403, wrong route), busy (429) or ambiguous. `!invalid` with any status is an answer, not an error.
  */
 export interface EventApi {
-  /** Sends one event; `body` is its JSON text, and `fence` says at the last moment whether it may leave. */
+  /** Sends one event. `body` is its JSON text; `fence` decides at the last moment whether it may leave. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
-  /** Opens a connection where none is idle, so that the next event leaves at once. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next event leaves at once. Throws a NotSentError. */
   connect?(): Promise<void>;
 }
 
@@ -41,29 +41,32 @@ export function eventsOver(http: Http, routes: RouteTable): EventApi {
 }
 
 const sandboxEvent = z.looseObject({
-  /** Arrival time, ISO 8601. */
+  /** When it arrived, ISO 8601. */
   at: z.string(),
   verdict: z.enum(["recorded", "ignored", "rejected"]),
   uid: z.string().nullable(),
   eventName: z.string().nullable(),
-  /** Length of the body. */
+  /** Length of the body, in bytes. */
   bytes: z.number(),
   findings: z.array(z.object({ path: z.string(), rule: z.string(), effect: z.string() })),
-  /** The body as JSON; absent where it was no JSON, or is too large for this answer. */
+  /** The body as JSON; absent if it was not JSON, or is too large for this answer. */
   body: z.unknown().optional(),
-  /** The body as a text, where it was no JSON. */
+  /** The body as text, if it was not JSON. */
   text: z.string().optional(),
 });
 
 const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(), dropped: z.number() });
 
-/** An event that a sandbox received, with the verdict it kept. */
+/** An event that a sandbox received, with its verdict. */
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
-/** The newest events that match, oldest first; how many match in all; how many older ones were forgotten for room. */
+/**
+ * The newest matching events, oldest first; the number of all matches; the number of older events that were dropped for
+ * space.
+ */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 
-/** Which events of a sandbox to read; `since` in milliseconds since 1970. */
+/** Which events of a sandbox to read. `since` is in milliseconds since 1970. */
 export interface SandboxQuery {
   readonly uid?: string | undefined;
   readonly eventName?: string | undefined;
@@ -75,11 +78,11 @@ export interface SandboxQuery {
 
 /** Reads from the control plane of a sandbox (docs/reference/sandbox.md, "The control plane"). */
 export interface SandboxApi {
-  /** Reads events that arrived. Throws an ApiError when they cannot be read. */
+  /** Reads events that arrived. Throws an ApiError if they cannot be read. */
   events(query: SandboxQuery, options?: RequestOptions): Promise<SandboxEvents>;
 }
 
-/** A sandbox's control plane over HTTP. */
+/** The control plane of a sandbox over HTTP. */
 export function sandboxOver(http: Http): SandboxApi {
   return {
     async events(query, { signal } = {}) {

@@ -9,67 +9,67 @@ import type { Connections } from "./dispatcher.ts";
 import { AmbiguousError, NotSentError, type Purpose } from "./errors.ts";
 import { decoded, networkFailure, StoppedError } from "./network-causes.ts";
 
-/** Where an API is and how its requests travel. */
+/** The address of an API, and how requests travel to it. */
 export interface HttpSettings {
-  /** Base address, perhaps with a path; or a way to get it, used when the first request needs it. */
+  /** The base address, which may have a path, or a function that returns it and is called before the first request. */
   readonly url: string | (() => Promise<string>);
-  /** The setting that names the address, for messages; absent where none does. */
+  /** The name of the setting that contains the address, for messages; absent if there is none. */
   readonly setBy?: string | undefined;
-  /** The header that carries the key. */
+  /** The header that contains the key. */
   readonly credential: Readonly<Record<string, string>>;
-  /** For one request, from its first step to the last byte of its answer. */
+  /** The time limit of one request, from its start to the last byte of its answer. */
   readonly requestTimeoutMs: number;
-  /** The address of a proxy on the way, perhaps with a user and a password. */
+  /** The address of a proxy, which may contain a user and a password. */
   readonly proxy?: string | undefined;
-  /** How many requests may be under way at the same time, where that is to be more than 16. */
+  /** The maximum number of concurrent requests, if it is more than 16. */
   readonly connections?: number | undefined;
-  /**
-   * An answer above this many bytes is not read; absent: the 64 MB of an API, far above what the documents allow for.
-   */
+  /** Answers with more bytes are not read. The default is 64 MB, far more than the documents allow for. */
   readonly largestAnswer?: number;
 }
 
-/** One request: `path` with its query, below the base address; `body` is JSON text, or its UTF-8. */
+/**
+ * One request. `path` includes its query and follows the base address; `body` is JSON, as a string or as UTF-8 bytes.
+ */
 interface HttpRequest {
   readonly operation: Purpose;
   readonly method: Method;
   readonly path: string;
   readonly body?: string | Uint8Array | undefined;
-  /** What kind of text the body is, where it is no JSON. */
+  /** The content type of the body, if it is not JSON. */
   readonly type?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Says at the last moment whether it may leave; it always may where there is none. */
+  /** Decides at the last moment whether the request may leave. Without a fence it may. */
   readonly fence?: Fence | undefined;
-  /** How long it may take, where that is less than `requestTimeoutMs`. */
+  /** The time limit of this request, if it is lower than `requestTimeoutMs`. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** An answer with any status; the body is not decoded. Header names are in lower case. */
+/** An answer with any status. Its body is not decoded, and header names are in lower case. */
 export interface HttpAnswer {
   readonly statusCode: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
 }
 
-/** Requests to one API over kept-alive connections. */
+/** Sends requests to one API over kept-alive connections. */
 export interface Http {
-  /** The setting that names the address, for messages. */
+  /** The name of the setting that contains the address, for messages. */
   readonly setBy?: string | undefined;
   /**
-   * Sends one request, once; redirects are not followed. Throws a NotSentError when no whole request had left this
-   * machine, an AmbiguousError when no whole answer came, and the signal's reason when it was aborted before sending.
+   * Sends one request, once, and follows no redirect. Throws a NotSentError if the request did not leave this machine
+   * completely, an AmbiguousError if no complete answer came, and the signal's reason if it was aborted before sending.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Opens a connection where none is idle, so that the next request leaves at once. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request leaves at once. Throws a NotSentError. */
   connect(operation: Purpose): Promise<void>;
   /** Closes the connections once they are idle. */
   close(): Promise<void>;
 }
 
-/** The most bytes of an answer, before and after it is decompressed. */
+/** The maximum size of an answer in bytes, before and after decompression. */
 const LARGEST_ANSWER = 64 * 1_048_576;
 
-/** Prepares requests to an API. Loads, resolves and connects nothing before the first request. */
+/** Prepares requests to an API. Nothing is loaded, resolved or connected before the first request. */
 export function openHttp(settings: HttpSettings): Http {
   const { setBy } = settings;
   let opening: Promise<Connections> | undefined;
@@ -111,7 +111,7 @@ const CONNECTED_ONLY: Fence = {
 };
 
 async function open(settings: HttpSettings): Promise<Connections> {
-  // Loaded late: a server that is only asked for its tools starts faster without it.
+  // Loaded late, so that a server starts faster if it only lists its tools.
   const { connectionsTo } = await import("./dispatcher.ts");
   const { origin, pathname } = new URL(typeof settings.url === "string" ? settings.url : await settings.url());
   const way = { largestAnswer: LARGEST_ANSWER, ...settings };
@@ -120,9 +120,9 @@ async function open(settings: HttpSettings): Promise<Connections> {
 }
 
 /**
- * The dispatcher tells when a request starts on a connection; the last slice of a large body waits for the fence. A
- * failure before the bytes that complete the request means that it was not sent, since a service cannot apply a part of
- * a request; a failure after them means that it may have been applied.
+ * The dispatcher reports when a request starts on a connection; the last slice of a large body waits for the fence. A
+ * failure before the bytes that complete the request means that it was not sent, because a service cannot apply part of
+ * a request. A failure after them means that it may have been applied.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -169,7 +169,7 @@ async function sendOnce(
             if (stopped !== undefined) return controller.abort(stopped);
             if (!isSliced(body)) {
               complete();
-              // What follows in this turn of the event loop writes the request.
+              // The rest of this turn of the event loop writes the request.
               if (fence !== undefined) queueMicrotask(() => fence.hasLeft());
             }
             started = controller;
@@ -199,10 +199,10 @@ async function sendOnce(
   }
 }
 
-/** A body larger than this goes out in two slices, of which the last one has no more bytes. */
+/** A larger body is sent in two slices; the last one has at most this many bytes. */
 const SLICE = 65_536;
 
-/** How long the slices before the last one may take without a renewal of the right to send it; a fence allows for two seconds. */
+/** How long the earlier slices may take before the right to send is renewed. A fence allows two seconds. */
 const RENEWED_AFTER_MS = 500;
 
 type Sliced = AsyncGenerator<Uint8Array>;
@@ -212,7 +212,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/** The body as it goes out, and its headers. `complete` is called right before the last slice of a large one. */
+/** The body to send, and its headers. `complete` is called right before the last slice of a large body. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -229,8 +229,8 @@ function outgoing(
 }
 
 /**
- * The two slices of a body. The first is as large as a socket's buffer or larger, so that the last one is asked for when
- * it has drained; that leaves when the other end has nearly all of the first.
+ * The two slices of a body. The first is at least as large as a socket's buffer, so the last slice is requested only
+ * when the first has drained: at that point the other end has received nearly all of it.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -248,34 +248,34 @@ async function* sliced(
   fence?.hasLeft();
 }
 
-/** undici tells here which connection a request begins to leave by. */
+/** undici reports on this channel which connection a request uses. */
 const LEAVING = "undici:client:sendHeaders";
-/** Nearly all of it arrives at once where the way is fast; a slow way is looked at less and less often. */
+/** On a fast connection nearly all bytes arrive at once; on a slow one the interval between checks grows. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
-/** By the version of IP: reading a table takes the system a millisecond and more, however few lines it has. */
+/** By IP version. Reading such a table takes the system a millisecond or more, even if it has few lines. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };
 
 type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "destroyed">;
 
 /**
- * Bytes that may be on their way: a second of 1 Mbit/s. The other end says that it has the last ones only after a while
- * (Linux: 40 ms), which each request would wait for.
+ * Bytes that may still be in transit: one second at 1 Mbit/s. The other end acknowledges the last bytes only after a
+ * delay (Linux: 40 ms), and each request would wait for it.
  */
 const FEW_BYTES = 131_072;
 
-/** How much of a request is still on its way. */
+/** How much of a request is still in transit. */
 interface OnItsWay {
   /**
-   * Resolves once the machine at the other end has all that was written but a few bytes, or the connection is gone. A
-   * system holds megabytes, and sends them although the process stands still. Resolves at once where the system does not
-   * tell: only Linux does.
+   * Resolves once the other end has received all written bytes but a few, or the connection is gone. An operating
+   * system buffers megabytes and sends them even while the process is stopped. Resolves at once on systems other than
+   * Linux, which do not report this.
    */
   delivered(): Promise<void>;
-  /** Stops looking. */
+  /** Stops checking. */
   end(): void;
 }
 
-/** Looks at the connection of the request that has this body. */
+/** Watches the connection of the request that has this body. */
 function trackSocketQueue(body: object): OnItsWay {
   let socket: Connection | undefined;
   const note = (message: unknown): void => {
@@ -302,12 +302,12 @@ function isLeaving(message: unknown): message is Leaving {
   return typeof message === "object" && message !== null && "request" in message && "socket" in message;
 }
 
-/** How many bytes the system holds that the other end has not acknowledged, as far as it tells. */
+/** How many sent bytes the other end has not acknowledged, if the system reports it. */
 async function queuedBytes({ localPort = 0, remotePort = 0, remoteFamily = "" }: Connection): Promise<number> {
   const table = TABLES[remoteFamily];
   if (table === undefined) return 0;
   const hex = (port: number): string => port.toString(16).toUpperCase().padStart(4, "0");
-  // The address of either end with its port, the state, and the bytes in the queue for sending.
+  // The address and port of each end, the state, and the number of bytes in the send queue.
   const line = new RegExp(`:${hex(localPort)} [0-9A-F]+:${hex(remotePort)} .. ([0-9A-F]{8}):`);
   const [, queued = "0"] = line.exec(await readFile(table, "latin1").catch(() => "")) ?? [];
   return Number.parseInt(queued, 16);

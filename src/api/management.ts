@@ -6,60 +6,60 @@ import { type Called, call, valueIn } from "./calls.ts";
 import type { Http } from "./http.ts";
 import { serverTimeOf } from "./rejections.ts";
 
-/** The answer to a bulk request: one result per item, in the order of the request. */
+/** The answer to a bulk request: one result per item, in request order. */
 export interface BulkAnswer {
   readonly results: readonly BulkResult[];
-  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent where not sent. */
+  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent if not sent. */
   readonly serverTime?: number;
 }
 
-/** The items of a bulk request, or the IDs of a delete: exactly the bytes whose size was counted. */
+/** The items of a bulk request, or the IDs of a deletion: exactly the bytes whose size was counted. */
 export interface BulkItems {
   readonly count: number;
   /** A JSON array in UTF-8. */
   readonly json: Uint8Array;
 }
 
-/** Options that end a request early. */
+/** Options that limit a request. */
 export interface RequestOptions {
   readonly signal?: AbortSignal;
-  /** How long this one request may take, in milliseconds, where that is less than requests may take in general. */
+  /** The time limit of this request in milliseconds, if it is lower than the general one. */
   readonly timeoutMs?: number;
-  /** How often a read is tried at the most, where it is one that can be gone without. */
+  /** The maximum number of attempts, for a read that the caller can do without. */
   readonly mostTries?: number;
 }
 
-/** A page of the Context IDs of Get an Option (management-api 8.1 for the bounds). */
+/** A page of the Context IDs of Get an Option (bounds: management-api 8.1). */
 interface GetOptionQuery {
   readonly limit?: number;
   readonly offset?: number;
 }
 
-/** A page of List Options (management-api 8.1 for the bounds). */
+/** A page of List Options (bounds: management-api 8.1). */
 interface ListOptionsQuery extends GetOptionQuery {
   readonly parent?: string;
 }
 
 /**
- * The management API: each call is one HTTP request, and all that changes something is a bulk request. Every call throws
- * an ApiError when it does not end in a value, and the signal's reason when it was aborted before the request left.
+ * The management API: each call is one HTTP request, and every change is a bulk request. Every call throws an ApiError
+ * if it does not return a value, and the signal's reason if it was aborted before the request left.
  */
 export interface ManagementApi {
   /**
-   * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to name the targeting
-   * in its path; `fence` says at the last moment whether the request may leave. Results that miss or repeat an index
-   * are an AmbiguousError.
+   * Sends one bulk request (management-api 2.3). `targetingId` fills a route that was overridden to contain the
+   * targeting in its path; `fence` decides at the last moment whether the request may leave. Throws an AmbiguousError
+   * if the results miss or repeat an index.
    */
   bulk(
     operation: BulkOperation,
     items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
-  /** Opens a connection where none is idle, so that the next request leaves at once. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request leaves at once. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
-  /** The same API for one call: how many of its reads run at the same time is its own. Absent: reads share nothing. */
+  /** The same API for one call, with its own limit of concurrent reads. Absent if reads share no limit. */
   forCall?(): ManagementApi;
-  /** How many reads may run at the same time by now. */
+  /** The current limit of concurrent reads. */
   readonly pace?: { readonly width: number };
 
   getTargeting(targetingId: string, options?: RequestOptions): Promise<TargetingRecord>;
@@ -67,10 +67,10 @@ export interface ManagementApi {
   getOption(optionId: string, query?: GetOptionQuery, options?: RequestOptions): Promise<OptionWithContexts>;
 }
 
-/** One read of the API, whose options are still to be given. */
+/** One read of the API, without its options. */
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
-/** The same API, each of whose reads `around` carries out, with the options that it was called with. */
+/** The same API with each read wrapped by `around`, which receives the read and its options. */
 export function aroundReads(
   api: ManagementApi,
   around: <Value>(read: Read<Value>, options: RequestOptions | undefined) => Promise<Value>,
@@ -84,8 +84,8 @@ export function aroundReads(
 }
 
 /**
- * The management API over HTTP, by the routes in force (management-api 4; where the documents show no shape, as
- * `spec/records.ts` assumes).
+ * The management API over HTTP, by the configured routes (management-api 4). Shapes that the documents do not show are
+ * assumed in `spec/records.ts`.
  */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {

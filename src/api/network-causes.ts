@@ -3,9 +3,9 @@ import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 import { HeldBackError } from "../platform/fence.ts";
 
 /**
- * What kept a request from being answered, as far as its remedy depends on it: `answers/request-messages.ts` has one for
- * each. `name`: the host name was not found; `tls`: a secure connection failed for another reason than the certificate;
- * `notTheService`: something on the way answered with a page of its own.
+ * Why a request got no answer, as far as the remedy depends on it; `answers/request-messages.ts` has one remedy each.
+ * `name`: the host name was not found; `tls`: a secure connection failed, but not because of the certificate;
+ * `notTheService`: a proxy or firewall answered with a page of its own.
  */
 export type NetworkCause =
   | "name"
@@ -27,14 +27,14 @@ export type NetworkCause =
   | "proxyCredentials"
   | "proxyRefused";
 
-/** Why a request ended without an answer, in our own words; never the text of a foreign error. */
+/** Why a request got no answer, in our own words. Never contains the text of a foreign error. */
 export interface NetworkFailure {
   readonly reason: string;
-  /** Undefined where nothing could be done about it, or nothing is known. */
+  /** Undefined if the cause is unknown or has no remedy. */
   readonly network?: NetworkCause | undefined;
 }
 
-/** The codes of Node, OpenSSL and undici. */
+/** The error codes of Node, OpenSSL and undici. */
 const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
   ENOTFOUND: ["name", "the host name is unknown"],
   EAI_AGAIN: ["name", "the host name could not be looked up"],
@@ -69,7 +69,7 @@ const BY_CODE: Readonly<Record<string, readonly [NetworkCause, string]>> = {
 
 const OTHER_TLS = /^(CERT_|ERR_TLS|ERR_SSL|INVALID_|UNABLE_TO_)/;
 
-/** We ended a request ourselves; the message is ours. */
+/** This process stopped the request; the message is our own. */
 export class StoppedError extends Error {}
 
 const PROXY_PROBLEMS = {
@@ -78,7 +78,7 @@ const PROXY_PROBLEMS = {
   refused: ["proxyRefused", "the proxy opened no way to the service"],
 } as const satisfies Record<string, readonly [NetworkCause, string]>;
 
-/** A proxy on the way was not reached, or did not let a request through: the request was not sent. */
+/** A proxy was not reached or did not let the request through. The request was not sent. */
 export class ProxyError extends Error {
   readonly failure: NetworkFailure;
   constructor(
@@ -96,7 +96,7 @@ function reasonOf(cause: unknown): string | undefined {
   return cause === undefined ? undefined : networkFailure(cause).reason;
 }
 
-/** What an error of a connection means. */
+/** Classifies an error of a connection. */
 export function networkFailure(cause: unknown): NetworkFailure {
   if (cause instanceof StoppedError || cause instanceof HeldBackError) return { reason: cause.message };
   if (cause instanceof ProxyError) return cause.failure;
@@ -115,7 +115,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   return { reason: `the connection failed (${code})` };
 }
 
-/** People look for the codes of these. */
+/** Causes whose error codes people search for. */
 const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
   untrusted: true,
   wrongHost: true,
@@ -126,7 +126,7 @@ const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
 function codeOf(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;
   if ("code" in cause && typeof cause.code === "string") return cause.code;
-  // Where a name has several addresses, each of them failed for a reason of its own: the first stands for them.
+  // If a name has several addresses, each failed with its own error. The first stands for all.
   if (cause instanceof AggregateError) return codeOf(cause.errors[0]);
   return "cause" in cause ? codeOf(cause.cause) : undefined;
 }
@@ -136,7 +136,7 @@ type Decoder = (body: Buffer, options: { readonly maxOutputLength: number }) => 
 const wrapped: Decoder = promisify(inflate);
 const bare: Decoder = promisify(inflateRaw);
 
-/** By the name of the encoding. Some servers send `deflate` without the two bytes of zlib that belong before it. */
+/** Decoders by encoding name. Some servers send `deflate` without the two zlib header bytes. */
 const DECODERS: Readonly<Record<string, Decoder>> = {
   gzip: promisify(gunzip),
   "x-gzip": promisify(gunzip),
@@ -145,15 +145,14 @@ const DECODERS: Readonly<Record<string, Decoder>> = {
   identity: async (body) => body,
 };
 
-/** The body is compressed in a way that cannot be read. */
+/** The body is compressed in an unsupported way. */
 class EncodingError extends Error {
   readonly code = "ENCODING";
 }
 
 /**
- * A body that was compressed on the way, decompressed: nobody asks for that, but gateways do it all the same. `encodings`
- * is the header Content-Encoding. Throws where the body is broken, compressed in another way, or has more than `largest`
- * bytes.
+ * Decompresses a body. The server never asks for compression, but gateways add it. `encodings` is the header
+ * Content-Encoding. Throws if the body is broken, compressed in an unsupported way, or has more than `largest` bytes.
  */
 export async function decoded(body: Buffer, encodings: string, largest: number): Promise<Buffer> {
   let left = body;

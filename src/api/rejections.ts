@@ -15,18 +15,18 @@ import {
 import type { HttpAnswer } from "./http.ts";
 import { ProxyError } from "./network-causes.ts";
 
-/** The request that an error is about. */
+/** The request that an error belongs to. */
 export interface Asked {
   readonly operation: Purpose;
   /** `METHOD /path` as sent, without the query. */
   readonly route: string;
-  /** The setting that names the address, where one does. */
+  /** The name of the setting that contains the address, if any. */
   readonly setBy?: string | undefined;
 }
 
 /**
- * The error of an answer that is no 2xx: what it says about the effect of its request (management-api 4 rule 3, 4.2,
- * 7.1, 7.2).
+ * The error for an answer that is not 2xx, by what the answer says about the effect of its request (management-api 4
+ * rule 3, 4.2, 7.1, 7.2).
  */
 export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer): ApiError {
   const { statusCode, headers } = answer;
@@ -57,7 +57,7 @@ export function errorOf({ operation, route, setBy }: Asked, answer: HttpAnswer):
   });
 }
 
-/** The error of a 2xx whose body cannot be read: it is open whether the service has made it. */
+/** The error for a 2xx with an unreadable body. It is unknown whether it came from the service. */
 export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): AmbiguousError {
   const { statusCode } = answer;
   const messages = titleIn(answer);
@@ -72,25 +72,25 @@ export function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): 
   });
 }
 
-/** A proxy wants a user and a password. */
+/** The proxy requires a user and a password. */
 const PROXY_CREDENTIALS = 407;
-/** Anything on the way may find a body too large, and what is smaller passes it. */
+/** A proxy may reject a body that is too large; a smaller one passes. */
 const TOO_LARGE = 413;
 
-/** Whether a refusal is not of the API's form, a JSON object (management-api 2.2): something on the way has answered. */
+/** Whether a rejection lacks the API's form, a JSON object (management-api 2.2). A proxy or firewall then sent it. */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isObject(json);
 }
 
-/** Where a redirect leads. */
+/** The target of a redirect. */
 function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
   return typeof location === "string" ? [cut(location)] : [];
 }
 
-/** A title stands at the beginning of a page. */
+/** How many bytes of a page are searched for its title. */
 const WHERE_TITLES_ARE = 65_536;
 
-/** The title of a page that is no answer of the service, or the first line of another text; nothing of JSON. */
+/** The title of a page that did not come from the service, or the first line of another text; empty for JSON. */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];
@@ -116,7 +116,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ndash: "–",
 };
 
-/** The wait that a 409 asks for, in milliseconds: limited to 0 to 2,000 (management-api 4.2, 7.3). */
+/** The wait that a 409 requests, in milliseconds, limited to 0 to 2,000 (management-api 4.2, 7.3). */
 export function retryAfterIn(detail: ItemError["detail"]): number {
   return within(Number(detail?.retryAfterMs ?? 0), LIMITS.retryAfterMs.value);
 }
@@ -132,7 +132,7 @@ function kindOf(statusCode: number, errorCode: string | undefined): RejectionKin
   return statusCode === 409 && errorCode !== undefined ? "business" : "other";
 }
 
-/** `Retry-After` in milliseconds: seconds, or a date that is measured from the answer's own clock. */
+/** `Retry-After` in milliseconds. A date is measured against the clock of the answer. */
 export function retryAfter(headers: HttpAnswer["headers"]): number {
   const { "retry-after": given } = headers;
   if (typeof given !== "string") return 0;
@@ -140,12 +140,12 @@ export function retryAfter(headers: HttpAnswer["headers"]): number {
   return within(/^\s*\d+(\.\d+)?\s*$/.test(given) ? Number(given) * 1000 : asDate, Number.MAX_SAFE_INTEGER);
 }
 
-/** Limits a wait to 0 up to `most`; a value that is no number counts as 0. */
+/** Limits a wait to the range 0 to `most`. A value that is not a number counts as 0. */
 function within(ms: number, most: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, 0), most);
 }
 
-/** The service's clock when it answered, in milliseconds since 1970; undefined where it does not say. */
+/** The service's clock when it answered, in milliseconds since 1970; undefined if not sent. */
 export function serverTimeOf({ date }: HttpAnswer["headers"]): number | undefined {
   const time = typeof date === "string" ? Date.parse(date) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;

@@ -5,31 +5,31 @@ import type { Http } from "./http.ts";
 import { aroundReads, type ManagementApi, type RequestOptions } from "./management.ts";
 import { retryAfter } from "./rejections.ts";
 
-/** How long and by what clock reads are tried again. */
+/** How long reads are retried, and by which clock. */
 export interface ReadRetry {
   readonly clock: Clock;
-  /** From the first try until no other one starts. */
+  /** No further attempt starts after this time, counted from the first attempt. */
   readonly budgetMs: number;
   /**
-   * How long the first try may take, in milliseconds; each further one may take twice as long as the one before. So a
-   * request that hangs is given up early, and a slow service still gets the time that it needs.
+   * The time limit of the first attempt, in milliseconds; each further attempt may take twice as long. A request that
+   * hangs is thus abandoned early, and a slow service still gets enough time.
    */
   readonly firstTryMs: number;
-  /** How many reads of one call run at the same time; absent: 16. */
+  /** The maximum number of concurrent reads of one call; 16 if absent. */
   readonly width?: number;
 }
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** A service that cannot be reached is most likely misconfigured, so that waiting longer does not help. */
+/** A service that cannot be reached is most likely misconfigured, so waiting longer does not help. */
 const TRIES_TO_REACH = 4;
-/** The longest time that a timer of Node takes. */
+/** The longest delay that a Node timer accepts. */
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
- * The same API, whose reads are tried again with growing waits until the budget is spent: after a 5xx, a time-out, a
- * reset, a 429. A rejection is final. So many reads run at the same time, and fewer for a while after such a failure.
- * Throws the last error, or the signal's reason when stopped while waiting.
+ * The same API with retried reads: after a 5xx, a time-out, a reset or a 429 they are repeated with growing waits until
+ * the budget is spent. A rejection is final. The number of concurrent reads is reduced for a while after such a
+ * failure. Throws the last error, or the signal's reason if stopped while waiting.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
@@ -62,15 +62,15 @@ async function again<Value>(
   }
 }
 
-/** How many reads run at the same time where no setting says it. */
+/** The default number of concurrent reads. */
 const READS_AT_A_TIME = 16;
 
-/** How long fewer reads run at a time after the service showed that it has too much to do, in milliseconds. */
+/** How long the number of concurrent reads stays reduced after the service was overloaded, in milliseconds. */
 const SLOWER_MS = 5000;
 
 /**
- * Lets so many reads of one call run at the same time. Each 429, 5xx or lost answer halves that number, and each 5 s
- * without one doubles it again, up to where it began.
+ * Limits the concurrent reads of one call. Each 429, 5xx or lost answer halves the limit; each 5 s without one doubles
+ * it again, up to its first value.
  */
 export class AdaptiveConcurrency {
   readonly #most: number;
@@ -78,7 +78,7 @@ export class AdaptiveConcurrency {
   #width: number;
   #changedAt = Number.NEGATIVE_INFINITY;
   #running = 0;
-  /** What lets each read start that waits for its turn. */
+  /** Starts each read that is waiting for a free place. */
   readonly #waiting = new Set<() => void>();
 
   constructor(most: number, clock: Clock) {
@@ -87,7 +87,7 @@ export class AdaptiveConcurrency {
     this.#clock = clock;
   }
 
-  /** How many reads may run at the same time by now; at least one. */
+  /** The current limit of concurrent reads; at least 1. */
   get width(): number {
     const now = this.#clock.now();
     while (this.#width < this.#most && now - this.#changedAt >= SLOWER_MS) {
@@ -97,9 +97,9 @@ export class AdaptiveConcurrency {
     return this.#width;
   }
 
-  /** Reads as soon as there is room. Throws what `read` throws, and the signal's reason when stopped while waiting. */
+  /** Reads as soon as there is room. Throws what `read` throws, and the signal's reason if stopped while waiting. */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
-    // As many reads as run and wait listen to the signal of their call: that is no leak.
+    // Every running or waiting read listens to the signal of its call. This is not a leak.
     if (signal !== undefined) setMaxListeners(0, signal);
     while (this.#running >= this.width) await this.#turn(signal);
     signal?.throwIfAborted();
@@ -116,7 +116,7 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /** Reads that left before the width was halved say nothing about the halved one. */
+  /** Reads that started before the limit was halved say nothing about the new limit. */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));
@@ -151,9 +151,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * The same requests, but none before its time: once the service has limited reads or writes (429 with `Retry-After`),
- * each further one until then fails with a BusyError that says how long to wait, without being sent. `now` in
- * milliseconds, never going back.
+ * Delays requests that are rate limited: after a 429 with `Retry-After`, each further read or write fails until that
+ * time with a BusyError that says how long to wait, and is not sent. `now` is a monotonic time in milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };
