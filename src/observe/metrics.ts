@@ -1,7 +1,7 @@
-/** Labels of a value. They hold names of tools, operations, statuses: never one of a caller or of an object. */
+/** Labels of a value. They contain names of tools, operations and statuses, and never a caller or an object. */
 type Labels = Readonly<Record<string, string>>;
 
-/** A figure: plain numbers, one for each combination of labels. */
+/** A metric: one number for each combination of labels. */
 interface Figure {
   add(by: number, labels?: Labels): void;
 }
@@ -10,17 +10,17 @@ interface Kept {
   readonly name: string;
   readonly type: "counter" | "gauge";
   readonly help: string;
-  /** By the labels as they are written. */
+  /** Values by the text of their labels. */
   readonly values: Map<string, number>;
 }
 
-/** Figures of this process since its start. */
+/** The metrics of this process since its start. */
 export interface Figures {
-  /** Makes a figure that only grows; its name ends in `_total`. */
+  /** Creates a metric that only grows; its name ends in `_total`. */
   counter(name: string, help: string): Figure;
-  /** Makes a figure that grows and shrinks. */
+  /** Creates a metric that grows and shrinks. */
   gauge(name: string, help: string): Figure;
-  /** All of them in the text format of Prometheus, version 0.0.4. */
+  /** All metrics in the text format of Prometheus, version 0.0.4. */
   text(): string;
 }
 
@@ -29,7 +29,7 @@ export const FIGURES_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 const PREFIX = "targeting_mcp_";
 
-/** Makes figures; there are none at first. */
+/** Creates an empty set of metrics. */
 export function newFigures(): Figures {
   const all: Kept[] = [];
   const made = (type: Kept["type"], name: string, help: string): Figure => {

@@ -3,17 +3,17 @@ import type { HttpAnswer } from "../api/http.ts";
 import { composeWrappers, type Wrapper } from "../platform/around.ts";
 import type { AroundRun } from "../runs/kind.ts";
 
-/** A call of a tool, as it came in. */
+/** A call of a tool, as received. */
 interface ObservedCall {
   readonly tool: string;
-  /** The `_meta` of its message, in which a client passes its trace on. */
+  /** The `_meta` of its message, in which a client passes on its trace. */
   readonly meta: Readonly<Record<string, unknown>> | undefined;
   readonly jsonrpcId: string | number;
   readonly protocolVersion: string | undefined;
   readonly sessionId: string | undefined;
 }
 
-/** What a call is answered with. */
+/** The answer to a call. */
 export type CallAnswer = CallToolResult | InputRequiredResult;
 
 /** A request to one of the two APIs. */
@@ -22,14 +22,14 @@ interface ObservedRequest {
   readonly method: string;
 }
 
-/** Looks at calls, runs and requests to the APIs. */
+/** Observes calls, runs and requests to the APIs. */
 export interface Observer {
   readonly call: Wrapper<ObservedCall, CallAnswer>;
   readonly run: AroundRun;
   readonly request: Wrapper<ObservedRequest, HttpAnswer>;
 }
 
-/** Several observers as one; undefined where there is none. */
+/** Combines observers into one; undefined if there is none. */
 export function combineObservers(observers: readonly Observer[]): Observer | undefined {
   const [first, ...others] = observers;
   return others.reduce<Observer | undefined>(

@@ -1,14 +1,14 @@
 import type { Attributes, Context, Span } from "@opentelemetry/api";
 import type { Observer } from "./observer.ts";
 
-/** What of the package of OpenTelemetry is used. */
+/** The parts of the OpenTelemetry package that are used. */
 export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
- * Makes spans with the SDK that the person has loaded: one for a call of a tool, in the trace that the client names in
- * `_meta`; one for a run, which may outlive its call, in a trace of its own that is linked to the call; and one for each
- * request to an API, in that of its run or call. Names of spans and attributes are those of the semantic conventions
- * for MCP; spans name no caller, no object and no argument.
+ * Creates spans with the SDK that the person has loaded: one for each call of a tool, in the trace that the client
+ * passes in `_meta`; one for each run, which may outlive its call, in its own trace that links to the call; and one for
+ * each request to an API, in the trace of its run or call. Names of spans and attributes follow the semantic
+ * conventions for MCP. Spans contain no caller, object or argument.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -1,10 +1,10 @@
 /**
- * Does some work, and looks at it from outside: how long it takes, and how it ends. Gives what the work gives, and
- * throws what it throws.
+ * Wraps some work to observe it: how long it takes, and how it ends. Returns what the work returns, and throws what it
+ * throws.
  */
 export type Wrapper<About, Result> = (about: About, work: () => Promise<Result>) => Promise<Result>;
 
-/** One look at the work around another one. */
+/** Combines two wrappers: `outer` observes the work including `inner`. */
 export function composeWrappers<About, Result>(
   outer: Wrapper<About, Result>,
   inner: Wrapper<About, Result>,

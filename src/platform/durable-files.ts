@@ -3,17 +3,17 @@ import { link, mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { hasCode, moveIntoPlace, removeFile } from "./files.ts";
 
-/** The content of a file: one text, or pieces that may come one after the other. */
+/** The content of a file: one text, or pieces that may arrive over time. */
 export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>;
 
 const OWNER_ONLY = 0o600;
 
-/** Codes of the operating system for a folder that cannot be synced: Windows, vfat and some network file systems. */
+/** Error codes of systems that cannot sync a folder: Windows, vfat and some network file systems. */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 /**
- * Puts the names in a folder on the disk: only then does a file that was made, renamed or removed there stay so after a
- * power failure. Gives false where the system cannot do that; throws its other errors.
+ * Writes the directory entries of a folder to the disk. Only then does a file that was created, renamed or removed
+ * there stay so after a power failure. Returns false if the system cannot do that; throws its other errors.
  */
 export async function syncFolder(folder: string): Promise<boolean> {
   try {
@@ -30,7 +30,7 @@ export async function syncFolder(folder: string): Promise<boolean> {
   }
 }
 
-/** Makes a folder with those above it, readable by the owner only; each that was made is on the disk. */
+/** Creates a folder and its missing parents, readable by the owner only, and syncs each created one to the disk. */
 export async function makeFolder(folder: string): Promise<void> {
   const first = await mkdir(folder, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -40,9 +40,9 @@ export async function makeFolder(folder: string): Promise<void> {
 }
 
 /**
- * Writes a file, and puts it in the place of the one before in one step: at every moment, also after a power failure,
- * one of the two is there, and whole. It is on the disk once this has resolved. Throws what the pieces or the operating
- * system throw.
+ * Writes a file and replaces the previous one atomically: at any moment, also after a power failure, one of the two
+ * exists and is complete. When this resolves, the file is on the disk. Throws what the pieces or the operating system
+ * throw.
  */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
@@ -57,8 +57,8 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
 }
 
 /**
- * Makes a file that only the owner can read, whole and on the disk; false where there is one of this name. Where the file
- * system has no links, it is empty for a moment.
+ * Creates a file that only the owner can read, complete and on the disk. Returns false if a file of this name exists.
+ * On file systems without hard links it is empty for a moment.
  */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);
@@ -75,8 +75,8 @@ export async function createFile(file: string, text: string): Promise<boolean> {
 }
 
 /**
- * Appends a line to a file that only the owner can read; it is on the disk once this has resolved. A line that a power
- * failure has cut off before stays a line of its own.
+ * Appends a line to a file that only the owner can read; when this resolves, it is on the disk. A previous line that a
+ * power failure cut off stays a separate line.
  */
 export async function appendLine(file: string, line: string): Promise<void> {
   const handle = await open(file, "a+", OWNER_ONLY);
@@ -95,7 +95,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 
 const NEWLINE = 0x0a;
 
-/** A name for a file that is not whole yet: no reader takes it for one of its own. */
+/** A temporary name for a file that is not complete yet. No reader looks for such names. */
 function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }
@@ -110,7 +110,7 @@ async function writeWhole(file: string, pieces: Pieces, mode: number): Promise<v
   }
 }
 
-/** Whether some work created its file: false where there was one of this name. */
+/** Whether some work created its file; false if a file of this name existed. */
 export async function isCreated(making: Promise<void>): Promise<boolean> {
   try {
     await making;

@@ -1,18 +1,16 @@
 /**
- * Decides right before the last bytes of a request whether it may still be sent: the lease that allows it can expire
- * while the process stands still. A service cannot apply a request before its last byte, so the check comes right
- * there.
+ * Decides right before the last bytes of a request whether it may still be sent, because the lease that allows it can
+ * expire while the process is stopped. A service cannot apply a request before its last byte, so this is the moment to
+ * check.
  */
 export interface Fence {
-  /**
-   * Called right before the bytes that complete the request; throws a HeldBackError where they may not leave any more.
-   */
+  /** Called right before the bytes that complete the request. Throws a HeldBackError if they may no longer leave. */
   mayLeave(): void;
-  /** Called right after these bytes were passed to the system, to detect that they left too late after all. */
+  /** Called right after these bytes were passed to the system, to detect that they left too late. */
   hasLeft(): void;
-  /** Renews the lease before the last slice of a large body that was long on its way. Rejects where it is lost. */
+  /** Renews the lease before the last slice of a large body that took long to send. Rejects if the lease is lost. */
   renew(): Promise<void>;
 }
 
-/** A request was kept from leaving, since its process stood still for too long: nothing of it was applied. */
+/** A request was held back because its process had been stopped for too long. Nothing of it was applied. */
 export class HeldBackError extends Error {}

@@ -4,20 +4,20 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { FileError, linkRefused } from "./files.ts";
 
-/** Opens a content from its beginning, any number of times, in pieces of about `pieceBytes` bytes. */
+/** Reads a content from its beginning, in pieces of about `pieceBytes` bytes. It may be called any number of times. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
-/** Hashing and copying are faster in large pieces. */
+/** Large pieces make hashing and copying faster. */
 const LARGE_PIECE_BYTES = 524_288;
 
-/** The content of a file of our own, which may not be a link. Reading throws the error of the operating system. */
+/** The content of one of our own files, which must not be a link. Reading throws the error of the operating system. */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => open(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
 /**
- * The content of a file that the caller named. Reading throws a FileError where a link leads there by then, and the
+ * The content of a file that the caller named. Reading throws a FileError if the path now contains a link, and the
  * error of the operating system.
  */
 export function bytesAt(place: Place): ByteSource {
@@ -44,14 +44,14 @@ async function* piecesOf(opened: () => Promise<FileHandle>, pieceBytes = PIECE_B
   }
 }
 
-/** The SHA-256 of a content, as hexadecimal digits: it tells whether two contents are the same. */
+/** The SHA-256 of a content, as hexadecimal digits. Two contents with the same digest are the same. */
 export async function digestOf(bytes: ByteSource): Promise<string> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) hash.update(chunk);
   return hash.digest("hex");
 }
 
-/** A content that must be what was read and hashed before. Throws a FileError at its end where it is not. */
+/** Reads a content that was read and hashed before. Throws a FileError at its end if it has changed. */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) {
@@ -62,49 +62,49 @@ export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenera
   throw new FileError("the file changed while it was being read; nothing was sent", "Call again once it is complete.");
 }
 
-/** A whole content, held in memory. */
+/** Reads a whole content into memory. */
 export async function wholeOf(bytes: ByteSource): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** A path below a trusted folder; none of its steps may be a link. */
+/** A path below a trusted folder. None of its steps may be a link. */
 export interface Place {
   /** The real path of the trusted folder. */
   readonly root: string;
-  /** Names of folders, and at last the name of the file; at least one. */
+  /** The names of the folders and, last, of the file; at least one. */
   readonly steps: readonly string[];
-  /** Both together. */
+  /** `root` and `steps` joined. */
   readonly path: string;
 }
 
-/** A step on the way is a link, or no longer what it was when it was looked at. */
+/** A step of the path is a link, or has changed since it was checked. */
 export class SymlinkError extends Error {}
 
-/** An open folder: it stays the same one when its path is replaced by a link or another folder. */
+/** An open folder. It stays the same folder when its path is replaced by a link or another folder. */
 export interface SafeDirectory {
-  /** Whether the system holds the folder open; otherwise `check` has to be called before and after each use. */
+  /** Whether the system holds the folder open. Otherwise `check` must be called before and after each use. */
   readonly isFirm: boolean;
-  /** The path through which a name in the folder is opened, made, linked or removed. */
+  /** The path through which a name in the folder is opened, created, linked or removed. */
   readonly at: (name: string) => string;
-  /** Throws a SymlinkError where the path of the folder leads elsewhere by now. */
+  /** Throws a SymlinkError if the path of the folder now leads elsewhere. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** Linux: a descriptor for names alone, for which the folder need not be readable. Node has no name for it. */
+/** Linux: opens a folder for path lookups only, so that it need not be readable. Node does not export this constant. */
 const O_PATH = 0o10_000_000;
-/** macOS: no step of the path may be a link. Node has no name for it; older versions pass it over. */
+/** macOS: no step of the path may be a link. Node does not export this constant; older versions ignore it. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
-/** Where Linux lets a path begin at an open folder, which is what `openat` does. */
+/** The Linux paths of open folders. A path that begins with one works like `openat`. */
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
 /**
- * Holds the folder in which a place lies. On Linux each step is opened from the one before, so that no link is
- * followed at any moment. Elsewhere Node can only look at each step, and `check` repeats that. Throws a SymlinkError,
- * and the error of the operating system where the folder does not exist.
+ * Opens the folder that contains a place. On Linux each step is opened from the previous one, so no link is ever
+ * followed. Elsewhere Node can only check each step, and `check` repeats that. Throws a SymlinkError, and the error of
+ * the operating system if the folder does not exist.
  */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
@@ -127,8 +127,8 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
 }
 
 /**
- * Opens a file of a held folder for reading, and does not wait where it is a pipe. Throws a SymlinkError where it is
- * no regular file, or was reached through a link.
+ * Opens a file of an open folder for reading, without blocking on a pipe. Throws a SymlinkError if it is not a regular
+ * file, or was reached through a link.
  */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
@@ -159,7 +159,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/** The device and inode of a folder. Throws a SymlinkError for a link on the way. */
+/** The device and inode of a folder. Throws a SymlinkError if the path contains a link. */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {
@@ -179,7 +179,7 @@ async function linksRefused<Opened>(opening: Promise<Opened>): Promise<Opened> {
     return await opening;
   } catch (thrown) {
     const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-    // The codes for a link where links are not followed: ELOOP for a file, ENOTDIR for a folder.
+    // The error codes for links if links are not followed: ELOOP for a file, ENOTDIR for a folder.
     if (code === "ELOOP" || code === "ENOTDIR") throw new SymlinkError("a link", { cause: thrown });
     throw thrown;
   }

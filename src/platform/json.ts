@@ -1,11 +1,11 @@
-/** A value as a schema reads it, of which nothing is changed. */
+/** The readonly form of a value that a schema has read. */
 export type Fixed<Value> = Value extends readonly (infer Item)[]
   ? readonly Fixed<Item>[]
   : Value extends object
     ? { readonly [Key in keyof Value]: Fixed<Value[Key]> }
     : Value;
 
-/** JSON text as a value; undefined where it is not JSON. */
+/** Parses JSON; undefined if the text is not JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -14,12 +14,12 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** How many elements of a long list are written at a time. */
+/** The number of elements of a long list that are written at once. */
 const LIST_PIECE = 200;
-/** Fields of fields of fields are written in one piece, unless they are long lists. */
+/** Below this depth, values are written in one piece, unless they are long lists. */
 const DEPTH = 2;
 
-/** Plain data as JSON, in pieces: the text of a large value never stands in memory as a whole. */
+/** Writes plain data as JSON in pieces, so that the text of a large value is never in memory as a whole. */
 export function* jsonPieces(value: unknown, depth = DEPTH): Generator<string> {
   if (Array.isArray(value) && value.length > LIST_PIECE) {
     for (let from = 0; from < value.length; from += LIST_PIECE) {

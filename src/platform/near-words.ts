@@ -1,18 +1,18 @@
 /**
- * The entry of `words` that a mistyped word is nearest to: equal but for case, hyphens and underscores, or else with at
- * most a third of its letters (two at most) mistyped. Undefined when none is near.
+ * The entry of `words` that is nearest to a mistyped word: equal except for case, hyphens and underscores, or with at
+ * most a third of its letters (at most two) mistyped. Undefined if none is near.
  */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
   return words.find((one) => withoutSeparators(one) === plain) ?? mistyped(plain, words, withoutSeparators);
 }
 
-/** A word without case and separators: `itemId`, `item-id` and `ITEM_ID` are all `itemid`. */
+/** A word without case and separators: `itemId`, `item-id` and `ITEM_ID` all become `itemid`. */
 export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** The entry of `words` whose plain form has the fewest letters other than `plain`, where that is few enough. */
+/** The entry of `words` whose plain form differs from `plain` in the fewest letters; undefined if too many differ. */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -30,8 +30,8 @@ export function mistyped(
 }
 
 /**
- * How many letters must be put in, left out or exchanged to turn one text into the other; more than `most` where that
- * is not enough.
+ * How many letters must be inserted, removed or replaced to turn one text into the other. Returns more than `most` if
+ * `most` changes are not enough.
  */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;

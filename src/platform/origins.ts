@@ -1,6 +1,6 @@
 /**
- * The address in an `Origin`, where that is written as browsers write it: `http` or `https`, host and port, and nothing
- * else. Undefined for every other text, `null` included.
+ * The address in an `Origin` header as browsers write it: `http` or `https`, host and port, and nothing else. Undefined
+ * for any other text, including `null`.
  */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;

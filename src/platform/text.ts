@@ -2,14 +2,14 @@ import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names.ts";
 
 /**
- * A count for people: 1234567 becomes "1,234,567". `Number.toLocaleString` does the same, but its first call loads the
- * tables of all locales, which takes a twelfth of the time that the server needs to start.
+ * Formats a count for people: 1234567 becomes "1,234,567". `Number.toLocaleString` does the same, but its first call
+ * loads the tables of all locales, which takes a twelfth of the server's start-up time.
  */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }
 
-/** So many of something, as a sentence counts it: "1 option", "1234 options". */
+/** A count with its noun: "1 option", "1234 options". */
 export function amount(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }
@@ -28,7 +28,7 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
   return rules.map((rule) => words[rule]).join("; it ");
 }
 
-/** More distinct characters than a valid name is long are counted. */
+/** At most this many distinct characters are listed: more than a valid name has. */
 const CHARACTERS_NAMED = 40;
 
 function characterList(characters: readonly string[]): string {
@@ -37,10 +37,10 @@ function characterList(characters: readonly string[]): string {
   return more > 0 ? `${named} and ${more} more` : named;
 }
 
-/** Controls, formats, spaces, marks, and letters that are drawn as nothing or only together with others. */
+/** Control and format characters, spaces, marks, and letters that are invisible or drawn only together with others. */
 const UNSEEN = /[\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}\u1100-\u11FF]/u;
 
-/** A character in quotes; one that cannot be seen by itself is escaped, with its code point. */
+/** A character in quotes. One that is not visible on its own is escaped, with its code point. */
 function characterWords(character: string): string {
   if (!UNSEEN.test(character)) return `"${character.replace(/["\\]/, "\\$&")}"`;
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();

@@ -1,21 +1,21 @@
 import { LIMITS } from "./limits.ts";
 
-/** Why a Context ID is refused (management-api 8.1): `bytes` is its length in UTF-8 after trimming. */
+/** Why a Context ID is invalid (management-api 8.1). `bytes` is its length in UTF-8 after trimming. */
 export interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
 }
 
-/** The form in which the service keeps a Context ID: without surrounding white space (management-api 8.1). */
+/** The form in which the service stores a Context ID: without surrounding white space (management-api 8.1). */
 export function trimContextId(contextId: string): string {
   return contextId.trim();
 }
 
-/** Checks a trimmed Context ID; gives the rule it breaks, or undefined when it is valid. */
+/** Checks a trimmed Context ID. Returns the rule that it breaks; undefined if it is valid. */
 export function contextIdProblem(trimmed: string): ContextIdProblem | undefined {
   if (trimmed.length === 0) return { rule: "empty", bytes: 0 };
   if (!trimmed.isWellFormed()) return { rule: "halfCharacter", bytes: 0 };
-  // A code unit takes three bytes at the most.
+  // A UTF-16 code unit takes at most three bytes.
   if (trimmed.length * 3 <= LIMITS.contextIdBytes.value) return undefined;
   const bytes = Buffer.byteLength(trimmed, "utf8");
   return bytes > LIMITS.contextIdBytes.value ? { rule: "tooLong", bytes } : undefined;
@@ -27,7 +27,7 @@ export interface NearContextId {
   readonly held: string;
 }
 
-/** The Context IDs that are not held, but differ from one that is only in case, width or composition. */
+/** The given Context IDs that are not held, but differ from a held one only in case, width or composition. */
 export function nearContextIds(given: readonly string[], held: readonly string[]): readonly NearContextId[] {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));

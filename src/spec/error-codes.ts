@@ -1,4 +1,4 @@
-/** One business error of the management API (management-api 7.2) with the `detail` fields it may carry (7.3). */
+/** A business error of the management API (management-api 7.2), with the `detail` fields that it may have (7.3). */
 export interface ErrorCodeSpec {
   readonly statusCode: 400 | 404 | 409 | 500;
   readonly section: string;
@@ -115,7 +115,7 @@ export const ERROR_CODES = {
 /** The name of a business error of the management API. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Whether a text is a documented business error code. */
+/** Whether a text is the code of a documented business error. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(ERROR_CODES, text);
 }

@@ -1,13 +1,13 @@
 /** Types of event parameters (event-tracking-api 2.3). */
 export type ParameterType = "string" | "number" | "items";
 
-/** One parameter of an event or of an item: its type, and whether the event is ignored without it. */
+/** A parameter of an event or of an item: its type, and whether the service ignores the event without it. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;
 }
 
-/** One supported event (event-tracking-api 2.2). */
+/** A supported event (event-tracking-api 2.2). */
 export interface EventSpec {
   readonly meaning: string;
   readonly family: "common" | "sales" | "lead";
@@ -106,5 +106,5 @@ export function isEventName(name: string): name is EventName {
   return Object.hasOwn(EVENTS, name);
 }
 
-/** The words with which the service answers an event (event-tracking-api 4). */
+/** The messages with which the service answers an event (event-tracking-api 4). */
 export const EVENT_MESSAGES = { ok: "ok", invalid: "!invalid" } as const;

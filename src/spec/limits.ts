@@ -1,4 +1,4 @@
-/** One limit of the API documents: its value, the section that states it, and what exceeding it gives. */
+/** A limit of the API documents: its value, the section that states it, and the error if it is exceeded. */
 export interface Limit {
   readonly value: number;
   readonly section: string;
@@ -28,7 +28,7 @@ export const LIMITS = {
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   /** Length of a Context ID in bytes, after trimming. */
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
-  /** Bytes of a request body that the service takes (8 MB read as mebibytes: assumed). */
+  /** The maximum size of a request body in bytes ("8 MB", read as mebibytes: assumed). */
   bodyBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: "413" },
   optionContextIds: { value: 50_000, section: "8.1", exceeded: CONTEXT_LIMIT },
   optionContextBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: CONTEXT_LIMIT },
@@ -51,11 +51,11 @@ export const LIMITS = {
   childrenShown: { value: 50, section: "8.1", exceeded: "not applicable" },
   /** Entries of `detail.conflicts`. */
   conflictsShown: { value: 20, section: "8.1", exceeded: "not applicable" },
-  /** The longest wait that `detail.retryAfterMs` names, in milliseconds. */
+  /** The maximum of `detail.retryAfterMs`, in milliseconds. */
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/** Our own request bodies stay below this many bytes, so that both readings of "8 MB" hold. */
+/** The maximum size of our own request bodies in bytes. It satisfies both readings of "8 MB". */
 export const OWN_BODY_BYTES = 8_000_000;
 
 /** Every limit of the event API (event-tracking-api 8). Lengths are Unicode code points. */

@@ -1,27 +1,27 @@
 import { LIMITS } from "./limits.ts";
 
 /**
- * Letters, digits and signs that a name may hold (management-api 8.3). Korean letters are the precomposed syllables
- * and the compatibility letters: assumed.
+ * The letters, digits and signs that a name may contain (management-api 8.3). Korean letters are the precomposed
+ * syllables and the compatibility letters: assumed.
  */
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
 
-/** A rule of management-api 8.3; `decomposed`: Hangul letters that are not composed to syllables. */
+/** The rules of management-api 8.3. `decomposed`: Hangul letters that are not composed to syllables. */
 export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "outerSpace"] as const;
 
-/** Why a name is refused: every rule that it breaks. */
+/** Why a name is invalid: every rule that it breaks. */
 export interface NameProblem {
   readonly rules: readonly (typeof NAME_RULES)[number][];
-  /** In code points, as long as the name is with its Hangul composed. */
+  /** In code points, counted after composing its Hangul. */
   readonly length: number;
-  /** The distinct characters that are not allowed, in order; absent where all are. */
+  /** The distinct characters that are not allowed, in order; absent if all are allowed. */
   readonly characters?: readonly string[] | undefined;
 }
 
 /**
- * Checks a targeting or option name against management-api 8.3.
- * Takes the name as it would be sent; gives every rule that it breaks, or undefined when it is valid.
+ * Checks a targeting or option name against management-api 8.3. Takes the name as it would be sent. Returns every rule
+ * that it breaks; undefined if it is valid.
  */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
@@ -40,12 +40,12 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/** What macOS does to the names of files is undone here for letters of Hangul, and for nothing else. */
+/** Composes Hangul letters to syllables, and nothing else. macOS decomposes the names of files. */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
 
-/** Length of a text in Unicode code points. */
+/** The length of a text in Unicode code points. */
 export function codePoints(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -61,24 +61,27 @@ function isLowSurrogate(unit: number): boolean {
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/** Something that has a name. */
+/** An object with a name. */
 interface Named {
   readonly _id: string;
   readonly name: string;
 }
 
-/** What a name that a caller wrote stands for: one thing, several, or none, with those that may have been meant. */
+/**
+ * The result of looking up a name that a caller wrote: one object, several, or none, with the ones that may have been
+ * meant.
+ */
 export type NameMatch<Thing extends Named> =
   | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** Likenesses are looked for among all names, so for so many unknown names at the most. */
+/** The maximum number of unknown names for which similar ones are searched: each search compares all names. */
 const MOST_LOOKED_FOR = 20;
 
 /**
- * Finds things by name, by the rule of this server: exactly; where nothing fits, case and spaces at the ends are
- * overlooked if one thing alone fits then. Of several things and of none it gives those that are nearest.
+ * Finds objects by name. The exact name comes first; if there is none, case and outer spaces are ignored, provided that
+ * only one object then fits. Returns the nearest candidates if several fit, or none does.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -108,7 +111,9 @@ export class NameIndex<Thing extends Named> {
     return { kind: "one", thing: only, isExact: exact.length > 0 };
   }
 
-  /** Names that hold the wanted one or are held by it, and then those that share most pairs of letters with it. */
+  /**
+   * Names that contain the wanted one or are contained in it, then those that share the most pairs of letters with it.
+   */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
     if (this.#lookedFor > MOST_LOOKED_FOR) return [];
@@ -124,10 +129,10 @@ export class NameIndex<Thing extends Named> {
   }
 }
 
-/** Below this, names have little more in common than any two. */
+/** Names below this similarity have little more in common than any two names. */
 const LEAST_LIKENESS = 0.3;
 
-/** A name as it is compared where no name is exactly the wanted one. */
+/** The form in which names are compared if no name matches exactly. */
 export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }

@@ -3,9 +3,7 @@ import * as z from "zod";
 /** The two types of an option (management-api 2.1): a regular option or an option group. */
 export type OptionType = "atomic" | "collection";
 
-/**
- * A targeting as the service gives it (management-api 2, fields assumed). Fields beyond these are allowed.
- */
+/** A targeting as the service returns it (management-api 2; fields assumed). Further fields are allowed. */
 export const targetingRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -15,7 +13,7 @@ export const targetingRecord = z.looseObject({
 });
 export type TargetingRecord = z.infer<typeof targetingRecord>;
 
-/** An option as the service gives it (management-api 2.1; `targeting` and `parent` assumed). */
+/** An option as the service returns it (management-api 2.1; `targeting` and `parent` assumed). */
 export const optionRecord = z.looseObject({
   _id: z.string(),
   name: z.string(),
@@ -31,11 +29,11 @@ export const optionRecord = z.looseObject({
 });
 export type OptionRecord = z.infer<typeof optionRecord>;
 
-/** One page of List Options: the options, and how many there are in all when the service says so (assumed). */
+/** A page of List Options: the options, and the number of all options if the service states it (assumed). */
 export interface OptionPage {
   readonly items: readonly OptionRecord[];
   readonly total?: number;
-  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent where not sent. */
+  /** The service's clock when it answered (header `Date`), in milliseconds since 1970; absent if not sent. */
   readonly serverTime?: number;
 }
 
@@ -53,7 +51,7 @@ interface ChildToCreate {
   readonly contexts?: readonly string[];
 }
 
-/** An option to create (management-api 2.1, 4; assumed fields). */
+/** An option to create (management-api 2.1, 4; fields assumed). */
 export interface OptionToCreate {
   readonly name: string;
   readonly type?: OptionType;
@@ -74,14 +72,14 @@ export interface CreateTargetingItem {
   readonly options?: readonly OptionToCreate[];
 }
 
-/** Changes to an option's Context IDs (management-api 2.1). `set` stands alone. */
+/** Changes to the Context IDs of an option (management-api 2.1). `set` cannot be combined with the others. */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];
   readonly set?: readonly string[];
 }
 
-/** What may change on one option (management-api 4). */
+/** The possible changes to an option (management-api 4). */
 export interface OptionChanges {
   readonly name?: string;
   readonly parent?: string | null;
@@ -98,7 +96,7 @@ export const itemError = z.looseObject({
 });
 export type ItemError = z.infer<typeof itemError>;
 
-/** One entry of `results` (management-api 2.3). */
+/** An entry of `results` (management-api 2.3). */
 const bulkResult = z.looseObject({
   index: z.int(),
   success: z.boolean(),

@@ -1,10 +1,10 @@
-/** Whether the documents show a fact, or we assume it where they are silent. */
+/** Whether the documents state a fact, or it is assumed because they do not. */
 type Basis = "documented" | "assumed";
 
 /** An HTTP method that the two APIs use. */
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
-/** One operation's method and path; `{targetingId}` and `{optionId}` stand for path parameters. */
+/** The method and path of an operation; `{targetingId}` and `{optionId}` are path parameters. */
 export interface Route {
   readonly method: Method;
   readonly path: string;
@@ -55,7 +55,7 @@ export const APPLIED_AS = {
   updateOptions: "itemByItem",
 } as const satisfies Record<BulkOperation, "unit" | "itemByItem">;
 
-/** The routes in force: the table above with an operator's overrides. */
+/** The configured routes: the table above with the operator's overrides. */
 export type RouteTable = Readonly<Record<Operation, Route>>;
 
 /** Whether a text names an operation. */

@@ -6,21 +6,21 @@ export function isUlid(text: string): boolean {
   return ULID.test(text);
 }
 
-/** The time inside a ULID, in milliseconds since 1970. Takes a valid ULID. */
+/** The time in a ULID, in milliseconds since 1970. Takes a valid ULID. */
 export function ulidTime(ulid: string): number {
   let time = 0;
   for (const letter of ulid.slice(0, 10)) time = time * 32 + ALPHABET.indexOf(letter);
   return time;
 }
 
-/** The last ULID of a moment, in milliseconds since 1970: what was made by then sorts before it. */
+/** The last ULID of a moment, in milliseconds since 1970. All IDs made until then sort before it. */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }
 
 /**
- * Makes a source of ULIDs: each call gives one, later ones sort after earlier ones even within a millisecond.
- * `now` gives milliseconds since 1970, `random` numbers in [0, 1).
+ * Creates a source of ULIDs. Each ID sorts after the previous ones, even within one millisecond. `now` returns
+ * milliseconds since 1970, `random` numbers in [0, 1).
  */
 export function ulidSource(now: () => number, random: () => number): () => string {
   let lastTime = -1;
@@ -28,7 +28,7 @@ export function ulidSource(now: () => number, random: () => number): () => strin
   return () => {
     const time = Math.max(now(), lastTime);
     const following = time === lastTime ? increment(tail) : undefined;
-    // A tail of nothing but the last digit has no next one: the next millisecond has.
+    // A tail that consists of the last digit only has no successor, so the next millisecond is used.
     lastTime = time === lastTime && following === undefined ? time + 1 : time;
     tail = following ?? Array.from({ length: 16 }, () => Math.floor(random() * 32));
     return encodeTime(lastTime) + tail.map((digit) => ALPHABET.charAt(digit)).join("");
@@ -67,7 +67,7 @@ export function ulidBytes(ulid: string): Uint8Array {
   return Buffer.from(rest.toString(16).padStart(ULID_BYTES * 2, "0"), "hex");
 }
 
-/** The ULID of 16 bytes. */
+/** The ULID with these 16 bytes. */
 export function ulidOfBytes(bytes: Uint8Array): string {
   let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
   let text = "";
