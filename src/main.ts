@@ -4,13 +4,13 @@ import { endWhenWritten, print } from "./runtime/print.ts";
 import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/value-types.ts";
 
-/** A command: what it is for, its own options, and its code, which is loaded only when it is called. */
+/** A command: its purpose, its own options, and its code, which is loaded when the command is called. */
 interface Command extends HelpedCommand {
-  /** How many words may follow; none where absent. */
+  /** The maximum number of words that may follow; 0 if absent. */
   readonly mostWords?: number;
-  /** The exit code where it is called in a wrong way; 2 where absent. */
+  /** The exit code for wrong usage; 2 if absent. */
   readonly wrongUsage?: number;
-  /** Runs until it is over; gives the exit code. */
+  /** Runs the command. Returns the exit code. */
   readonly run: (line: CommandLine) => Promise<number>;
 }
 
@@ -31,7 +31,7 @@ const HOST = { flag: "host", meaning: "address to listen on" };
 const PORT = { flag: "port", meaning: "port to listen on; 0: a free one" };
 const FRESH = { flag: "fresh", toggle: true, meaning: "reads everything again" } as const;
 
-/** How a sheet is read. */
+/** The options for reading a sheet. */
 const SHEET = [
   { flag: "sheet", meaning: "sheet of a workbook" },
   { flag: "columns", meaning: 'headings: {"name":"Title"}' },
@@ -45,7 +45,7 @@ const NO_MIGRATE = {
   meaning: "leaves the tables of the store as they are",
 } as const;
 
-/** Of commands for CI that take one word: there the code 2 says that something would change. */
+/** For commands for CI that take one word. Their exit code 2 means that something would change. */
 const ONE_WORD_IN_CI = { mostWords: 1, wrongUsage: 1 };
 
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -195,7 +195,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 };
 
 const DEFAULT_COMMAND = "stdio";
-/** Exit code of wrong usage. */
+/** The exit code for wrong usage. */
 const WRONG_USAGE = 2;
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -15,15 +15,15 @@ import type { ContentsStore } from "../runs/backend.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import type { ListAsked, OptionAsked, SaveCall, Saved, ToldOption } from "./save-state.ts";
 
-/** How many of the largest options are named. */
+/** The number of largest options that are listed. */
 const LARGEST = 5;
 
-/** Saves what a call asks for. Throws ApiErrors, and a FileError where a file may not be written. */
+/** Saves what a call requests. Throws ApiErrors, and a FileError if a file may not be written. */
 export function saveAsked({ tool, input }: SaveCall, world: SavingWorld): Promise<Saved> {
   return tool === "list_options" ? saveOptions(input, world) : saveContexts(input, world);
 }
 
-/** Saves all Context IDs of an option to a file that `update_contexts` reads. */
+/** Saves all Context IDs of an option to a file that `update_contexts` can read. */
 async function saveContexts(
   { optionId, saveTo, folders, delimiter }: OptionAsked,
   { api, signal }: SavingWorld,
@@ -36,9 +36,9 @@ async function saveContexts(
 }
 
 /**
- * Saves options, sub-options included, with their Context IDs, and says what is in the file: rows, or a whole targeting as a desired state; a whole targeting gets its base beside the file.
- * Context IDs that were read before are not read again, unless `fresh`. Throws ApiErrors, and a FileError where a file
- * may not be written.
+ * Saves options, including sub-options, with their Context IDs, as rows or as a desired state, and summarizes the file.
+ * A whole targeting gets its base beside the file. Context IDs that were read before are not read again, unless
+ * `fresh`. Throws ApiErrors, and a FileError if a file may not be written.
  */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
@@ -54,7 +54,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
   const source = { targetingId: asked.targetingId, store, fresh: asked.fresh };
   const pieces = lines(counted(withContexts(api, options, signal, source, whole?.take)));
-  // The base is made of what the file took.
+  // The base is computed from what was written to the file.
   await saveFiles([
     { place, pieces },
     ...(whole === undefined ? [] : [{ place: whole.base, pieces: whole.baseText() }]),
@@ -68,7 +68,7 @@ async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved>
   };
 }
 
-/** Whether a part of a targeting is asked for. */
+/** Whether only a part of a targeting is requested. */
 export function isPart({ parent, search, contextIds, empty }: ListAsked): boolean {
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
@@ -76,12 +76,12 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
 /** What is written, and where. */
 interface SavedForm {
   readonly place: Place;
-  /** Absent where only a part of the targeting is saved. */
+  /** Absent if only a part of the targeting is saved. */
   readonly whole?: WholeTargeting;
   readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
 }
 
-/** The form that the name of the file asks for. Throws a FileError where a file is there. */
+/** The form of the file, by its name. Throws a FileError if the file exists. */
 async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
@@ -118,7 +118,7 @@ function toldOption({ _id, name, type, contextCount, childCount, parent }: Optio
   return { ...{ _id, name, type, contextCount, childCount }, ...(typeof parent === "string" && { parent }) };
 }
 
-/** The options with the names of their groups, which files have instead of IDs. */
+/** The options with the names of their groups, which files contain instead of IDs. */
 async function placed(
   asked: ListAsked,
   { api, contents: store, signal }: SavingWorld,
@@ -138,12 +138,12 @@ async function placed(
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/** Whether the name of a file asks for a desired state, which holds a whole targeting. */
+/** Whether the name of a file means a desired state, which contains a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }
 
-/** What saving needs of the world. */
+/** What saving needs from outside. */
 interface SavingWorld {
   readonly api: ManagementApi;
   readonly contents: ContentsStore | undefined;
@@ -151,23 +151,23 @@ interface SavingWorld {
   readonly signal: AbortSignal;
 }
 
-/** A whole targeting that is being saved: as a desired state, or in rows; with its base beside the file. */
+/** A whole targeting while it is saved, as a desired state or in rows, with its base beside the file. */
 interface WholeTargeting {
-  /** Takes an option whose Context IDs were read. */
+  /** Adds an option whose Context IDs were read. */
   readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
-  /** Says which options there are, in their order, each group before its sub-options: before any is taken. */
+  /** Receives all options in order, each group before its sub-options, before the first is added. */
   readonly expect: (options: readonly PlacedOption[]) => void;
-  /** The desired state, once all rows were read. Throws a FileError where the form cannot hold so many. */
+  /** The desired state, once all rows were read. Throws a FileError if the form cannot contain so many options. */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
-  /** Where the base will be. */
+  /** The path of the base. */
   readonly base: Place;
-  /** The text of the base, once every option was taken. */
+  /** The text of the base, once all options were added. */
   readonly baseText: () => AsyncGenerator<string>;
 }
 
 /**
- * Prepares saving a whole targeting to a file. Throws an ApiError where the targeting cannot be read, and a FileError
- * where there is a base already.
+ * Prepares saving a whole targeting to a file. Throws an ApiError if the targeting cannot be read, and a FileError if
+ * there is a base already.
  */
 async function wholeTargeting(
   targetingId: string,
@@ -176,7 +176,7 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ): Promise<WholeTargeting> {
   const base = await findFreePlace(basePathOf(path), folders);
-  // Rows are written as they are read, so that only a desired state is held as a whole.
+  // Rows are written as they are read, so only a desired state is kept in memory as a whole.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };

@@ -5,16 +5,16 @@ import type { Driving, ExecutableRun, Run, RunKind, RunsContext } from "../runs/
 import { KindRuns } from "../runs/kind-runs.ts";
 import { SAVE_FORM, type SaveCall, type SaveEntry, SaveState } from "./save-state.ts";
 
-/** What saved reads need besides what all runs need. */
+/** What saving runs need besides what all runs need. */
 interface SaveWorld {
   readonly api: ManagementApi;
   readonly contents?: ContentsStore | undefined;
 }
 
-/** A run that saves what it reads. */
+/** A run that saves what it reads to a file. */
 type SaveRun = Run<SaveCall, SaveState>;
 
-/** Is told the error that ended a saved read, as it was thrown. */
+/** Receives the error that ended a saving run, as it was thrown. */
 type OnError = (thrown: unknown) => void;
 
 /** Whether a run saves what it reads. */
@@ -22,12 +22,12 @@ export function isSaveRun(run: Run): run is SaveRun {
   return run.kind === SAVE_FORM.name;
 }
 
-/** As `isSaveRun`, for a run of which only the header is known. */
+/** Like `isSaveRun`, for a run of which only the header is known. */
 export function isOfSaves(run: ExecutableRun): run is Pick<SaveRun, "kind" | "header"> {
   return run.kind === SAVE_FORM.name;
 }
 
-/** Saves what is read to files, each call as one run: one that is resumed reads anew. */
+/** Saves what is read to files, one run per call. A resumed run reads everything again. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 
@@ -35,7 +35,7 @@ export class SaveRuns {
     this.runs = new KindRuns(saveKind(context), context);
   }
 
-  /** Starts a run and drives it in the background; `onError` is told what ends it, where that is an error. */
+  /** Starts a run and executes it in the background. `onError` receives the error that ended it, if any. */
   start(call: SaveCall, caller: string, onError: OnError): SaveRun {
     const first = (now: number) => ({ t: "begin", saveTo: call.input.saveTo, at: now }) as const;
     const nothing = { bytes: () => none(), digest: NOTHING_DIGEST };
@@ -43,7 +43,7 @@ export class SaveRuns {
   }
 }
 
-/** The SHA-256 of nothing. */
+/** The SHA-256 of an empty content. */
 const NOTHING_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 async function* none(): AsyncGenerator<never> {}
@@ -59,7 +59,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // It died while it was started: nothing was read yet.
+      // The process died while starting it: nothing was read yet.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };
@@ -75,7 +75,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
   };
 }
 
-/** Reads and saves, and says in the journal what came of it. */
+/** Reads and saves, and records the result in the journal. */
 async function save(
   run: Driving<SaveCall, SaveEntry, SaveState>,
   { api, contents, clock }: RunsContext & SaveWorld,

@@ -16,7 +16,7 @@ const text = z.string().optional();
 const count = z.number();
 const some = count.exactOptional();
 
-/** Where a read is saved to, and the folders that the caller may use. */
+/** The path to save to, and the folders that the caller may use. */
 const place = { saveTo: z.string(), folders: z.array(z.string()), delimiter: text };
 
 /** Which options of a targeting are saved. */
@@ -27,40 +27,40 @@ const listAsked = z.object({
 });
 export type ListAsked = Fixed<z.infer<typeof listAsked>>;
 
-/** Whose Context IDs are saved. */
+/** The option whose Context IDs are saved. */
 const optionAsked = z.object({ optionId: z.string(), targetingId: text, ...place });
 export type OptionAsked = Fixed<z.infer<typeof optionAsked>>;
 
-/** A read whose answer goes to a file: all that is needed to save it without its caller. */
+/** A read whose answer goes to a file, with everything that is needed to save it without its caller. */
 const saveCall = z.discriminatedUnion("tool", [
   z.object({ tool: z.literal("list_options"), input: listAsked }),
   z.object({ tool: z.literal("get_option"), input: optionAsked }),
 ]);
 export type SaveCall = Fixed<z.infer<typeof saveCall>>;
 
-/** An option as an answer about a file tells it. */
+/** An option as shown in an answer about a file. */
 const toldOption = z.object({
   ...{ _id: z.string(), name: z.string(), type: text, parent: text },
   ...{ contextCount: count.optional(), childCount: count.optional() },
 });
 export type ToldOption = Fixed<z.infer<typeof toldOption>>;
 
-/** What was saved: where, and what is in the file. */
+/** What was saved: the path, and a summary of the content. */
 const saved = z.object({
   savedTo: z.string(),
-  /** The base beside a whole targeting. */
+  /** The base of a whole targeting. */
   base: z.string().exactOptional(),
-  /** All but the first two are told of lists. */
+  /** All but the first two are present for lists only. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   /** The options with the most Context IDs. */
   largest: z.array(toldOption).exactOptional(),
-  /** The option whose Context IDs were saved, and how many these are. */
+  /** The option whose Context IDs were saved, and their number. */
   option: toldOption.exactOptional(),
   total: some,
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** One line of the journal of a saved read. Applying all lines in order gives the state of the run. */
+/** A line of the journal of a saving run. Applying all lines in order reproduces the state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),
@@ -69,7 +69,7 @@ const saveEntry = z.discriminatedUnion("t", [
 ]);
 export type SaveEntry = Fixed<z.infer<typeof saveEntry>>;
 
-/** How saved reads are kept. */
+/** How saving runs are stored. */
 export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
   name: "saves",
   tools: ["list_options", "get_option"],
@@ -80,7 +80,7 @@ export const SAVE_FORM: RunForm<SaveCall, SaveEntry> = {
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** Everything that is known about a saved read: its one object is the file. */
+/** The state of a saving run. Its only object is the file. */
 export class SaveState implements RunView<SaveEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };

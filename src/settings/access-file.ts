@@ -5,7 +5,7 @@ import { SETTINGS } from "./registry.ts";
 import { headerKey, SettingsError } from "./value-types.ts";
 
 const SHORTEST_TOKEN = 16;
-/** The project of an entry that approves for all. */
+/** The project of an entry that approves for all projects. */
 export const ALL_PROJECTS = "*";
 
 const headerText = z.string().refine((text) => headerKey.read(text) !== undefined, `must be ${headerKey.words}`);
@@ -15,14 +15,14 @@ const projectKeys = z
 const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
-  /** Name of a project; undefined: the configured keys. Where it approves, `*` means all projects. */
+  /** Name of a project; undefined for the configured keys. For an approver, `*` means all projects. */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
-  /** Folders that `file` and `saveTo` may use; none: both are refused. */
+  /** The folders that `file` and `saveTo` may use; if empty, both are refused. */
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),
-  /** Whether its holder decides on the page about the runs of its project. */
+  /** Whether its holder decides on the web page about the runs of its project. */
   approves: z.boolean().default(false),
-  /** Whether it calls tools; absent: where it does not approve. */
+  /** Whether it may call tools; by default only if it does not approve. */
   tools: z.boolean().optional(),
 });
 const accessFile = z.strictObject({
@@ -31,26 +31,26 @@ const accessFile = z.strictObject({
   requireOtherApprover: z.boolean().default(false),
 });
 
-/** Keys of one project; at least one of them. */
+/** The keys of one project, at least one of them. */
 export type ProjectKeys = Readonly<z.infer<typeof projectKeys>>;
 
-/** A bearer token: who holds it, which project it opens, and what it allows. */
+/** A bearer token: its holder, its project, and what it allows. */
 export type AccessToken = Readonly<z.infer<typeof accessToken>>;
 
-/** What the access file holds. */
+/** The content of the access file. */
 export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
-  /** Nobody approves what their own entry asked for. */
+  /** Whether an entry may not approve its own requests. */
   readonly requireOtherApprover?: boolean;
 }
 
-/** Whether a token calls tools: one that approves does not, unless it says so. */
+/** Whether a token may call tools. A token that approves may not, unless it says so. */
 export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "tools">): boolean {
   return tools ?? !approves;
 }
 
-/** Reads the access file; without one there are no tokens. Throws a SettingsError that shows no key or token. */
+/** Reads the access file; without a file there are no tokens. Throws a SettingsError that shows no key or token. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const where = `${SETTINGS.accessFile.variable} names the file ${file}`;
@@ -79,7 +79,7 @@ function contentOf(file: string, refuse: (why: string) => SettingsError): unknow
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {
-    // A message of the JSON parser quotes the text, which holds keys.
+    // The messages of the JSON parser quote the text, which contains keys.
     const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "it is no JSON";
     throw refuse(`which cannot be read: ${reason}`);
   }

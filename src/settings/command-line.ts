@@ -3,24 +3,24 @@ import { nearestWord, withoutSeparators } from "../platform/near-words.ts";
 import { SETTING_LIST } from "./registry.ts";
 import { type Form, SettingsError } from "./value-types.ts";
 
-/** An option that belongs to one command, beside the settings. */
+/** An option of one command that is not a setting. */
 export interface CommandOption {
   /** Without the leading dashes. */
   readonly flag: string;
-  /** It may stand without a value. */
+  /** Set if the flag may have no value. */
   readonly toggle?: true;
   readonly meaning: string;
 }
 
-/** A parsed command line: its words in order, and the text of each flag; a flag without a value has `on`. */
+/** A parsed command line: its words in order, and the value of each flag; `on` for a flag without a value. */
 export interface CommandLine {
   readonly words: readonly string[];
   readonly flags: ReadonlyMap<string, string>;
 }
 
 /**
- * Parses a command line (`--flag value`, `--flag=value`; a toggle may stand alone). `own` are the command's own
- * options beside the settings. Empty words are ignored: a host may fill an optional list with them. Throws a
+ * Parses a command line (`--flag value`, `--flag=value`; a toggle may have no value). `own` are the options of the
+ * command that are not settings. Empty words are ignored, because a host may fill an optional list with them. Throws a
  * SettingsError for an unknown flag, and for a flag without its value.
  */
 export function parseCommandLine(argv: readonly string[], own: readonly CommandOption[] = []): CommandLine {
@@ -49,14 +49,12 @@ export function parseCommandLine(argv: readonly string[], own: readonly CommandO
   return { words, flags };
 }
 
-/** The error for a word that no command takes. */
+/** The error for a word that no command accepts. */
 export function oneTooMany(word: string): SettingsError {
   return new SettingsError(`${JSON.stringify(word)} is one argument too many (see --help)`);
 }
 
-/**
- * Reads an option of a command; undefined where it is not given. Throws a SettingsError where it is not of the form.
- */
+/** Reads an option of a command; undefined if it is not given. Throws a SettingsError if its value is invalid. */
 export function optionOf<Value>({ flags }: CommandLine, flag: string, form: Form<Value>): Value | undefined {
   const given = flags.get(flag);
   if (given === undefined) return undefined;
@@ -79,13 +77,13 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/** The flag that a wrong one was most likely meant to be, also where the variable was written as a flag. */
+/** The flag that a misspelt one most likely meant, also if it was written as the name of its variable. */
 function flagMeant(wrong: string, known: readonly string[]): string | undefined {
   const ofVariable = SETTING_LIST.find(({ variable }) => withoutSeparators(variable) === withoutSeparators(wrong));
   return ofVariable?.flag ?? nearestWord(wrong, known);
 }
 
-/** A list of words as the end of an error about a word that is none of them; the nearest alone, where one is near. */
+/** The end of an error about an unknown word: the nearest known word, or the list of all. */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);
   return meant === undefined

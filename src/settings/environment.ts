@@ -2,60 +2,62 @@ import type { Read } from "./http.ts";
 import { SETTINGS } from "./registry.ts";
 import { isLoopback, type SandboxSeed, SettingsError } from "./value-types.ts";
 
-/** Where an API is, and the key that opens it. */
+/** The address of an API, and its key. */
 export interface Endpoint {
   readonly url: string;
   readonly key: string;
 }
 
 /**
- * Why an API cannot be used as it is set: an address without its key, or a key without its address; or a setting of which
- * `problem` says what is wrong.
+ * Why an API cannot be used as configured: an address without its key, a key without its address, or a setting with a
+ * `problem`.
  */
 export interface HalfPair {
-  /** The variable that is to be set, or set right. */
+  /** The variable to set, or to correct. */
   readonly missing: string;
   readonly present?: string;
   readonly problem?: string;
 }
 
-/** Settings that cannot be used, by their variable: what is wrong with each. */
+/** The settings that cannot be used, by variable: what is wrong with each. */
 export type UnusableSettings = ReadonlyMap<string, string>;
 
-/** The real APIs. An absent one is not configured: its tools are not listed, unless it is half set. */
+/** The real APIs. An API that is absent is not configured: its tools are not listed, unless it is half set. */
 export interface LiveEnvironment {
   readonly kind: "live";
   readonly management?: Endpoint;
   readonly events?: Endpoint;
-  /** The pairs that are half set, where that does not keep the server from starting. */
+  /** The pairs that are half set, if that does not prevent the start. */
   readonly half?: { readonly management?: HalfPair; readonly events?: HalfPair };
 }
 
 /**
- * How half a pair is handled: `refused` throws; `told` starts the server, so that each call of such an API can say what
- * is missing, since hosts show people no errors of a server that does not start; `callersBringKeys` accepts an address
- * without a key, and the API is then not configured for callers without own keys.
+ * How half a pair is handled. `refused`: throws. `told`: the server starts and each call of that API says what is
+ * missing, because hosts do not show the errors of a server that does not start. `callersBringKeys`: an address without
+ * a key is accepted, and the API is not configured for callers without own keys.
  */
 export type HalfPairs = "refused" | "told" | "callersBringKeys";
 
-/** The emulated APIs: a sandbox that runs at `url`; where there is no `url`, one inside this process on `port` (0 takes a free one). */
+/**
+ * The emulated APIs: a sandbox that runs at `url`, or without `url` one in this process on `port` (0: any free port).
+ */
 export interface SandboxEnvironment {
   readonly kind: "sandbox";
   readonly url?: string;
   readonly port: number;
-  /** What the embedded sandbox holds at its start: nothing, the sample data, or what a file holds. */
+  /** The content of the embedded sandbox at its start: nothing, the sample data, or a file. */
   readonly seed: SandboxSeed;
   readonly managementKey: string;
   readonly eventKey: string;
 }
 
-/** The APIs that the server talks to. */
+/** The APIs that the server uses. */
 export type Environment = LiveEnvironment | SandboxEnvironment;
 
-/** The settings that decide about the environment. */
+/** The settings that determine the environment. */
 type EnvironmentSettings = ReturnType<typeof readAddresses>;
 
-/** Reads the settings that decide about the environment. */
+/** Reads the settings that determine the environment. */
 export function readAddresses(read: Read) {
   return {
     targetingApiUrl: read(SETTINGS.targetingApiUrl),
@@ -73,8 +75,8 @@ export function readAddresses(read: Read) {
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
 /**
- * Decides between the real APIs and the sandbox. Throws a SettingsError that names the missing variable where a pair
- * of address and key is half set and that is refused, and where live mode has no pair at all.
+ * Decides between the real APIs and the sandbox. Throws a SettingsError that names the missing variable if half a pair
+ * of address and key is set and that is refused, or if live mode has no pair.
  */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
@@ -115,7 +117,7 @@ export function resolveEnvironment(
   };
 }
 
-/** Why an API cannot be used as it is set. */
+/** Why an API cannot be used as configured, as text. */
 export function halfWords({ missing, present, problem }: HalfPair): string {
   return problem ?? `${missing} is missing: ${present} is set, and each is of use only with the other`;
 }
@@ -128,7 +130,7 @@ function nothingToUse(): SettingsError {
   );
 }
 
-/** Given keys go to the sandbox only where it is on this machine: they may be real. */
+/** Configured keys are sent to a sandbox only if it is on this machine, because they may be real. */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
@@ -145,7 +147,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
 
 type Named = readonly [variable: string, value: string | undefined];
 
-/** An address with its key, or why they cannot be used; neither where neither is set. */
+/** An address with its key, or why they cannot be used; undefined if neither is set. */
 function pairOf(
   [urlVariable, url]: Named,
   [keyVariable, key]: Named,
@@ -161,7 +163,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** The variable of a proxy that leads to an address, and cannot be used: a request must not go another way instead. */
+/** The variable of an unusable proxy on the way to an address. A request must not take another way instead. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -169,7 +171,7 @@ function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings)
     : undefined;
 }
 
-/** Proxies by the scheme of an address, and the hosts that need none, as in NO_PROXY. */
+/** Proxies by the scheme of the address, and the hosts that need none, as in NO_PROXY. */
 export interface Proxies {
   readonly https?: string | undefined;
   readonly http?: string | undefined;
@@ -177,8 +179,8 @@ export interface Proxies {
 }
 
 /**
- * The address of the proxy on the way to `url`; undefined for a direct way. Addresses of this machine never go through
- * a proxy, for which they would mean its own machine.
+ * The address of the proxy for `url`; undefined for a direct connection. Loopback addresses never use a proxy, because
+ * there they would mean the proxy's own machine.
  */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
@@ -186,8 +188,8 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
 }
 
 /**
- * Whether NO_PROXY names the host of an address: a comma list of hosts, each with all of its subdomains and perhaps a
- * port, or `*` for all hosts.
+ * Whether NO_PROXY contains the host of an address. It is a comma-separated list of hosts, each including its
+ * subdomains and optionally with a port, or `*` for all hosts.
  */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);
@@ -201,7 +203,7 @@ function needsNoProxy(url: string, none: string): boolean {
   });
 }
 
-/** A host in lower case, an IPv6 address without its brackets. */
+/** A host in lower case; an IPv6 address without its brackets. */
 function bare(host: string): string {
   return host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 }

@@ -13,21 +13,21 @@ import { type HttpSettings, type Read, readHttpSettings } from "./http.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
 import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Setting, SettingsError } from "./value-types.ts";
 
-/** The input that settings are read from. */
+/** The sources of settings. */
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /** Set where callers may bring keys of their own: an address may then stand without its key. */
+  /** Set if callers may bring their own keys: an address may then have no key. */
   readonly overHttp?: true;
-  /** Set where half a pair, and a key or address that cannot be used, is an error of each call and not of the start. */
+  /** Set if half a pair, or an unusable key or address, is reported by each call instead of preventing the start. */
   readonly overStdio?: true;
 }
 
-/** All settings of an operator, read once at the start. Times are milliseconds. */
+/** All settings of an operator, read once at the start. Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
 /**
- * Reads every setting: flag over environment over default. Gives a frozen object; throws a SettingsError that names
- * the variable and the flag of the first setting that cannot be used. Reads one file, that of TARGETING_MCP_ROUTES.
+ * Reads every setting: flag before environment before default. Returns a frozen object. Throws a SettingsError that
+ * names the variable and the flag of the first unusable setting. Reads one file, the one of TARGETING_MCP_ROUTES.
  */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
@@ -56,33 +56,33 @@ export function readSettings(input: SettingsInput) {
   const { targetingApiKey, eventAppKey, sandboxUrl } = addresses;
   return Object.freeze({
     environment,
-    /** Keys and addresses that cannot be used, where that keeps the server from nothing but their use. */
+    /** Unusable keys and addresses that do not prevent the start. */
     unusable,
     /** The first of them without which no tool can work. */
     blocked: blockedBy(unusable),
-    /** A running sandbox to inspect, in live mode too. */
+    /** A running sandbox to inspect, also in live mode. */
     sandboxUrl,
     project: { name, id: projectId(environment, name) } as const,
     ...readRules(read, input),
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /** Operation → `"METHOD /path"`, as the file says; not yet checked against the operations. */
+    /** Operation → `"METHOD /path"`, as in the file. The names of operations are not checked here. */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
     waitMs: read(SETTINGS.waitMs),
-    /** How many reads of one call run at the same time. */
+    /** The maximum number of concurrent reads of one call. */
     readConcurrency: read(SETTINGS.readConcurrency),
-    /** How long finished runs are kept, and how many of each caller. */
+    /** How long finished runs are kept, and how many per caller. */
     keep: { days: read(SETTINGS.keepDays), runs: read(SETTINGS.keepRuns) } as const,
-    /** What the plans, suites and unfinished runs of one caller may take in the store. */
+    /** The maximum storage of one caller's plans, suites and unfinished runs. */
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
-    /** The database that processes on several machines share; undefined: everything is kept in the state folder. */
+    /** The database that processes on several machines share; undefined: everything is stored in the state folder. */
     store,
-    /** Base64; undefined: one is made in the state folder. */
+    /** In base64; undefined: created in the state folder. */
     sealKey,
-    /** Settings that only `targeting-mcp http` reads. */
+    /** Settings that only `targeting-mcp http` uses. */
     http,
     logLevel: read(SETTINGS.logLevel),
     proxies,
@@ -93,30 +93,30 @@ export function readSettings(input: SettingsInput) {
       ),
       ...[http.approvalWebhook, http.oauth?.clientSecret].filter((one) => one !== undefined),
     ],
-    /** By variable. */
+    /** The source of each setting, by variable. */
     sources,
     unknownVariables: unknownVariables(input.environment),
   });
 }
 
-/** What tools are offered and what they may change, and how a person is asked. */
+/** Which tools are offered, what they may change, and how approval is requested. */
 function readRules(read: Read, { overHttp }: SettingsInput) {
   return {
     toolsets: read(SETTINGS.toolsets),
     readOnly: read(SETTINGS.readOnly),
     confirm: read(SETTINGS.confirm) ?? (overHttp ? "strict" : "ask"),
     page: read(SETTINGS.page),
-    /** Whether a yes in a view of the client counts where `confirm` is `strict`. */
+    /** Whether an approval in a view of the client counts if `confirm` is `strict`. */
     trustViews: read(SETTINGS.trustViews),
-    /** Undefined: all. Not yet checked to be ULIDs. */
+    /** Undefined: all. Not checked here to be ULIDs. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
-    /** Of a targeting's options that one plan may change, and that it may delete. */
+    /** The percentage of a targeting's options that one plan may change, and may delete. */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
 
-/** Where no tool can work without a setting: without it the server would keep its runs, or look, somewhere else. */
+/** A setting without which no tool can work: otherwise the server would store its runs, or read, somewhere else. */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);
@@ -149,7 +149,7 @@ function projectId(environment: Environment, name: string | undefined): string {
     .slice(0, 16);
 }
 
-/** Identifies a project without a name: its key belongs to one project (management-api 5). */
+/** Identifies a project without a name: a key belongs to one project (management-api 5). */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;
@@ -176,17 +176,17 @@ function readRoutes(file: string): Readonly<Record<string, string>> {
   return routes;
 }
 
-/** What is secret of a setting: a key as it is, and the password of an address. */
+/** The secrets in a setting: the key itself, and the password of an address. */
 function secretsIn(given: string | undefined): readonly string[] {
   if (given === undefined) return [];
   if (!/^(https?|postgres(ql)?):\/\//i.test(given)) return [given];
   const { password } = new URL(given);
-  // A database is given the password itself, which its errors could show.
+  // A database receives the decoded password, which its errors could show.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
-/** Variables that carry our prefix and are no setting: most likely misspelt. */
+/** Variables with our prefix that are not settings, most likely misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(
     (variable) => variable.startsWith(OWN_PREFIX) && !SETTING_LIST.some((one) => one.variable === variable),
@@ -195,36 +195,36 @@ function unknownVariables(environment: Readonly<Record<string, string | undefine
 
 const NAME = "targeting-mcp";
 
-/** The facts that the state folder depends on. */
+/** What the location of the state folder depends on. */
 export interface Platform {
   readonly platform: NodeJS.Platform;
-  /** The home folder of the person. */
+  /** The person's home folder. */
   readonly home: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** The folder in which programs of this platform keep what must survive a restart. It may not exist yet. */
+/** The folder in which programs of this platform store what must survive a restart. It may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
   if (platform === "win32") {
     return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
   }
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
-  // The XDG base directory specification says that a relative path is to be ignored.
+  // The XDG base directory specification requires ignoring a relative path.
   const base = given !== undefined && posix.isAbsolute(given) ? given : posix.join(home, ".local", "state");
   return posix.join(base, NAME);
 }
 
 /**
- * Where the database is that processes on several machines share, and what this process does in it; undefined without
- * one. Throws a SettingsError where nobody could drive its runs.
+ * The address of the database that processes on several machines share, and what this process does with it; undefined
+ * without one. Throws a SettingsError if no process could execute its runs.
  */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
     listenUrl: read(SETTINGS.storeListen),
     connections: read(SETTINGS.storeConnections),
-    /** Whether this process drives runs. */
+    /** Whether this process executes runs. */
     drives: read(SETTINGS.drive),
     parallelProjects: read(SETTINGS.parallelProjects),
   } as const;
@@ -238,18 +238,17 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   return url === undefined ? undefined : ({ ...store, url } as const);
 }
 
-/** Where the value of a setting came from. */
+/** The source of a setting's value. */
 export type Source = "flag" | "environment" | "default";
 
-/** The places that settings are read from. */
+/** The sources of settings. */
 export interface Given {
   readonly flags: ReadonlyMap<string, string>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * The text of a setting and where it was found; empty texts and placeholders are ignored. Undefined where it is not
- * set.
+ * The text of a setting and its source. Empty texts and unfilled placeholders are ignored. Undefined if it is not set.
  */
 export function settingText({ variable, flag, anyCase }: Setting<unknown, unknown>, { flags, environment }: Given) {
   const fromFlag = flag === undefined ? undefined : meaningful(flags.get(flag));

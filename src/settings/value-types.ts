@@ -1,13 +1,13 @@
 import { delimiter, resolve } from "node:path";
 
 /**
- * How the text of a setting is read. `words` completes "… must be"; `read` gives the value, or undefined where the
- * text is not of this form. `toggle` forms may stand as a flag without a value.
+ * How the text of a setting is read. `words` completes "… must be"; `read` returns the value, or undefined if the text
+ * is invalid. A `toggle` may be a flag without a value.
  */
 export interface Form<Value> {
   readonly words: string;
   readonly toggle?: true;
-  /** The only texts that are of this form, where there are few. */
+  /** The only valid texts, if there are few. */
   readonly choices?: readonly string[];
   readonly read: (text: string) => Value | undefined;
 }
@@ -21,7 +21,7 @@ export const headerKey: Form<string> = {
   read: (given) => (/^[\x21-\x7e]+$/.test(given) ? given : undefined),
 };
 
-/** An http or https address, perhaps with a path, without a trailing slash; no user, query or fragment. */
+/** An http or https address, optionally with a path, without a trailing slash; no user, query or fragment. */
 export const address: Form<string> = {
   words: "an http:// or https:// address without a user name, query or fragment",
   read(given) {
@@ -33,13 +33,13 @@ export const address: Form<string> = {
 };
 
 /**
- * The identifier of an authorization server, as it stands in its tokens: compared as a text. Plain http only on this
- * machine.
+ * The identifier of an authorization server exactly as in its tokens, because it is compared as text. Plain http is
+ * allowed on this machine only.
  */
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // Names of callers begin with it, up to a space.
+    // Names of callers begin with the issuer and a space.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
@@ -53,7 +53,7 @@ export const secureAddress: Form<string> = {
 
 const SEAL_BYTES = 32;
 
-/** A key that seals: base64 or base64url. */
+/** A signing key in base64 or base64url. */
 export const sealKey: Form<string> = {
   words: `at least ${SEAL_BYTES} random bytes in base64`,
   read: (given) =>
@@ -66,7 +66,10 @@ export const databaseAddress: Form<string> = {
   read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
 };
 
-/** The address of a proxy; it may hold a user and a password. Without a scheme it is plain http, as in other programs. */
+/**
+ * The address of a proxy, optionally with a user and a password. Without a scheme it is plain http, as in other
+ * programs.
+ */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
   read(given) {
@@ -75,12 +78,12 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** Keys and addresses: over stdio a server that is given a wrong one starts, and says so in its answers. */
+/** Keys and addresses. Over stdio a server with an invalid one starts, and says so in its answers. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
 
-/** A whole number within bounds, both included. */
+/** A whole number between two bounds, both inclusive. */
 export function wholeNumber(least: number, most: number): Form<number> {
   return {
     words: `a whole number from ${least} to ${most}`,
@@ -108,7 +111,7 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Form<Word
   return { words: `one of ${words.join(", ")}`, choices: words, read };
 }
 
-/** A comma list of some of several words; each counts once. */
+/** A comma-separated list of some of several words; repeated words count once. */
 export function someOf<Word extends string>(...words: readonly Word[]): Form<readonly Word[]> {
   return {
     words: `a comma list of ${words.join(", ")}`,
@@ -120,7 +123,7 @@ export function someOf<Word extends string>(...words: readonly Word[]): Form<rea
   };
 }
 
-/** A comma list of texts; empty entries are passed over. */
+/** A comma-separated list of texts; empty entries are ignored. */
 export const commaList: Form<readonly string[]> = {
   words: "a comma list",
   read: (given) =>
@@ -130,19 +133,19 @@ export const commaList: Form<readonly string[]> = {
       .filter((part) => part !== ""),
 };
 
-/** A folder or file, made absolute. */
+/** A folder or file, converted to an absolute path. */
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
-/** What a sandbox holds at its start: nothing, the sample data, or what a file holds, by its absolute path. */
+/** The content of a sandbox at its start: nothing, the sample data, or the file at an absolute path. */
 export type SandboxSeed = "none" | "sample" | { readonly file: string };
 
-/** What a sandbox holds at its start. */
+/** The content of a sandbox at its start. */
 export const seed: Form<SandboxSeed> = {
   words: "none, sample, or the path of a JSON file",
   read: (given) => (given === "none" || given === "sample" ? given : { file: resolve(given) }),
 };
 
-/** Folders, separated as in PATH, each made absolute. */
+/** Folders, separated as in PATH, converted to absolute paths. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
   read: (given) =>
@@ -152,19 +155,19 @@ export const folders: Form<readonly string[]> = {
       .map((part) => resolve(part.trim())),
 };
 
-/** One setting: where it is read from, how, and what it means. Flags, docs and manifest are made from this. */
+/** A setting: its sources, its form, and its meaning. Flags, documents and manifests are generated from it. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
-  /** Without the leading dashes; absent for keys and for variables that are not ours. */
+  /** Without the leading dashes; absent for keys and for variables of other programs. */
   readonly flag?: string;
-  /** The lower-case name of the variable is read too, as other programs do. */
+  /** The variable's name in lower case is read too, as other programs do. */
   readonly anyCase?: true;
   /** Never shown, and replaced wherever it would appear. */
   readonly secret: boolean;
   readonly form: Form<Value>;
-  /** The value where it is set nowhere. */
+  /** The value if it is not set. */
   readonly fallback: Fallback;
-  /** The fallback in words. */
+  /** The fallback as text. */
   readonly otherwise: string;
   readonly meaning: string;
 }
@@ -183,7 +186,7 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
-/** A secret, which has no flag. */
+/** Defines a secret, which has no flag. */
 export function key(
   variable: string,
   meaning: string,
@@ -193,7 +196,7 @@ export function key(
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
 }
 
-/** A variable that other programs read too: without a flag. */
+/** Defines a variable that other programs read too, without a flag. */
 export function shared(
   variable: string,
   form: Form<string>,
@@ -203,9 +206,9 @@ export function shared(
   return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
 }
 
-/** A setting that cannot be used: the sentence names the variable and, where there is one, the flag. */
+/** A setting cannot be used. The message names the variable and, if there is one, the flag. */
 export class SettingsError extends Error {
-  /** The environment variable of the setting; undefined where a flag is unknown. */
+  /** The environment variable of the setting; undefined for an unknown flag. */
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {
     super(message);
@@ -213,7 +216,7 @@ export class SettingsError extends Error {
   }
 }
 
-/** Whether an address is this machine. */
+/** Whether an address is on this machine. */
 export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url);
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
