@@ -52,7 +52,7 @@ import { DEEPEST, isTooDeep, parseStringifiedArguments, withoutAbsent, withUpper
 import type { ServerParts } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
-/** The parts of a server that calls are answered with. */
+/** The parts of a server that are needed to answer calls. */
 type CallParts = Pick<
   ServerParts,
   "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn" | "rootGuard"
@@ -63,25 +63,28 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/** Arguments are kept in the files of runs, which must never hold keys. */
+/** Arguments are stored in the files of runs, which must never contain keys. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments hold a key or token of this server; nothing was done",
   "Leave it out: this server adds its keys by itself.",
 );
 
-/** A tool call as the SDK passes it on. */
+/** A tool call as the SDK delivers it. */
 export interface Called {
   readonly given: unknown;
   readonly call: ServerContext;
   readonly requestId: string;
-  /** Whether the client follows the run of the call as a task. */
+  /** Whether the client follows the run of this call as a task. */
   readonly asTask?: boolean;
 }
 
-/** The first revision whose clients know links to resources in results. */
+/** The first protocol revision with resource links in results. */
 const LINKS_SINCE = "2025-06-18";
 
-/** An answer as the result of a call. Over stdio, where client and server see the same files, it links what was saved. */
+/**
+ * Converts an answer to the result of a call. Over stdio, where client and server see the same files, it links saved
+ * files.
+ */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, call, server }: { readonly redactor: Redactor; readonly call: ServerContext; readonly server: McpServer },
@@ -106,7 +109,7 @@ export function resultFor(
   };
 }
 
-/** Carries a tool call out, and answers it; a failure is an answer, too. */
+/** Executes a tool call and answers it. A failure is an answer, too. */
 export async function answerCall(
   listed: ListedTool,
   { given, call, requestId, asTask = false }: Called,
@@ -142,7 +145,7 @@ export async function answerCall(
       ...(goesOn && { goesOn }),
       roots: roots?.folders,
       arrivedAt: arrivalOf(call.http?.req) ?? services.clock.now(),
-      // A client that opens the page is asked in a form only after that.
+      // A client that can open the page is asked with a form only after that.
       canAsk: () => isAsked && opener === undefined && canAsk(call, server),
       ...(opener && { opens: opener.opens }),
       inView: views !== undefined && mayDecideInView(services),
@@ -176,7 +179,7 @@ export async function answerCall(
   } catch (thrown) {
     if (thrown instanceof RootsNeeded) return askingRoots();
     written(undefined);
-    // The client has cancelled the call: it ignores the answer, and the error is only that cancellation.
+    // The client has cancelled the call and ignores the answer; the error is only that cancellation.
     if (call.mcpReq.signal.aborted) return failed({ message: "the call was cancelled" });
     if (thrown instanceof FolderRefused) {
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
@@ -189,10 +192,10 @@ export async function answerCall(
   }
 }
 
-/** The longest name of a client or file that is stored. */
+/** The maximum length of a stored name of a client or file. */
 const MOST_LETTERS = { client: 40, fileName: 120 } as const;
 
-/** What a call says of itself, for people: what its client calls itself, which proves nothing, and the name of its file. */
+/** Who made a call, for people: the client's name for itself, which proves nothing, and the name of the input file. */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
   const file = isObject(input) ? input.file : undefined;
@@ -203,10 +206,10 @@ function requestedBy(server: McpServer, input: unknown): Requested {
   };
 }
 
-/** The part of a call's wait that is left for what it asks a shared store at its end, in milliseconds. */
+/** The part of a call's wait that is reserved for its last request to a shared store, in milliseconds. */
 const STORE_MS = 500;
 
-/** Over a shared store, whatever a call waits for ends before its wait does, so that the store can still be asked. */
+/** With a shared store, every wait of a call ends early enough for a last request to the store. */
 function leavingTime(services: ToolServices): ToolServices {
   if (services.runs.left === undefined) return services;
   return { ...services, waitMs: Math.max(0, services.waitMs - STORE_MS) };
@@ -214,7 +217,7 @@ function leavingTime(services: ToolServices): ToolServices {
 
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
-/** Carries a call out. Only a shared store may stay away for longer than a call waits: then that ends with the wait. */
+/** Executes a call. Only a shared store can be away for longer than a call waits; the call then ends with its wait. */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
@@ -225,30 +228,30 @@ function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }
 
-/** Loaded late: few clients open pages. */
+/** Loaded late: few clients can open pages. */
 async function openerOf(opening: Opening): Promise<Opener> {
   const { pageOpener } = await import("./open-page.ts");
   return pageOpener(opening);
 }
 
-/** What a call is carried out with. */
+/** The services that calls are executed with. */
 export async function servicesOfCall(load: () => Promise<ToolServices>): Promise<ToolServices> {
   return leavingTime(withApprovalPolicy(await load()));
 }
 
-/** Whether only another person than the caller may approve what this call asks for. */
+/** Whether only another person than the caller may approve what this call requests. */
 export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** Where another person has to approve, what comes from the caller's own client is no yes: the page alone decides. */
+/** If another person must approve, an approval from the caller's own client does not count: only the page decides. */
 function withApprovalPolicy(services: ToolServices): ToolServices {
   if (!needsOther(services) || services.confirm === "off") return services;
   return { ...services, confirm: "strict", trustViews: false };
 }
 
 /**
- * A log that also sends its errors to a 2025-era client that subscribed to them by `logging/setLevel`. Details stay in
+ * A log that also sends its errors to a client of the 2025 era that subscribed with `logging/setLevel`. Details stay in
  * the server's own log.
  */
 function toldToClient(log: Log, call: ServerContext): Log {
@@ -256,7 +259,7 @@ function toldToClient(log: Log, call: ServerContext): Log {
     ...log,
     error(message, fields = {}) {
       log.error(message, fields);
-      // The client sees the tool, and the ID of the fault in the server's own log.
+      // The client receives the tool, and the ID of the fault in the server's own log.
       const { tool, fault } = fields;
       call.mcpReq
         .log("error", { message, tool, fault }, "targeting-mcp")
@@ -266,7 +269,7 @@ function toldToClient(log: Log, call: ServerContext): Log {
   };
 }
 
-/** Reports progress to clients that gave a token for it. A notification that cannot be sent is only logged. */
+/** Reports progress to clients that sent a progress token. A failure to send is only logged. */
 function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"> {
   const progressToken = call.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return {};
@@ -281,9 +284,9 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 }
 
 /**
- * Checks arguments: gives them ready to run, or words that say what is wrong. Arguments that do not fit as given are
- * read a second time as they were probably meant. Unknown names are refused before any value is read. Throws a
- * ToolError for arguments that are too deep or hold a key.
+ * Checks arguments. Returns them ready to run, or text that says what is wrong. Arguments that do not match the schema
+ * are read a second time as they were probably meant. Unknown names are refused before any value is read. Throws a
+ * ToolError for arguments that are nested too deeply or contain a key.
  */
 async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -301,7 +304,7 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   if (isTooDeep(sent)) throw TOO_DEEP;
   const given = withUpperIds(withoutAbsent(sent, schema));
   if (redactor.holds(given)) throw KEY_IN_ARGUMENTS;
-  // Large arguments take long at each step: between two of them other callers get their turn.
+  // Each step takes long for large arguments, so other callers get a turn in between.
   await nextTurn();
   const asGiven = await prepare(given);
   await nextTurn();
@@ -311,23 +314,23 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-/** How often one call may ask: each reply can lead to another question, since the plan may change meanwhile. */
+/** How often one call may ask. Each reply can lead to another question, because the plan may change meanwhile. */
 const MOST_ROUNDS = 8;
 
-/** A call that may ask, and how it goes on with the reply. */
+/** A call that may ask, and how it continues with the reply. */
 interface Asking {
   readonly context: ToolContext;
   readonly call: ServerContext;
   readonly run: (reply: Reply) => Promise<ToolOutcome>;
-  /** How often this call has asked, this time included. */
+  /** How often this call has asked, including this time. */
   readonly round: number;
   readonly log: Log;
 }
 
 /**
- * Asks the person behind a 2025-era client while the call waits, for at most the wait of a call. Without a reply by
- * then the call is answered; a later yes still counts, where the tool can act on it. A question that the client closes
- * decides nothing.
+ * Asks the person behind a client of the 2025 era while the call waits, for at most the wait of a call. Without a reply
+ * by then the call is answered; a later approval still counts, if the tool can act on it. A question that the client
+ * closes decides nothing.
  */
 export async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
@@ -376,26 +379,26 @@ export async function answerWithoutDecision(
 const declared = z.object({ roots: z.unknown().refine((roots) => roots !== undefined) });
 const answered = z.object({ roots: z.array(z.object({ uri: z.string() })) });
 
-/** How long a client may take to say its roots, in milliseconds. */
+/** How long a client may take to list its roots, in milliseconds. */
 const ROOTS_MS = 5000;
 
-/** The name of the request for roots in the protocol. */
+/** The protocol's name of the request for roots. */
 const ROOTS = "roots";
 
-/** Thrown where a call needs the roots of a client of the 2026-07-28 era, which makes it again with them. */
+/** Thrown if a call needs the roots of a client of the 2026-07-28 era. The client then repeats the call with them. */
 export class RootsNeeded extends Error {}
 
 /** The roots of a client in one call. */
 export interface ClientRoots {
-  /** The folders that may be read for the client. Throws a RootsNeeded where the call does not have its roots yet. */
+  /** The folders that may be read for the client. Throws a RootsNeeded if the call does not contain its roots yet. */
   readonly folders: () => Promise<readonly string[]>;
-  /** The request for the roots, where the call has used them: what it is answered with needs them again. */
+  /** The request for the roots, if the call has used them: a repeated call needs them again. */
   readonly again: () => Readonly<Record<string, InputRequest>>;
 }
 
 /**
- * What gets the roots of a client, once in a call; undefined where it has none. A 2025-era client is asked during the
- * call; one of the 2026-07-28 era is answered with the request, and makes the call again.
+ * Reads the roots of a client once per call; undefined if it has none. A client of the 2025 era is asked during the
+ * call; one of the 2026-07-28 era is answered with the request, and repeats the call.
  */
 export function rootsOf(
   call: ServerContext,
@@ -425,7 +428,7 @@ function askedDuring(call: ServerContext): Promise<unknown> {
   return call.mcpReq.send({ method: "roots/list" }, { timeout: ROOTS_MS }).catch(() => undefined);
 }
 
-/** A call that was made again without roots has none: it is not asked twice. */
+/** A repeated call without roots has none: the client is not asked twice. */
 function repliedIn({ mcpReq: { inputResponses } }: ServerContext): unknown {
   if (inputResponses === undefined) throw new RootsNeeded();
   return inputResponses[ROOTS];
@@ -435,7 +438,7 @@ function rootsRequest() {
   return { [ROOTS]: inputRequired.listRoots() };
 }
 
-/** The result by which a client of the 2026-07-28 era is asked for its roots. */
+/** The result that asks a client of the 2026-07-28 era for its roots. */
 export function askingRoots(): InputRequiredResult {
   return inputRequired({ inputRequests: rootsRequest() });
 }

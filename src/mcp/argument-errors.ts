@@ -4,7 +4,7 @@ import { nearestName } from "../events/spelling.ts";
 import { isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 
 const MOST_SHOWN = 3;
-/** The most characters of all words together, so that the answer stays short for any arguments. */
+/** The maximum total length of the texts, so that the answer stays short for any arguments. */
 const LONGEST_WORDS = 1500;
 
 /**
@@ -17,7 +17,7 @@ export function unknownArguments(given: unknown, { properties }: JsonSchema): re
 }
 
 /**
- * Says what is wrong with arguments, or with the part of them that was checked (`isCut`): which argument, what was
+ * Describes what is wrong with arguments, or with the checked part of them (`isCut`): which argument, what was
  * expected, what came, and what would be valid.
  */
 export function describeIssues(
@@ -65,7 +65,7 @@ function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonSchema): s
   }
 }
 
-/** Which names are unknown at a path, and which are valid there. */
+/** Names the unknown arguments at a path, and the valid ones. */
 export function unknownWords(keys: readonly string[], path: readonly PropertyKey[], schema: JsonSchema): string {
   const valid = validKeys(path, schema);
   const what = path.length === 0 ? "argument" : "field";
@@ -123,7 +123,7 @@ function kindOf(value: unknown): string {
   return value === undefined ? "missing" : "an object";
 }
 
-/** Lists and texts have a size; anything else is one. */
+/** "have" for lists and texts, which have a size; "be" for everything else. */
 function have(value: unknown): string {
   return Array.isArray(value) || typeof value === "string" ? "have " : "be ";
 }
@@ -133,29 +133,29 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** The most mistakes that are collected: each costs memory, and arguments may hold a million. */
+/** The maximum number of collected errors: each costs memory, and arguments may contain a million. */
 const MOST_MISFITS = 100;
 
-/** One pass over arguments. */
+/** The state of one pass over the arguments. */
 interface Look {
   readonly root: JsonSchema;
   readonly forms: Map<JsonSchema, readonly JsonSchema[]>;
-  /** Where it is. */
+  /** The current path. */
   readonly path: (string | number)[];
-  /** How many misfits may still come. */
+  /** How many more misfits are collected. */
   left: number;
 }
 
 /**
- * Arguments as they are where most of them fit the schema; else only up to their hundredth misfit, with positions as
- * they were. A misfit is a value of another type or not among the allowed words, or a missing or unknown member.
+ * Cuts arguments after their hundredth misfit; positions stay the same. Returns them unchanged if they have fewer. A
+ * misfit is a value of a wrong type or not among the allowed words, or a missing or unknown member.
  */
 export function cutAtIssueLimit(given: unknown, schema: JsonSchema): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MOST_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Looks until there are enough misfits: then the path leads to the last of them. */
+/** Searches until there are enough misfits. The path then leads to the last one. */
 function isEnough(value: unknown, schema: JsonSchema, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);
@@ -206,7 +206,7 @@ function isOf(value: unknown, { type, enum: words }: JsonSchema): boolean {
   }
 }
 
-/** What stands before the end of a path, and what is there. */
+/** A copy of a value that ends at a path. */
 function cutAfter(value: unknown, [step, ...rest]: readonly (string | number)[]): unknown {
   if (Array.isArray(value) && typeof step === "number") return [...value.slice(0, step), cutAfter(value[step], rest)];
   if (!isSchema(value) || typeof step !== "string") return value;

@@ -2,7 +2,7 @@
 export interface CallsUnderWay {
   /** Counts a call until it ends. */
   during<Result>(call: () => Promise<Result>): Promise<Result>;
-  /** Resolves when no call is under way, or when so many milliseconds have passed. */
+  /** Resolves when no call is in progress, or after `withinMs` milliseconds. */
   idle(withinMs: number): Promise<void>;
 }
 
@@ -32,12 +32,14 @@ export function callsUnderWay(): CallsUnderWay {
 
 const arrivals = new WeakMap<Request, number>();
 
-/** Notes when a request over HTTP was whole, in milliseconds since 1970: its calls have waited since then. */
+/**
+ * Records when an HTTP request was received completely, in milliseconds since 1970. Its calls have waited since then.
+ */
 export function noteArrival(request: Request, at: number): void {
   arrivals.set(request, at);
 }
 
-/** When a request was whole; undefined where that was not noted. */
+/** When a request was received completely; undefined if that was not recorded. */
 export function arrivalOf(request: Request | undefined): number | undefined {
   return request && arrivals.get(request);
 }

@@ -14,16 +14,16 @@ import * as z from "zod";
 import type { Reply } from "../tools/context.ts";
 import type { ToolQuestion } from "../tools/define-tool.ts";
 
-/** The name of the question in the protocol, and of the one field of its form. */
+/** The protocol's name of the question, and of the only field of its form. */
 const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/** What travels with a question to the client and back: a reply counts only for the same tool and the same input. */
+/** What travels with a question to the client and back. A reply counts only for the same tool and the same input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
-/** The same with a request to open the page where a run waits, and with a form about it (then with its digest). */
+/** The same for a request to open the page of a waiting run, and for a form about it (then with the run's digest). */
 export interface SealedOpening extends Omit<SealedQuestion, "token"> {
   readonly run: string;
   readonly digest?: string | undefined;
@@ -32,7 +32,7 @@ export interface SealedOpening extends Omit<SealedQuestion, "token"> {
 /** Seals questions, so that no client can forge one. */
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** A seal with a key of at least 32 bytes; replies are bound to the client that was asked. */
+/** Creates a seal with a key of at least 32 bytes. Replies are bound to the client that was asked. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -41,7 +41,7 @@ export function questionSeal(key: Uint8Array): QuestionSeal {
   });
 }
 
-/** A call that may lead to a question: which tool, and the arguments it takes. */
+/** A call that may lead to a question: its tool and arguments. */
 export interface AskedCall {
   readonly tool: string;
   readonly input: unknown;
@@ -65,12 +65,12 @@ function modesOf(call: ServerContext, server: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server.server.getClientCapabilities()).data?.elicitation;
 }
 
-/** Whether a call is one of the 2026-07-28 era: it is answered with its question, and made again with the reply. */
+/** Whether a call belongs to the 2026-07-28 era: it is answered with its question, and repeated with the reply. */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
 
-/** The extension by which a client follows what it called for by itself. */
+/** The extension with which a client follows its calls as tasks. */
 export const TASKS = "io.modelcontextprotocol/tasks";
 
 const withTasks = z.object({ extensions: z.object({ [TASKS]: z.object({}) }) });
@@ -86,7 +86,7 @@ export function declaredIn({ mcpReq }: ServerContext): unknown {
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** How a form was answered: yes, no, or closed without a decision, e.g. by a host without a person. */
+/** The answer to a form: yes, no, or closed without a decision, for instance by a host without a person. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({
@@ -94,7 +94,7 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/** Only an accepted form whose box is ticked is an approval: a client may accept by itself, with no content at all. */
+/** Only an accepted form with a ticked box is an approval. A client may accept by itself, without any content. */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
@@ -102,7 +102,7 @@ export function elicitationResult(answer: unknown): ElicitationResult {
 }
 
 /**
- * The reply to a question of this call: undefined where none was asked, "closed" where the form was closed without a
+ * The reply to a question of this call: undefined if none was asked, "closed" if the form was closed without a
  * decision. A reply without our seal, or with the seal of another call, is ignored.
  */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
@@ -115,15 +115,18 @@ export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed"
   return said === "closed" ? said : { token: question.token, accepted: said === "yes" };
 }
 
-/** A question that was sent to the client, and has no reply yet. */
+/** A question that was sent to the client and has no reply yet. */
 export interface OpenQuestion {
-  /** The reply; "closed" where the client drops the question. Never rejects. */
+  /** The reply; "closed" if the client drops the question. Never rejects. */
   readonly said: Promise<ElicitationResult>;
   /** Cancels the question. */
   readonly end: () => void;
 }
 
-/** Asks a 2025-era client. The question stays open as long as a confirmation is valid, beyond the end of the call. */
+/**
+ * Asks a client of the 2025 era. The question stays open as long as a confirmation is valid, beyond the end of the
+ * call.
+ */
 export function askOlder(call: ServerContext, message: string): OpenQuestion {
   const ending = new AbortController();
   const options = { signal: ending.signal, timeout: QUESTION_SECONDS * 1000 };
@@ -136,12 +139,14 @@ export function askOlder(call: ServerContext, message: string): OpenQuestion {
 
 const FORM = {
   type: "object" as const,
-  // Without a default: a client that fills in what a form proposes must not approve by that.
+  // Has no default: a client that fills in the defaults of a form must not approve by that.
   properties: { [CONFIRM]: { type: "boolean" as const, title: "I approve this" } },
   required: [CONFIRM],
 };
 
-/** Makes the result by which a client of the 2026-07-28 era asks the person, with `further` requests to the client. */
+/**
+ * Creates the result with which a client of the 2026-07-28 era asks the person, plus `further` requests to the client.
+ */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,
@@ -160,7 +165,7 @@ export function formRequest(message: string) {
   return inputRequired.elicit({ message, requestedSchema: FORM });
 }
 
-/** A short text for the arguments of a call. */
+/** A short digest of the arguments of a call. */
 export function digestOf({ input }: AskedCall): string {
   return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
 }

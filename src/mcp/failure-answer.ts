@@ -1,14 +1,14 @@
 import type { Failure } from "../answers/request-messages.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
 
-/** A failure, and a code where programs have to know it. */
+/** A failure, and a code if programs need to recognise it. */
 export interface SummarizedFailure extends Failure {
   readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
-  /** The run whose outcome is unknown, since what is kept of it is damaged. */
+  /** The run whose outcome is unknown because its stored data is damaged. */
   readonly runId?: string;
 }
 
-/** A failure as the answer of a tool. */
+/** Converts a failure to the answer of a tool. */
 export function failureAnswer(
   { message, remedy, errorCode, runId }: SummarizedFailure,
   environment: string,

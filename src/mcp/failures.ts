@@ -11,8 +11,8 @@ import { PlanningError } from "../tools/write/planned.ts";
 import type { SummarizedFailure } from "./failure-answer.ts";
 
 /**
- * Puts any error that a handler throws into words; no other place turns errors into answers. An error of an unknown
- * class is a fault of this server: its details go only to the log, under an ID that the answer names.
+ * Describes any error that a handler throws; no other place turns errors into answers. An error of an unknown class is
+ * a fault of this server: its details go only to the log, with an ID that the answer contains.
  */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (

@@ -3,8 +3,8 @@ import type { ServerParts } from "./server-parts.ts";
 import type { Hidden } from "./tool-list.ts";
 
 /**
- * What an agent reads about the server once; it speaks only of what is listed. The first 500 characters stand alone:
- * some hosts show no more.
+ * What an agent reads about the server once. It mentions only what is listed. The first 500 characters are complete in
+ * themselves, because some hosts show no more.
  */
 export function instructions({
   environment,
@@ -58,7 +58,7 @@ export function instructions({
   return parts.filter((part) => part !== false).join("\n\n");
 }
 
-/** What a setting keeps from being listed. */
+/** The limits that settings put on what is listed. */
 function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {
   const all = [...hidden.values()];
   const off = new Set(all.flatMap(({ why, toolset }) => (why === "toolset" ? [toolset] : [])));
@@ -80,7 +80,7 @@ const ADDRESSES = {
   either: "the addresses of the APIs",
 } as const;
 
-/** The answer to a call of a tool that is not listed: the setting that hides it. */
+/** The answer to a call of an unlisted tool: it names the setting that hides the tool. */
 export function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
   const onlyThey = "Tell the person; only they can change that, where this server is started.";
   const [because, remedy] = {

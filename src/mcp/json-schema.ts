@@ -14,7 +14,7 @@ export function isSchema(value: unknown): value is JsonSchema {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The schemas that a value may follow: references followed, alternatives side by side. */
+/** The schemas that a value may match: references are resolved, and alternatives are listed. */
 export function schemaAlternatives(schema: JsonSchema, root: JsonSchema): readonly JsonSchema[] {
   if (typeof schema.$ref === "string") {
     const target = schema.$ref.split("/").slice(1).reduce(stepInto, root);
@@ -42,7 +42,7 @@ function simplifiedObject(node: JsonSchema): JsonSchema {
     const isNamed = (keyword === "properties" || keyword === "$defs") && isSchema(value);
     parts[keyword] = isNamed ? mapped(value) : simplified(value);
   }
-  // Some clients refuse an object of which nothing is said.
+  // Some clients refuse an object schema without any keyword.
   if (parts.type === "object" && parts.properties === undefined && parts.additionalProperties === undefined) {
     parts.additionalProperties = true;
   }
@@ -56,7 +56,7 @@ function mapped(named: JsonSchema): JsonSchema {
   return Object.fromEntries(Object.entries(named).map(([name, schema]) => [name, simplified(schema)]));
 }
 
-/** The bounds of `z.int()`, and what is the default: openness, no properties. */
+/** Whether a keyword only states a default: the bounds of `z.int()`, openness, or no properties. */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
@@ -67,18 +67,19 @@ function saysNothing(keyword: string, value: unknown): boolean {
 const [QUOTE = 0, BACKSLASH = 0, COLON = 0, COMMA = 0, SPACE = 0] = Buffer.from('"\\:, ');
 const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffer.from("[]{}");
 
-/** The most values that one message may hold: parsed, each takes many times the bytes that it came in. */
+/** The maximum number of values in one message: parsed, each takes many times its size in bytes. */
 export const MOST_VALUES = 1_000_000;
-/** The most members that one object may have: none that a tool takes comes near. */
+/** The maximum number of members of one object, far more than any tool accepts. */
 export const MOST_MEMBERS = 10_000;
 
 /**
- * How many values a JSON text holds, itself included, names of members not: what parsing it would make. Looks at its
- * bytes alone, and stops a little above `most`. Of what is no JSON it counts what stands before the fault, at least.
+ * Counts the values in a JSON text, including the text itself and excluding names of members: the number of values that
+ * parsing would create. Reads bytes only, and stops slightly above `most`. For invalid JSON it counts at least the
+ * values before the error.
  */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
-  // A name counts until its colon comes: one above `most` may still turn out to be none.
+  // A name counts as a value until its colon follows: one value above `most` may still turn out to be a name.
   for (let at = 0; at < json.length && values <= most + 1; at += 1) {
     const byte = json[at] ?? SPACE;
     if (byte === COLON) values -= 1;
@@ -95,11 +96,11 @@ export function valuesIn(json: Uint8Array, most: number): number {
 }
 
 /**
- * How many members the largest object of a JSON text has, counted in its bytes: one of very many costs far more than a
- * list of as many values. Counts no further than to one more than `most`.
+ * Counts the members of the largest object in a JSON text from its bytes: an object with many members costs far more
+ * than a list with as many values. Counts at most to one more than `most`.
  */
 export function membersIn(json: Uint8Array, most: number): number {
-  /** Of the objects that are open here, from the outermost on. */
+  /** The member counts of the objects that are open here, outermost first. */
   const open: number[] = [];
   let largest = 0;
   for (let at = 0; at < json.length && largest <= most; at += 1) {
@@ -116,7 +117,7 @@ export function membersIn(json: Uint8Array, most: number): number {
   return largest;
 }
 
-/** Where the string ends that begins here. */
+/** The end of the string that begins here. */
 function endOfString(json: Uint8Array, from: number): number {
   let at = from + 1;
   while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;

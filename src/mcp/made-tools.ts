@@ -8,7 +8,7 @@ export interface MadeTool extends ToolFacts {
 }
 
 /**
- * All tools as they are listed, in their order. The build fills this list, since loading the code of the tools and
- * making their schemas takes a fifth of the start. Unbuilt code finds it empty and loads the tools.
+ * All tools in their listed order. The build fills this list, because loading the code of the tools and creating their
+ * schemas takes a fifth of the start-up time. Without a build it is empty, and the tools are loaded.
  */
 export const MADE_TOOLS: readonly MadeTool[] = [];

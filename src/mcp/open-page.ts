@@ -29,10 +29,10 @@ import {
   type SealedOpening,
 } from "./elicitation.ts";
 
-/** The name of the request to open the page in the protocol. */
+/** The protocol's name of the request to open the page. */
 const OPEN = "open";
 
-/** A call whose client is asked to open the page, and whether its person may also be asked in a form. */
+/** A call whose client is asked to open the page, and whether its person may also be asked with a form. */
 export interface Opening {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -40,24 +40,24 @@ export interface Opening {
   readonly redactor: Redactor;
 }
 
-/** Asks a client to open the page, and what comes after that. */
+/** Asks a client to open the page, and handles what follows. */
 export interface Opener {
   /** For the context of the tools. */
   readonly opens: NonNullable<ToolContext["opens"]>;
-  /** Goes on with a call that was answered with a question; undefined where it was not. */
+  /** Continues a call that was answered with a question; undefined if it was not. */
   readonly goOn: (asked: AskedCall, context: ToolContext) => Promise<ToolAnswer | RunQuestion> | undefined;
-  /** Makes the result by which a client of the 2026-07-28 era opens the page, or asks in a form after that. */
+  /** Creates the result with which a client of the 2026-07-28 era opens the page, or asks with a form after that. */
   readonly asking: (
     about: string | RunQuestion,
     seal: QuestionSeal,
     asked: AskedCall,
     context: ToolContext,
   ) => Promise<InputRequiredResult>;
-  /** Tells a 2025-era client that what the page was opened for is decided. */
+  /** Notifies a client of the 2025 era that the run for which the page was opened is decided. */
   readonly complete: (answer: ToolAnswer) => Promise<void>;
 }
 
-/** Asks the client of this call to open the page: the address lets nobody in, and opening it approves nothing. */
+/** Asks the client of this call to open the page. The address lets nobody in, and opening it approves nothing. */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener {
   const asksForms = mayAsk && canAsk(call, server);
   let opened: string | undefined;
@@ -81,7 +81,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
       const question = asksForms ? await runQuestion(runId, context) : undefined;
       if (question === undefined) return context.inView ? "view" : "page";
       const form = askOlder(call, redactor.text(question.message));
-      // It ends with the call, as the request to open the page does.
+      // The form ends with the call, as the request to open the page does.
       call.mcpReq.signal.addEventListener("abort", form.end, { once: true });
       const said = await form.said;
       if (said === "closed") return context.inView ? "view" : "page";
@@ -124,13 +124,13 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** What a client says to a question about a run that waits on the page. */
+/** A client's reply to a question about a run that waits on the page. */
 interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
   readonly isOpened: boolean;
   readonly said: ElicitationResult;
 }
 
-/** The reply that a call carries; undefined where it has none with our seal for this call. */
+/** The reply in a call; undefined if it has none with our seal for this call. */
 function openingReply(call: ServerContext, asked: AskedCall): OpeningReply | undefined {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;
@@ -148,7 +148,7 @@ async function afterOpening(
   if (isUrl && isOpened) return waitOnPage(runId, context);
   if (!isUrl && said !== "closed") {
     const outcome = await decideInClient({ runId, digest }, said === "yes", context);
-    // What was not decided by that needs another call: the page has said why, or shows another effect.
+    // If this did not decide the run, another call is needed: the page has given the reason, or shows another effect.
     const isOver = outcome.is === "done" || outcome.is === "decided";
     return isOver ? waitOnPage(runId, context) : reportedRun(await ownRun(runId, context), context);
   }

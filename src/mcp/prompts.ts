@@ -5,14 +5,14 @@ import type { Redactor } from "../answers/redact.ts";
 import type { ResourceContext } from "./resource-definition.ts";
 import { matching, runsLike, targetingsLike } from "./resource-definition.ts";
 
-/** An argument of a prompt, and how what a person typed is completed. */
+/** An argument of a prompt, and how typed text is completed. */
 interface PromptArgument {
   readonly meaning: string;
   readonly needed?: true;
   readonly complete?: (typed: string, context: ResourceContext) => string[] | Promise<string[]>;
 }
 
-/** A prompt, as data: which tool it is about, what it takes, and what it says. */
+/** A prompt as data: its tool, its arguments, and its text. */
 export interface PromptDefinition {
   readonly name: string;
   readonly title: string;
@@ -20,7 +20,7 @@ export interface PromptDefinition {
   /** The prompt is listed only with this tool. */
   readonly tool: string;
   readonly arguments?: Readonly<Record<string, PromptArgument>>;
-  /** The text by the arguments; absent: that of the skill with the same name. */
+  /** The text for given arguments; absent: the text of the skill with the same name. */
   readonly text?: (given: Readonly<Record<string, string | undefined>>) => string;
 }
 
@@ -137,7 +137,7 @@ export function registerPrompts(
   }
 }
 
-/** What a prompt says with these arguments: a skill without its head, where it has no text of its own. */
+/** The text of a prompt with its arguments: its own, or a skill without its front matter. */
 export async function promptText(
   { name, text }: PromptDefinition,
   values: Readonly<Record<string, string | undefined>>,

@@ -11,27 +11,27 @@ import {
 
 const REMEDY = "Send the items in several calls, and as JSON arrays rather than as texts.";
 
-/** How many objects and arrays may stand in one another: far more than any tool takes. */
+/** The maximum nesting of objects and arrays, far more than any tool needs. */
 export const DEEPEST = 64;
 
-/** Whether data is nested so deep, in more than so many levels, that walking through it is a danger. */
+/** Whether data is nested more deeply than `levels`, so that walking through it is unsafe. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
 }
 
-/** One reading of arguments. */
+/** The state of reading arguments. */
 interface Reading {
   readonly root: JsonSchema;
-  /** How many values may still be read from texts. */
+  /** How many more values may be read from texts. */
   left: number;
 }
 
 /**
- * Reads arguments as they were meant: where the schema takes no text, a text that holds a JSON array or object, a
- * number, or true or false, becomes what it holds, at any depth; one of several words in another case becomes that word,
- * and fields of items that hold `null` and cannot are left out. What cannot be read stays as it is. Throws a ToolError
- * where the texts hold too much.
+ * Reads arguments as they were meant. If the schema does not accept a text, a text that contains a JSON array, an
+ * object, a number, or true or false is replaced by that value, at any depth; a word in another case becomes the
+ * allowed word; and `null` is removed from fields of items that do not accept it. What cannot be read stays unchanged.
+ * Throws a ToolError if the texts contain too much.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonSchema): unknown {
   return read(given, schema, { root: schema, left: MOST_VALUES });
@@ -87,18 +87,18 @@ function parseJson(text: string, reading: Reading): unknown {
   }
 }
 
-/** Lists that say what is looked at: an empty one means the same as none, and changes nothing anywhere. */
+/** Lists that filter: an empty one means the same as none, and changes nothing anywhere. */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
-/** Arguments that say the same in several ways: where one says something, an empty list in another says nothing. */
+/** Arguments that express the same in several ways: if one is set, an empty list in another means nothing. */
 const ALTERNATIVES: readonly (readonly string[])[] = [
   ["ids", "names"],
   ["items", "events", "removeEverywhere", "file"],
 ];
 
 /**
- * Arguments without those that were not given: hosts send `null`, and empty texts, for each optional argument that their
- * model left out. An empty list counts as absent only where that cannot widen an effect.
+ * Removes arguments that were not given: hosts send `null`, and empty texts, for each optional argument that their
+ * model left out. An empty list counts as absent only if that cannot widen an effect.
  */
 export function withoutAbsent(given: unknown, { properties, required }: JsonSchema): unknown {
   if (!isSchema(given) || !isSchema(properties)) return given;
@@ -127,8 +127,8 @@ function saysSomething(value: unknown): boolean {
 }
 
 /**
- * The fields of an item without those that hold `null` and cannot: a host that sends one such field sends `null` for
- * everything, so that no `null` of the item says anything then. For such hosts the text `[]` says what `null` does.
+ * Removes `null` from fields of an item that do not accept it. A host that sends one such field sends `null` for every
+ * field, so then no `null` of the item has a meaning. Such hosts can send the text `[]` instead of a meaningful `null`.
  */
 function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonSchema {
   const { properties, required, additionalProperties } = form;
@@ -148,14 +148,14 @@ function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonS
   return Object.fromEntries(fields);
 }
 
-/** The fields that hold IDs. */
+/** The fields that contain IDs. */
 const IDS: ReadonlySet<string> = new Set([
   ...["targetingId", "optionId", "runId", "suiteId", "_id", "_ids", "ids", "parent", "addFrom", "removeFrom"],
   "compareWith",
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** Arguments whose IDs have the capital letters that all IDs have; the same object where none lacks them. */
+/** Arguments with their IDs in upper case, as all IDs are; the same object if nothing changes. */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {

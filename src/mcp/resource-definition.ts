@@ -1,58 +1,58 @@
 import type { CacheHint, Resource } from "@modelcontextprotocol/server";
 import type { ToolServices } from "../tools/context.ts";
 
-/** What a resource is read with. */
+/** What is needed to read a resource. */
 export interface ResourceContext extends ToolServices {
   readonly caller: string;
 }
 
-/** A resource, as data: where it is, what it holds, and how it is read. A template without variables is a URI. */
+/** A resource as data: its address, its content, and how it is read. A template without variables is a URI. */
 export interface ResourceDefinition {
   readonly name: string;
   readonly title: string;
   readonly description: string;
   readonly uriTemplate: string;
-  /** Reads the content; undefined where the resource does not exist. */
+  /** Reads the content; undefined if the resource does not exist. */
   readonly read: (
     variables: Readonly<Record<string, string>>,
     context: ResourceContext,
   ) => Promise<ResourceContent | undefined>;
-  /** Lists the resources of this template; absent where lists leave them out. */
+  /** Lists the resources of this template; absent if they are not listed. */
   readonly list?: (context: ResourceContext) => Promise<Resource[]>;
-  /** By variable: completes what a person typed. */
+  /** Completes typed text, by variable. */
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
-  /** How long clients may keep it; absent: they ask again. */
+  /** How long clients may cache it; absent: not at all. */
   readonly cacheHint?: CacheHint;
 }
 
-/** What a resource holds. */
+/** The content of a resource. */
 export interface ResourceContent {
   readonly mimeType: string;
   readonly text: string;
 }
 
-/** The most that a completion gives (the protocol's limit). */
+/** The protocol's limit for one completion. */
 const MOST = 100;
 
-/** The values that begin with the typed text, in upper or lower case. */
+/** The values that begin with the typed text, ignoring case. */
 export function matching(typed: string, values: readonly string[]): string[] {
   const start = typed.toLowerCase();
   return [...new Set(values)].filter((value) => value.toLowerCase().startsWith(start)).slice(0, MOST);
 }
 
-/** Names and IDs of targetings seen before. */
+/** The names and IDs of known targetings. */
 export async function targetingsLike(typed: string, { memory }: Pick<ToolServices, "memory">): Promise<string[]> {
   const known = (await memory.recent()).flatMap(({ _id, name }) => [name, _id]);
   return matching(typed, known);
 }
 
-/** IDs of targetings seen before. */
+/** The IDs of known targetings. */
 export async function targetingIdsLike(typed: string, { memory }: Pick<ToolServices, "memory">): Promise<string[]> {
   const known = (await memory.recent()).map(({ _id }) => _id);
   return matching(typed, known);
 }
 
-/** IDs of the caller's runs, the newest first. */
+/** The IDs of the caller's runs, newest first. */
 export async function runsLike(
   typed: string,
   { runs, caller }: Pick<ToolServices, "runs"> & { readonly caller: string },
@@ -64,7 +64,7 @@ export async function runsLike(
   return matching(typed, ids);
 }
 
-/** IDs of the caller's suites of event tests. */
+/** The IDs of the caller's suites of event tests. */
 export async function suitesLike(
   typed: string,
   { suites, caller }: Pick<ToolServices, "suites"> & { readonly caller: string },

@@ -21,7 +21,7 @@ function page(name: string, title: string, description: string, content: () => P
   };
 }
 
-/** What the API documents say, to be looked up. */
+/** The content of the API documents. */
 const SPEC_RESOURCES: readonly ResourceDefinition[] = [
   page("events", "Supported events", "Every supported event with its required and optional parameters.", async () =>
     (await import("../events/event-types.ts")).listEventTypes(),
@@ -40,10 +40,10 @@ const SPEC_RESOURCES: readonly ResourceDefinition[] = [
 
 const JUNIT = "application/xml";
 
-/** What writes suites. Only reading one loads it, so that starting stays fast. */
+/** Writes suites. Loaded when the first suite is read, so that the server starts fast. */
 const emitting = () => import("../events/suites/emit.ts");
 
-/** Suites of event tests, and the reports on them: each seen only by the caller who made it. */
+/** Suites of event tests and their reports. Each is visible only to the caller who made it. */
 const SUITE_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "event-test-suite",
@@ -95,7 +95,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** A part ends at the first of these: so many characters, or so much time. */
+/** A part ends after this many characters, or after the time limit below. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 
@@ -105,7 +105,7 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   if (top === undefined || management === undefined || !isUlid(targetingId)) return undefined;
   const start = { top: Number(top), inside: inside === undefined ? undefined : Number(inside) };
   const end = clock.now() + PART_MS;
-  // Loaded late, with the first of these resources that is read.
+  // Loaded when the first of these resources is read.
   const { managementOf } = await import("../tools/apis.ts");
   const api = managementOf({ management, clock, waitMs, arrivedAt: clock.now() });
   const { walkOptions } = await import("../reads/option-walk.ts");
@@ -129,7 +129,7 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   return { mimeType: NDJSON, text };
 };
 
-/** The options of a targeting, as they are now. */
+/** The current options of a targeting. */
 const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "targeting-options",
@@ -151,10 +151,10 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   },
 ];
 
-/** What reads runs. Only reading one loads it, so that starting stays fast. */
+/** Reads runs. Loaded when the first run is read, so that the server starts fast. */
 const reads = () => import("../tools/run-files.ts");
 
-/** What is kept of a run, and read in parts: the first part that is cut names the next one. */
+/** The stored data of a run, read in parts. Each part names the next one. */
 const IN_PARTS = [
   {
     part: "results",

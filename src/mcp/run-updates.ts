@@ -5,9 +5,9 @@ import { TASKS } from "./elicitation.ts";
 import type { ResourceContext } from "./resource-definition.ts";
 
 const MISSING_CAPABILITY = -32_021;
-/** The most resources of one subscription that are watched. */
+/** The maximum number of watched resources in one subscription. */
 const MOST_WATCHED = 20;
-/** How often a watched run is looked at, in whatever process it goes on, in milliseconds. */
+/** The interval at which a watched run is checked, whichever process executes it, in milliseconds. */
 const LOOK_MS = 1000;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
@@ -25,22 +25,24 @@ const request = z.looseObject({
   }),
 });
 
-/** What becomes of a request to listen: a refusal, or the request with what it may hear of. */
+/** The result of a request to listen: a refusal, or the request with the resources that it may watch. */
 export type Listening =
   | { readonly refused: unknown }
   | {
       readonly message: unknown;
-      /** Calls `updated` with the address of each watched resource whose run stands elsewhere now, until the signal. */
+      /**
+       * Calls `updated` with the address of each watched resource whose run has changed its status, until the signal.
+       */
       readonly watch: (updated: (uri: string) => void, signal: AbortSignal) => void;
     };
 
 /**
- * Looks at a `subscriptions/listen` request: of resources, it may hear of those of the caller's own runs. The status of
- * tasks is not sent, and asking for it without following tasks is an error of the extension.
+ * Checks a `subscriptions/listen` request. It may watch the resources of the caller's own runs. The status of tasks is
+ * not sent, and the extension defines it as an error to request it without following tasks.
  */
 export async function listened(message: unknown, context: ResourceContext): Promise<Listening> {
   const { data } = request.safeParse(message);
-  // The SDK says what is wrong with it.
+  // The SDK reports what is wrong with it.
   if (data === undefined) return { message, watch: () => undefined };
   const { notifications, _meta } = data.params;
   const { extensions = {} } = _meta[CLIENT_CAPABILITIES_META_KEY] ?? {};
@@ -66,7 +68,7 @@ export async function listened(message: unknown, context: ResourceContext): Prom
   };
 }
 
-/** A run that is watched, and where it stood when its client began to listen. */
+/** A watched run, and its status when its client began to listen. */
 interface Watched {
   readonly uri: string;
   readonly runId: string;
@@ -89,7 +91,7 @@ async function follow(
   let last = status;
   while (!signal.aborted) {
     await clock.sleep(LOOK_MS, signal).catch(() => undefined);
-    // While the store cannot be read, nothing is known to have changed.
+    // While the store cannot be read, the status counts as unchanged.
     const now = signal.aborted ? last : await runs.storedStatus(runId).catch(() => last);
     if (now !== last) updated(uri);
     last = now;

@@ -11,29 +11,30 @@ import type { QuestionSeal } from "./elicitation.ts";
 import type { Skills } from "./skills.ts";
 import type { Hidden, ListedTool } from "./tool-list.ts";
 
-/** What a client that shows views gets beside the rest (MCP Apps, 2026-01-26). */
+/** The additions for a client that shows views (MCP Apps, 2026-01-26). */
 export interface Views {
   /** The tools that only views call. */
   readonly tools: readonly ListedTool[];
-  /** The `_meta` of a tool, by which its run is shown in a view; undefined where it has none. */
+  /** The `_meta` of a tool that shows its run in a view; undefined if it has none. */
   readonly metaOf: (tool: string) => Meta | undefined;
   /** Registers the view with a server. */
   readonly attach: (server: McpServer) => void;
-  /** What travels to a view in the `_meta` of an answer about a run, for the person alone. */
+  /** What travels to a view in the `_meta` of an answer about a run, for the person only. */
   readonly beside: (answer: ToolAnswer, context: ToolContext) => Promise<Meta>;
 }
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/** What servers of one process share. */
+/** What the servers of one process share. */
 export interface ServerParts {
   readonly version: string;
   readonly tools: readonly ListedTool[];
-  /** The tools that a setting hides, by name; none where absent. */
+  /** The tools that a setting hides, by name; none if absent. */
   readonly hidden?: ReadonlyMap<string, Hidden>;
   readonly environment: "live" | "sandbox";
   /**
-   * What calls are carried out with. It may be loaded by the first call, since loading it takes a fifth of the start.
+   * The services that calls are executed with. The first call may load them, because that takes a fifth of the start-up
+   * time.
    */
   readonly services: () => Promise<ToolServices>;
   readonly seal: QuestionSeal;
@@ -42,18 +43,18 @@ export interface ServerParts {
   readonly calls: CallsUnderWay;
   /** Called with the end of each run that a call follows, which may come after its answer. */
   readonly goesOn?: ToolContext["goesOn"];
-  /** Who calls: runs and confirmations are theirs alone. */
+  /** The caller. Runs and confirmations are visible to their caller only. */
   readonly caller: string;
   readonly audit: Audit;
-  /** What no root of a client may open; absent: roots count for nothing. */
+  /** What no root of a client may open; absent: roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
-  /** Names of tools that change an API, whether they are listed or not. */
+  /** The names of the tools that change an API, listed or not. */
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;
-  /** Loads what clients get that show views. */
+  /** Loads the additions for clients that show views. */
   readonly loadViews?: () => Promise<Views>;
-  /** The same, in the parts of a server for such a client. */
+  /** These additions, once loaded, in the parts of a server for such a client. */
   readonly views?: Views | undefined;
-  /** Looks at each call. */
+  /** Observes each call. */
   readonly observer?: Observer | undefined;
 }

@@ -18,7 +18,7 @@ import { RESOURCES, registerResources } from "./resources.ts";
 import type { ServerParts } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
-/** What is listed depends on the settings and on who calls, and stays for as long as the process lives. */
+/** The list depends on the settings and the caller, and does not change while the process lives. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,
@@ -27,17 +27,17 @@ const CACHE_HINTS = {
   "resources/templates/list": STEADY,
 } as const;
 
-/** The tools that are about a run which another call made: their answer is never a task. */
+/** The tools about a run of another call. Their answer is never a task. */
 const ABOUT_RUNS: ReadonlySet<string> = new Set(["get_run", "cancel_run", "decide_run"]);
 
 /**
- * Makes an MCP server for one connection; it takes no resources of its own. A server for one request needs nothing but
- * the tool that it calls, where it calls one. Clients of the 2026-07-28 era get tasks, and no logs, which are deprecated.
+ * Creates an MCP server for one connection; it acquires no resources. A server for a single request needs only the tool
+ * that it calls, if any. Clients of the 2026-07-28 era get tasks, and no logs, which are deprecated.
  */
 export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", called?: string): McpServer {
   const { views } = parts;
   const tools = [...parts.tools, ...(views?.tools ?? [])];
-  // Loaded by the first call, since no list of tools needs it. Once: an import costs each call microseconds.
+  // Loaded by the first call, because no list of tools needs it. Only once: an import costs each call microseconds.
   const answering = once(() => import("./answer-call.ts"));
   const tasks = once(() => import("./tasks.ts"));
   const one = tools.find(({ tool }) => tool.name === called);
@@ -46,7 +46,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // A client that calls a tool has listed them before, with the icons.
+      // A client that calls a tool has listed the tools before, with the icons.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -107,7 +107,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
   return server;
 }
 
-/** Answers a call while the observer looks at it. */
+/** Answers a call inside the observer. */
 function observed(
   observer: Observer | undefined,
   tool: string,
@@ -120,7 +120,7 @@ function observed(
   return observer.call({ tool, meta, jsonrpcId, protocolVersion, sessionId }, answer);
 }
 
-/** A call of a hidden tool is answered with the setting that hides it; the list stays as it is. */
+/** Answers a call of a hidden tool with the setting that hides it. The list stays as it is. */
 function answerHidden(
   server: McpServer,
   { hidden, environment, views }: ServerParts,
@@ -149,7 +149,7 @@ function objectSchema(schema: JsonSchema) {
   return { ...schema, type: "object" as const };
 }
 
-/** A ready-made JSON Schema that accepts everything: arguments are checked, and errors worded, by ourselves. */
+/** A ready-made JSON Schema that accepts everything: this server checks arguments and describes errors itself. */
 function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
   return {
@@ -162,7 +162,7 @@ function unchecked(json: () => JsonSchema): StandardSchemaWithJSON<unknown, unkn
   };
 }
 
-/** The ID of the HTTP request; over stdio each call gets a new ID. */
+/** The ID of the HTTP request. Over stdio each call gets a new ID. */
 function requestIdOf(log: Log): string {
   const { requestId } = log.facts();
   return typeof requestId === "string" ? requestId : randomUUID();
@@ -176,7 +176,7 @@ const PNG =
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
 /**
- * The server's icon as a data URI, so that hosts need not fetch it. One size and format only, since the 2026-07-28 era
- * repeats it beside every answer.
+ * The server's icon as a data URI, so that hosts need not fetch it. In one size and format only, because the 2026-07-28
+ * era repeats it in every answer.
  */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];

@@ -15,7 +15,7 @@ const withViews = z.object({
   }),
 });
 
-/** A message that says what its client can do: the first one of the 2025 era, or any request of the 2026 era. */
+/** A message that declares its client's capabilities: the first one of the 2025 era, or any request of the 2026 era. */
 const declaring = z.object({
   method: z.string(),
   params: z.looseObject({
@@ -24,10 +24,7 @@ const declaring = z.object({
   }),
 });
 
-/**
- * Whether the client that sent a message shows views to a person, as the message says; undefined where it says nothing
- * of what its client can do.
- */
+/** Whether the client of a message shows views to a person; undefined if the message does not declare capabilities. */
 export function showsViews(message: unknown): boolean | undefined {
   const { data } = declaring.safeParse(message);
   if (data === undefined) return undefined;

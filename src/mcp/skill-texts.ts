@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 const FOLDER = new URL("../../skills/", import.meta.url);
 
 /**
- * The texts of the skills by name: the files of `skills/` at the root of the repository. The build puts the texts
- * themselves in the place of this module.
+ * The texts of the skills by name: the files of `skills/` at the root of the repository. The build replaces this module
+ * with the texts themselves.
  */
 export const SKILL_TEXTS: Readonly<Record<string, string>> = Object.fromEntries(
   readdirSync(FOLDER)

@@ -4,13 +4,13 @@ import { once } from "../tools/define-tool.ts";
 
 /** The skills of this server, ready to be served. */
 export interface Skills {
-  /** Serves them on a server that is not connected yet. */
+  /** Registers them with a server that is not connected yet. */
   readonly attach: (server: McpServer) => void;
 }
 
 /**
- * Loads the skills: the files of `skills/` at the root of the repository, served through the SDK's extension (SEP-2640).
- * It is loaded here alone, so that commands that serve no MCP do without it.
+ * Loads the skills: the files of `skills/` at the root of the repository, served through the SDK's extension
+ * (SEP-2640). Loaded only here, so that commands that serve no MCP do not need the extension.
  */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
@@ -26,7 +26,7 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/** The skills as they are asked for. Made at the start, their digests would take a twentieth of the start. */
+/** Serves the skills on request. Computing their digests at the start would take a twentieth of the start-up time. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

@@ -8,7 +8,9 @@ import type { CallsUnderWay } from "./calls-under-way.ts";
 import type { Listening } from "./run-updates.ts";
 import { showsViews } from "./shows-views.ts";
 
-/** How long running calls may go on after the input has ended, so that `printf … | targeting-mcp` is answered. */
+/**
+ * How long running calls may continue after the input has ended, so that `printf … | targeting-mcp` gets its answers.
+ */
 const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
@@ -16,15 +18,15 @@ const INVALID_REQUEST = -32_600;
 /** The protocol era of a connection. */
 type Era = Parameters<McpServerFactory>[0]["era"];
 
-/** What a connection over standard input and output is made of. */
+/** The parts of a connection over standard input and output. */
 export interface StdioOptions {
   readonly input: Readable;
   readonly output: Writable;
-  /** The longest message that is read, in bytes. */
+  /** The maximum length of a message, in bytes. */
   readonly maxLineBytes: number;
-  /** Makes the server for a client that shows views, or for one that does not. */
+  /** Creates the server for a client that shows views, or for one that does not. */
   readonly createServer: (showsViews: boolean, era: Era) => McpServer | Promise<McpServer>;
-  /** Looks at a request to listen to notifications, which may be refused. */
+  /** Checks a request to listen to notifications, which may be refused. */
   readonly listened: (message: JSONRPCMessage) => Promise<Listening>;
   readonly calls: CallsUnderWay;
   readonly log: Log;
@@ -34,22 +36,20 @@ export interface StdioOptions {
 
 /** A connection that is being served. */
 export interface StdioConnection {
-  /** Resolves when the connection is over: the input ended and the last answers are out, or the output broke. */
+  /** Resolves when the connection is over: the input ended and the last answers were written, or the output broke. */
   readonly ended: Promise<void>;
   close(): Promise<void>;
 }
 
-/**
- * Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long costs only itself.
- */
+/** Serves one client over newline-delimited JSON-RPC, of either protocol era. A line that is too long fails alone. */
 export function serveOverStdio(options: StdioOptions): StdioConnection {
   return new LineConnection(options);
 }
 
 /**
  * One message per line, in both directions. The SDK's own transport would end the connection at a line that is too
- * long, and drop running calls when the input ends. A client of the 2026 era says with each request whether it shows
- * views: these requests and the others are answered by a server each, which are made with their first request.
+ * long, and drop running calls when the input ends. A client of the 2026 era declares with each request whether it
+ * shows views; these requests and the others go to one server each, created with the first such request.
  */
 class LineConnection implements StdioConnection {
   readonly ended: Promise<void>;
@@ -59,9 +59,9 @@ class LineConnection implements StdioConnection {
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
   readonly #servers = new Map<boolean, McpServer>();
-  /** By the ID of the request: ends what is watched for a client that listens. */
+  /** Ends what is watched for a client that listens, by the ID of the request. */
   readonly #listening = new Map<unknown, AbortController>();
-  /** Which of the two servers the last message was for that says so. */
+  /** Which of the two servers received the last message that declares its kind. */
   #last: boolean | undefined;
   #inputEnded = false;
   #closed = false;
@@ -78,7 +78,7 @@ class LineConnection implements StdioConnection {
       this.#over = resolve;
     });
     input.on("data", (chunk: Buffer) => this.#lines.add(chunk));
-    // One that was destroyed only closes.
+    // A destroyed stream only emits "close".
     for (const event of ["end", "error", "close"]) input.once(event, () => this.#endOfInput());
     if (input.readableEnded || input.destroyed) this.#endOfInput();
     output.on("error", (error) => {
@@ -100,7 +100,7 @@ class LineConnection implements StdioConnection {
     for (const face of this.#faces.values()) face.onclose?.();
   }
 
-  /** Hands a message to its server. What is no request may be about a request of either. */
+  /** Delivers a message to its server. A message that is not a request may belong to a request of either server. */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
     if (said === undefined && !("id" in message) && this.#faces.size > 0) {
@@ -137,7 +137,7 @@ class LineConnection implements StdioConnection {
     } else if (line.trim() !== "") this.#options.log.warn("a line is no message", { bytes: line.length });
   }
 
-  /** Delivers a request to listen, and sends what it is to hear of. */
+  /** Delivers a request to listen, and sends its notifications. */
   #listen(message: JSONRPCMessage): void {
     const { listened, output, log } = this.#options;
     listened(message)
@@ -182,7 +182,7 @@ class LineConnection implements StdioConnection {
   }
 }
 
-/** A server's way to the client of a connection, which it may share with another server. */
+/** A server's transport to the client of a connection, which it may share with another server. */
 function faceOver(output: Writable, closed: () => void): Transport {
   return {
     start: async () => {},
@@ -206,7 +206,7 @@ function refuseLine(line: LongLine, { output, maxLineBytes, log }: StdioOptions)
   output.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 }
 
-/** A line that was too long to be read: its size in bytes, and what it began and ended with. */
+/** A line that was too long to read: its size in bytes, and its beginning and end. */
 export interface LongLine {
   readonly bytes: number;
   readonly head: string;
@@ -219,7 +219,7 @@ const NOTHING = Buffer.alloc(0);
 
 /** How lines are handled. */
 interface LineUse {
-  /** The longest line that is read, in bytes. */
+  /** The maximum length of a line, in bytes. */
   readonly mostBytes: number;
   readonly onLine: (line: string) => void;
   /** Called for each line that is left out. */
@@ -239,11 +239,11 @@ export class Lines {
     this.#use = use;
   }
 
-  /** Takes the next bytes, and passes on the lines that end in them, without their line ends. */
+  /** Adds the next bytes, and passes on the lines that end in them, without their line ends. */
   add(chunk: Buffer): void {
     let from = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
-      // What most messages are: a whole line in one chunk.
+      // The usual case: a whole line in one chunk.
       if (this.#bytes === 0 && at - from <= this.#use.mostBytes) this.#pass(chunk.toString("utf8", from, at));
       else {
         this.#take(chunk.subarray(from, at));
@@ -292,8 +292,8 @@ export class Lines {
 }
 
 /**
- * The ID of a JSON-RPC request of which only the ends are known: among the members before `params`, or as the last
- * member. Undefined where it stands elsewhere.
+ * The ID of a JSON-RPC request of which only the beginning and the end are known. It is found among the members before
+ * `params`, or as the last member; undefined if it is elsewhere.
  */
 export function requestIdOf({ head, tail }: LongLine): string | number | undefined {
   const id = String.raw`"id"\s*:\s*(\d{1,15}|"[^"\\]{1,200}")`;

@@ -33,14 +33,14 @@ import { failureAnswer } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
 
-// Tasks, as the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks has them (2026-08-21):
-// a task is a run of the caller, seen through a handle. Nothing is stored for it beside the run.
+// Tasks, by the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21): a task is
+// a run of the caller, seen through a handle. Nothing is stored for it besides the run.
 
-/** What a task is, by where its run stands as it is stored. */
+/** The status of a task, by the stored status of its run. */
 const TASK_STATUS = {
   planning: "working",
   planned: "completed",
-  // Where nobody can be asked through the client, it is working: a person decides on the page.
+  // If nobody can be asked through the client, the task is working: a person decides on the page.
   waiting: "input_required",
   running: "working",
   interrupted: "completed",
@@ -50,18 +50,18 @@ const TASK_STATUS = {
   expired: "completed",
 } as const satisfies Readonly<Record<Status, string>>;
 
-/** How often clients should look, in milliseconds. */
+/** The suggested polling interval of clients, in milliseconds. */
 const POLL_MS = 1000;
 const DAY_MS = 86_400_000;
 
-/** A request of a client that follows tasks, or may. */
+/** A request of a client that follows tasks, or may follow them. */
 interface TaskRequest {
   readonly call: ServerContext;
   readonly server: McpServer;
   readonly parts: ServerParts;
 }
 
-/** What a handle names: a run, or only the planning of it, which is over once it is planned. */
+/** What a handle names: a run, or only its planning, which ends once the run is planned. */
 interface Named {
   readonly runId: string;
   readonly isPlan: boolean;
@@ -80,24 +80,24 @@ interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/** The answer of a call as a task, where it is about a run that is stored and goes on without the model. */
+/** Converts the answer of a call to a task, if it is about a stored run that continues without the model. */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
   request: TaskRequest,
 ): Promise<CallToolResult | InputRequiredResult> {
   const { data } = runAnswer.safeParse(answer);
-  // With a token or in a view it is this answer that the next step needs.
+  // With a token or in a view, the next step needs this answer itself.
   if (data === undefined || data.structuredContent.confirmation?.token !== undefined || data._meta?.[IN_VIEW]) {
     return answer;
   }
   const context = await contextOf(request);
   const { runId } = data.structuredContent;
-  // Without the store, or of a damaged run, the answer says what is known.
+  // If the store is away, or the run is damaged, the answer says what is known.
   const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
-  // The SDK checks that a tool with an output schema gives structured content.
+  // The SDK checks that a tool with an output schema returns structured content.
   return { ...created, resultType: "task", content: [], structuredContent: {} };
 }
 
@@ -133,8 +133,8 @@ const asked = z.object({ taskId: z.string() });
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
 /**
- * Answers a request about a task. Throws a ProtocolError: the same for a handle that is wrong, is another caller's, or
- * names a run that is gone.
+ * Answers a request about a task. Throws the same ProtocolError for a handle that is wrong, belongs to another caller,
+ * or names a run that is gone.
  */
 export async function answerTask(
   method: TaskMethod,
@@ -167,7 +167,7 @@ async function answered(method: TaskMethod, params: unknown, request: TaskReques
     const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
     const said =
       key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-    // It may have to be planned again, which goes on without the client.
+    // The run may have to be planned again, which continues without the client.
     if (question !== undefined && said !== "closed") {
       await atMostOneWait(decideInClient(question, said === "yes", context), context);
     }
@@ -179,10 +179,10 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** What the tools are given for a request about a task: nothing waits, since the client looks again. */
+/** The context of tools for a request about a task: nothing waits, because the client polls. */
 async function contextOf({ call, server, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
-  // A client that opens the page was asked for that before its call became a task.
+  // A client that can open the page was asked for that before its call became a task.
   const opens = canOpen(call, server) && services.page?.address !== undefined;
   return {
     signal: call.mcpReq.signal,
@@ -194,7 +194,7 @@ async function contextOf({ call, server, parts }: TaskRequest): Promise<ToolCont
   };
 }
 
-/** A run as a task. Throws a ProtocolError where the caller has no such run. */
+/** Shows a run as a task. Throws a ProtocolError if the caller has no such run. */
 async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
   const task = {
     taskId,
@@ -241,25 +241,28 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...told, result: { ...told.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** The run of a task, or the one that it was approved to resume; undefined where the caller has none. */
+/** The run of a task, or the one that it was approved to resume; undefined if the caller has none. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endedWhereTooLate(run, context), context);
 }
 
-/** Where a run stands: what a killed process leaves only `resume_run` continues, unless another process takes it up. */
+/**
+ * The status of a run. After its process was killed, only `resume_run` continues it, unless another process takes it
+ * over.
+ */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
   const isUnfinished = stored === "planning" || stored === "running";
   if (isPlan && stored !== "planning" && stored !== "cancelled") return "planned";
-  // Its last steps are under way.
+  // Its last steps are in progress.
   if (!isUnfinished && run.status() === "running") return "running";
   if (!isUnfinished || run.status() !== "interrupted" || (await runs.isToBeTakenUp(runId))) return stored;
   return "interrupted";
 }
 
-/** The question that a waiting run has for the person behind the client, under a key that only its task shows. */
+/** The question of a waiting run to the person behind the client, with a key that only its task shows. */
 async function questionOf(
   runId: string,
   taskId: string,
@@ -274,13 +277,13 @@ async function questionOf(
 const RUN_BYTES = 16;
 const MARK_BYTES = 16;
 
-/** A text that nobody can guess or make, which only this caller can use, in this project. */
+/** A text that nobody can guess or forge, and that only this caller can use in this project. */
 async function handleOf({ runId, isPlan }: Named, context: ToolContext): Promise<string> {
   const mark = await markOf(["task", runId, isPlan, context.caller, context.project.id], context);
   return Buffer.concat([ulidBytes(runId), Buffer.of(Number(isPlan)), mark]).toString("base64url");
 }
 
-/** What a handle names; undefined where this caller was not given it here. */
+/** What a handle names; undefined if this caller did not receive it in this project. */
 async function namedBy(taskId: string, context: ToolContext): Promise<Named | undefined> {
   const bytes = Buffer.from(taskId, "base64url");
   if (bytes.length !== RUN_BYTES + 1 + MARK_BYTES) return undefined;

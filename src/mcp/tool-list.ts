@@ -4,18 +4,18 @@ import type { Prepared, Tool } from "../tools/registry.ts";
 import { advertised, isSchema, type JsonSchema, schemaAlternatives } from "./json-schema.ts";
 import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 
-/** What decides which tools are listed. */
+/** What determines which tools are listed. */
 export interface ToolAvailability {
   readonly readOnly: boolean;
-  /** The toolsets that are switched on. */
+  /** The enabled toolsets. */
   readonly toolsets: readonly Exclude<Toolset, "either">[];
-  /** The APIs that are configured, by the toolset that works with them. */
+  /** The configured APIs, by the toolset that uses them. */
   readonly configured: readonly Exclude<Toolset, "either">[];
   /** Whether a sandbox can be inspected. */
   readonly hasSandbox: boolean;
 }
 
-/** Why a tool is hidden, and where it belongs. */
+/** Why a tool is hidden, and its toolset. */
 export interface Hidden {
   readonly why: "readOnly" | "toolset" | "notConfigured" | "noSandbox";
   readonly toolset: Toolset;
@@ -26,7 +26,7 @@ function writes({ effect }: ToolFacts): boolean {
   return effect === "adds" || effect === "changes";
 }
 
-/** Why a tool may be missing from the list: each rule alone is enough, and read-only wins over everything. */
+/** Why a tool may be missing from the list. Each rule alone is enough, and read-only comes first. */
 const HIDDEN_BY: readonly (readonly [
   why: Hidden["why"],
   hides: (tool: ToolFacts, offer: ToolAvailability) => boolean,
@@ -41,7 +41,7 @@ const HIDDEN_BY: readonly (readonly [
   ["noSandbox", ({ needsSandbox }, { hasSandbox }) => needsSandbox === true && !hasSandbox],
 ];
 
-/** Of each tool that is not listed the reason, by its name. */
+/** The reason for each tool that is not listed, by its name. */
 export function hiddenTools(tools: readonly ListedTool[], offer: ToolAvailability): ReadonlyMap<string, Hidden> {
   return new Map(
     tools.flatMap(({ tool }) => {
@@ -61,13 +61,13 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** All tools as clients may see them, in their fixed order: as the build has made them, else as the code does. */
+/** All tools as clients may see them, in their fixed order: from the build, or else from the code. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
 }
 
-/** A tool as the build has made it; its code is loaded by its first call. */
+/** A tool from the build; its code is loaded by its first call. */
 export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): ListedTool {
   const loaded = once(async () => (await import("../tools/registry.ts")).toolNamed(tool.name));
   return {
@@ -85,7 +85,7 @@ export function listedTools(tools: readonly ListedTool[], offer: ToolAvailabilit
   return tools.filter(({ tool }) => !hidden.has(tool.name));
 }
 
-/** Tools as clients may see them. Their schemas are made at their first use and kept. */
+/** Tools as clients may see them. Their schemas are created at their first use and kept. */
 export function catalogue(tools: readonly Tool[]): readonly ListedTool[] {
   return tools.map((tool) => ({
     tool,
@@ -111,8 +111,7 @@ export function toolsThatWrite(tools: readonly ListedTool[]): ReadonlySet<string
 }
 
 /**
- * The names of the tools whose arguments are large where a caller has much to do: lists without a bound, and objects of
- * any form, such as a suite.
+ * The names of the tools whose arguments can be large: lists without a limit, and objects of any form, such as a suite.
  */
 export function toolsWithLists(tools: readonly ListedTool[]): ReadonlySet<string> {
   const isLarge = ({ type, maxItems, properties }: JsonSchema): boolean =>
