@@ -10,8 +10,8 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 
 /**
- * The access file as it is now: `first` until it changes. One that cannot be read any more lets nobody in until it is
- * fixed, which `onProblem` is called with.
+ * The current access file: `first` until it changes. If it can no longer be read, nobody is let in until it is fixed,
+ * and `onProblem` is called.
  */
 export function accessNow(
   file: string | undefined,
@@ -40,20 +40,20 @@ function markOf(file: string): string {
   return `${mtimeMs} ${ino} ${size}`;
 }
 
-/** What callers are known by. */
+/** What is needed to know callers. */
 interface Knowing {
   readonly settings: Settings;
-  /** The access file as it is now. */
+  /** The current access file. */
   readonly access: () => Access;
-  /** Whether the access file names every token that may call: that of a worker needs none. */
+  /** Whether the access file contains every token that may call. The file of a worker needs no tokens. */
   readonly knowsTokens: boolean;
-  /** What the tokens of an issuer said last. */
+  /** What the tokens of an issuer last said. */
   readonly tokens: Pick<TokenRights, "of">;
 }
 
 /**
- * What the caller of a run may do now, whenever the run was begun: by the access file as it is now, and by the ways in
- * that the settings leave open. Of a caller who comes with tokens of an issuer the last ones count.
+ * The current rights of the caller of a run, whenever the run began: by the current access file, and by the ways to
+ * authenticate that the settings allow. For a caller with tokens of an issuer, the last tokens count.
  */
 export function rightsNow({
   settings: { http },
@@ -79,7 +79,7 @@ function ofToken(owner: string, name: string, { tokens, projects }: Access, ownK
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // With keys of their own, callers work in other projects beside that of their token.
+  // Callers with their own keys also work in projects other than the one of their token.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -94,9 +94,9 @@ function gone(refused: string): CallerRights {
   return { refused };
 }
 
-/** The clients of one caller of which something is remembered: the ones seen last. */
+/** The maximum number of remembered clients per caller: the most recent ones. */
 const MOST_CLIENTS = 8;
-/** For so long a token that was noted is not looked for again, in milliseconds; and of how many callers. */
+/** How long a recorded token is not looked up again, in milliseconds; and for how many callers. */
 const FRESH_MS = 2000;
 const MOST_CALLERS = 1000;
 
@@ -104,23 +104,25 @@ const seenTokens = z.array(
   z.object({ name: z.string(), client: z.string(), owner: z.string(), writes: z.boolean(), until: z.number() }),
 );
 
-/** What callers may do whose rights only the tokens of the issuer tell. */
+/** The rights of callers that only tokens of the issuer tell. */
 export interface TokenRights {
   /** Remembers what a valid token says, for the runs of its caller. */
   note(seen: SeenToken): Promise<void>;
   /**
-   * The last token of each client of a caller, as far as they have not expired, or else the very last one; undefined
-   * where none was seen.
+   * The last token of each client of a caller that has not expired, or else the very last one; undefined if there was
+   * none.
    */
   of(name: string): Promise<readonly SeenToken[] | undefined>;
 }
 
-/** Remembers the tokens of callers in `texts`, the last one of each client; `problem` gets what cannot be stored. */
+/**
+ * Remembers the tokens of callers in `texts`, the last one of each client. `problem` receives what cannot be stored.
+ */
 export function tokenRights(
   texts: CallerTexts,
   { now, problem }: { readonly now: () => number; readonly problem: (error: unknown) => void },
 ): TokenRights {
-  /** By caller: the token that was noted last here, and when. */
+  /** The token that was last recorded here, and when, by caller. */
   const noted = new Map<string, { readonly seen: SeenToken; readonly at: number }>();
   /** What could not be stored yet. */
   const unstored = new Map<string, SeenToken>();
@@ -155,7 +157,7 @@ export function tokenRights(
   };
 }
 
-/** The last token of each client, the one seen last at the end. */
+/** The last token of each client; the most recent one comes last. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MOST_CLIENTS);
 }

@@ -5,18 +5,18 @@ import { callerName } from "../tools/context.ts";
 import { ownerOf } from "./auth.ts";
 import type { Projects } from "./projects.ts";
 
-/** What approvers are found with. */
+/** What is needed to find approvers. */
 export interface ApproversOf {
   readonly settings: Settings;
-  /** The access file as it is now. */
+  /** The current access file. */
   readonly access: () => Access;
   readonly all: Pick<Projects, "idOf">;
 }
 
-/** What tells which project a run belongs to: the caller is its owner, as in its header. */
+/** What determines the project of a run. The caller is its owner, as in its header. */
 export type RunOf = Pick<RunHeader, "project" | "caller">;
 
-/** Which runs belong to which keys. A sandbox is one project for all keys, so that the keys themselves tell. */
+/** Which runs belong to which keys. A sandbox is one project for all keys, so there the keys themselves decide. */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
@@ -28,7 +28,7 @@ export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "
   };
 }
 
-/** Whether a person can approve what a caller asks for. */
+/** Whether a person can approve what a caller requests. */
 export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {
   const { tokens, projects, requireOtherApprover } = of.access();
   const { ofKeys, ofRun } = placesOf(of);
@@ -41,7 +41,7 @@ export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonl
   });
 }
 
-/** The keys of a project of the access file; undefined is that of the configured keys, which it is not named by. */
+/** The keys of a project in the access file; undefined means the configured keys, which have no name there. */
 export function keysOfProject(name: string | undefined, projects: Access["projects"]): ProjectKeys | undefined {
   return name === undefined ? undefined : projects.get(name);
 }

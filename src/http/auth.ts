@@ -6,43 +6,43 @@ import { httpError } from "../web/http-errors.ts";
 import { IssuerUnreachable } from "./issuer-reads.ts";
 import type { AccessClaims, JwtVerifier } from "./jwt.ts";
 
-/** Who calls over HTTP: under which name, with whose keys, and what they may do. */
+/** A caller over HTTP: its name, its keys, and its rights. */
 export interface Caller {
   /**
-   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` of an access token without `sub`,
+   * `token:NAME` of the access file, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` for an access token without `sub`,
    * `key:HASH` of addresses and own keys, or `local` without authentication. Used in records and for shares.
    */
   readonly name: string;
   /**
-   * Whose runs and confirmations they see. With keys other than the configured ones a caller works in another project,
-   * and is another owner there: a run must not go on with the keys of a project that it was not begun in.
+   * The owner of the runs and confirmations that the caller sees. With keys other than the configured ones a caller
+   * works in another project, and is another owner there: a run must not continue with the keys of another project.
    */
   readonly owner: string;
   readonly readOnly: boolean;
-  /** Folders that `file` and `saveTo` may use. */
+  /** The folders that `file` and `saveTo` may use. */
   readonly folders: readonly string[];
   /** Undefined: the configured keys. */
   readonly keys: ProjectKeys | undefined;
-  /** A caller who may only read could be given this scope; undefined where no scope would change that. */
+  /** The scope that would let a read-only caller write; undefined if no scope would. */
   readonly missingScope?: string | undefined;
 }
 
-/** Authenticates a request: gives its caller, or the answer that refuses it. */
+/** Authenticates a request. Returns its caller, or the response that refuses it. */
 export type Authenticate = (request: Request) => Promise<Caller | Response>;
 
 /** The scopes of access tokens. Writing includes reading. */
 export const SCOPES = { read: "targeting:read", write: "targeting:write" } as const;
 
-/** Headers in which callers bring their own keys. */
+/** The headers in which callers bring their own keys. */
 const KEY_HEADERS = { targetingApiKey: "x-targeting-api-key", eventAppKey: "x-event-app-key" } as const;
 
-/** What a valid token of the issuer says of its caller. */
+/** What a valid token of the issuer says about its caller. */
 export interface SeenToken {
   /** The caller's name. */
   readonly name: string;
-  /** The client that it was given to; empty where it names none. */
+  /** The client that received the token; empty if the token names none. */
   readonly client: string;
-  /** Whose runs it may see, as `Caller` has it; empty where its project is not known here. */
+  /** Whose runs it may see, as in `Caller`; empty if its project is not known here. */
   readonly owner: string;
   /** Whether it may write. */
   readonly writes: boolean;
@@ -52,24 +52,24 @@ export interface SeenToken {
 
 /** How callers authenticate. */
 export interface AuthOptions {
-  /** Where callers' own keys are sent. */
+  /** The addresses that callers' own keys are sent to. */
   readonly addresses: readonly string[];
   readonly access: Access;
   /**
-   * The access file as it is now: what it takes away from a token counts at once, while tokens and keys that are new in
-   * it count from the next start on. Absent: it does not change.
+   * The current access file. What it takes away from a token counts at once; new tokens and keys count from the next
+   * start. Absent: it does not change.
    */
   readonly accessOfNow?: () => Access;
   /** Absent: no access tokens of an authorization server are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Is told what each valid token of the issuer says, before its call is answered. */
+  /** Receives what each valid token of the issuer says, before its call is answered. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
-  /** Where the protected-resource metadata is (RFC 9728), for challenges. */
+  /** The address of the protected-resource metadata (RFC 9728), for challenges. */
   readonly resourceMetadataUrl?: string | undefined;
 }
 
-/** Whether callers have to authenticate. */
+/** Whether callers must authenticate. */
 export function requiresAuthentication({
   access,
   jwt,
@@ -79,8 +79,8 @@ export function requiresAuthentication({
 }
 
 /**
- * Makes the authentication of callers: a bearer token of the access file, an access token of the issuer, and keys of
- * the caller's own where they are allowed. Nothing of the credentials is kept.
+ * Creates the authentication of callers: a bearer token of the access file, an access token of the issuer, and own keys
+ * if they are allowed. The credentials are not kept.
  */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
@@ -98,7 +98,7 @@ export function authenticator(options: AuthOptions): Authenticate {
   };
 }
 
-/** The answer to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
+/** The response to a call that needs a scope which the caller's token lacks (RFC 6750, 3.1). */
 export function scopeChallenge(scope: string, resourceMetadataUrl: string | undefined): Response {
   const error = new OAuthError(OAuthErrorCode.InsufficientScope, `this call needs the scope ${scope}`);
   return challenge(error, scope, resourceMetadataUrl);
@@ -107,8 +107,8 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
 /**
- * The answer to a request without a token: what it needs, and no error, since nothing that it brought was wrong
- * (RFC 6750, 3.1).
+ * The response to a request without a token: it says what is needed, and no error, because nothing in the request was
+ * wrong (RFC 6750, 3.1).
  */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
@@ -168,8 +168,8 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
 }
 
 /**
- * The project that a token opens by its claim, for calls and for the page alike: without a claim (undefined) that of the
- * configured keys. Undefined where the access file has no project of this name.
+ * The project of a token by its claim, for calls and for the page. Without a claim (undefined) it is the project of the
+ * configured keys. Undefined if the access file has no project of this name.
  */
 export function claimedProject(
   claimed: string | undefined,
@@ -180,7 +180,7 @@ export function claimedProject(
   return keys && { keys };
 }
 
-/** Compares every token in constant time, so that the time of an answer tells nothing about the tokens. */
+/** Compares all tokens in constant time, so that the response time reveals nothing about them. */
 export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
@@ -193,7 +193,7 @@ function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/** Replaces the configured keys by those in the headers; a caller without a token is named after these keys. */
+/** Replaces the configured keys by those in the headers. A caller without a token is named after these keys. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,
@@ -224,9 +224,9 @@ function named(name: string, rest: Omit<Caller, "name" | "owner">): Caller {
   return { ...rest, name, owner: ownerOf(name, rest.keys) };
 }
 
-/** Whose runs a caller's are, see `Caller`. */
+/** The owner of a caller's runs, see `Caller`. */
 export function ownerOf(name: string, keys: ProjectKeys | undefined): string {
-  // No caller's name begins like this, so that owners of other keys are never mixed up with names.
+  // No caller's name begins like this, so owners with other keys are never confused with names.
   return keys === undefined ? name : `keys:${hashOf(keyTexts(keys))} ${name}`;
 }
 

@@ -6,15 +6,15 @@ import { noteArrival } from "../mcp/calls-under-way.ts";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
-/** The largest body that is read, in bytes: twice what one request to the API may hold. */
+/** The maximum size of a body in bytes: twice the size of a request to the API. */
 const LARGEST_BODY = 16 * 1_048_576;
-/** The largest body without a list that may be long, in bytes. */
+/** The maximum size of a body without a list, in bytes. */
 const LARGEST_PLAIN_BODY = 256 * 1024;
-/** How long a whole body may take to arrive, counted from its headers. */
+/** How long a whole body may take to arrive after its headers. */
 const BODY_TIMEOUT_MS = 15_000;
 const MOST_MESSAGES = 20;
 
-/** A body that is complete within this time takes no place among the unfinished ones; most are. */
+/** A body that is complete within this time does not count as unfinished. Most are. */
 const SOON_MS = 100;
 
 /** For all callers together: unfinished bodies, and bytes of bodies that wait for their answers. */
@@ -26,22 +26,22 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/** Bodies from this size on take turns: what is made of one takes ten times its memory. */
+/** Bodies from this size on take turns: processing one takes ten times its memory. */
 const LARGE_BODY = 1_048_576;
 const MOST_LARGE_BYTES = 2 * LARGEST_BODY;
-/** What a body of many short values takes goes by their number: each counts as so many bytes of a body. */
+/** The memory of a body with many short values depends on their number: each counts as this many bytes. */
 const BYTES_A_VALUE = 40;
 
 /** The body of a request, parsed. */
 export interface ReadBody {
-  /** The room that it holds; undefined for all but large ones. */
+  /** The memory that it reserves; undefined for all but large bodies. */
   readonly held?: Held | undefined;
-  /** Undefined where the method is one without a body. */
+  /** Undefined if the method has no body. */
   readonly body: unknown;
   readonly messages: readonly Message[];
 }
 
-/** The fields of a message that are read before an MCP server is made for it. */
+/** The fields of a message that are read before an MCP server is created for it. */
 export interface Message {
   readonly method: string | undefined;
   /** The tool that it calls. */
@@ -69,7 +69,7 @@ export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number):
     const read = await readBody(incoming, bytes, arriving);
     arriving.end();
     if (typeof read === "string") return httpError(...UNREAD[read]);
-    // Whatever it waits for from here on counts as the wait of its calls.
+    // From here on, all waiting counts towards the wait of its calls.
     noteArrival(request, Date.now());
     const count = valuesIn(read, MOST_VALUES);
     if (count > MOST_VALUES)
@@ -102,8 +102,8 @@ function tooBusy(why: string): Parameters<typeof httpError> {
 }
 
 /**
- * Reads a body. It claims its bytes from `room`, and one place from `unfinished` where it does not arrive at once. Of a
- * refused body nothing is kept; the rest is received and dropped, so that the client gets to read the answer.
+ * Reads a body. It reserves its bytes from `room`, and one place from `unfinished` if it does not arrive at once.
+ * Nothing of a refused body is kept; the rest is received and dropped, so that the client can read the response.
  */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
@@ -157,21 +157,24 @@ function messageOf(given: unknown): Message {
   return { method: data?.method, tool: data?.method === "tools/call" ? data.params?.name : undefined };
 }
 
-/** How long one body keeps others from being planned, in milliseconds: a call may wait much longer for an API or a person. */
+/**
+ * How long one body keeps others from being planned, in milliseconds. A call may wait much longer for an API or a
+ * person.
+ */
 const TURN_MS = 5000;
 
-/** The room that one large body holds. */
+/** The memory that one large body reserves. */
 export interface Held {
-  /** Holds it until this work has ended as well; takes it again where all earlier work has ended. */
+  /** Keeps the reservation until this work has ended as well. Reserves again if all earlier work has ended. */
   until(work: Promise<unknown>): void;
-  /** Its call is planned, and takes little more memory from now on: the next body may be parsed. */
+  /** Its call is planned and needs little more memory from now on: the next body may be parsed. */
   planned(): void;
 }
 
-/** Lets large bodies be parsed and planned in turns, and only so many bytes of them be worked on. */
+/** Lets large bodies be parsed and planned in turns, and limits the bytes that are processed at once. */
 export interface LargeBodies {
   /**
-   * Waits for room and holds it until `work` and all that was added has ended. Undefined where no room came free within
+   * Waits for room and reserves it until `work` and all added work has ended. Undefined if no room became free within
    * `mostMs` milliseconds, or `work` ended before.
    */
   enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined>;
@@ -184,11 +187,11 @@ interface Waiting {
 }
 
 /**
- * Shares `mostBytes` among large bodies; one that is larger enters alone. A caller has at most half of it, unless it is
- * for a single body. Callers take turns, and the bodies of each enter in the order of their arrival.
+ * Shares `mostBytes` among large bodies; a larger one enters alone. A caller has at most half of it, except for a
+ * single body. Callers take turns, and the bodies of each enter in the order of their arrival.
  */
 export function largeBodies(mostBytes: number): LargeBodies {
-  /** The caller whose turn comes first stands first. */
+  /** The caller whose turn is next comes first. */
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();
   let taken = 0;
@@ -210,7 +213,7 @@ export function largeBodies(mostBytes: number): LargeBodies {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // Nobody smaller goes first, or a large one would wait for ever.
+      // No smaller body goes first, or a large one would wait for ever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -273,22 +276,25 @@ export function largeBodies(mostBytes: number): LargeBodies {
   };
 }
 
-/** The part of a shared resource that one request holds. */
+/** The part of a shared resource that one request reserves. */
 interface Reservation {
-  /** Takes more. False, and takes nothing, where this caller or all callers would exceed the limit, or after `end`. */
+  /**
+   * Reserves more. Returns false and reserves nothing if this caller or all callers would exceed the limit, or after
+   * `end`.
+   */
   more(amount: number): boolean;
-  /** Gives everything back, and takes no more. */
+  /** Releases everything and reserves no more. */
   end(): void;
 }
 
-/** A resource that callers share, of which one caller gets at most half. */
+/** A resource that callers share. One caller gets at most half. */
 export interface Shares {
-  /** The most that one caller gets. */
+  /** The maximum for one caller. */
   readonly forOne: number;
   claim(caller: string): Reservation;
 }
 
-/** Shares `forAll` among all callers, of which each gets at most half (at least 1). */
+/** Shares `forAll` among all callers. Each gets at most half (at least 1). */
 export function callerQuota(forAll: number): Shares {
   const forOne = Math.max(1, Math.floor(forAll / 2));
   const taken = new Map<string, number>();

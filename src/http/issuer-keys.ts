@@ -4,19 +4,19 @@ import * as z from "zod";
 import type { Proxies } from "../settings/environment.ts";
 import { issuerFetch, type KeptRead, keptRead } from "./issuer-reads.ts";
 
-/** Where an issuer's keys are. */
+/** The location of an issuer's keys. */
 export interface IssuerKeysOptions {
   readonly issuer: string;
-  /** Undefined: where the issuer's metadata says. */
+  /** Undefined: taken from the issuer's metadata. */
   readonly jwksUrl: string | undefined;
   /** The proxies on the way to the issuer. */
   readonly proxies: Proxies;
 }
 
-/** Is handed what is wrong with the keys of the issuer, each time they are read. */
+/** Receives what is wrong with the keys of the issuer, each time they are read. */
 export type KeysProblem = (reason: string) => void;
 
-/** What an issuer publishes: keys that can be used, and how many members there are in all. */
+/** What an issuer publishes: the usable keys, and the number of all members. */
 interface PublishedKeys {
   readonly usable: readonly PublicJwk[];
   readonly count: number;
@@ -29,7 +29,7 @@ const publicJwk = z
   .refine((jwk) => !Object.hasOwn(jwk, "d"), "the private half may not be published");
 type PublicJwk = z.infer<typeof publicJwk>;
 
-/** Keeps the issuer's keys, and finds that of a token among them, as jose asks for it. */
+/** Keeps the issuer's keys, and finds the key of a token among them, as jose requests it. */
 export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): KeptRead<JWTVerifyGetKey> {
   return keptRead(async () => {
     const { usable, count } = await publishedKeys(options);
@@ -38,12 +38,12 @@ export function issuerKeys(options: IssuerKeysOptions, problem: KeysProblem): Ke
   }, problem);
 }
 
-/** What is wrong where an issuer publishes this many keys of which none can be used. */
+/** What is wrong if an issuer publishes this many keys and none can be used. */
 export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/** Reads the keys of an issuer. Members that cannot be used are left out, as RFC 7517 (5) has it. */
+/** Reads the keys of an issuer. Unusable members are left out (RFC 7517, 5). */
 export async function publishedKeys(options: IssuerKeysOptions): Promise<PublishedKeys> {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));
@@ -55,7 +55,7 @@ export async function publishedKeys(options: IssuerKeysOptions): Promise<Publish
 }
 
 async function discovered({ issuer, proxies }: IssuerKeysOptions): Promise<string> {
-  // Loaded late: where the address of the keys is set, nothing is discovered.
+  // Loaded late: nothing is discovered if the address of the keys is set.
   const { endpointOf, readMetadata } = await import("./issuer-metadata.ts");
   return endpointOf(await readMetadata(issuer, proxies), "jwks_uri");
 }
@@ -67,7 +67,7 @@ function usableKey(member: unknown): readonly PublicJwk[] {
     createPublicKey({ key: data, format: "jwk" });
     return [data];
   } catch {
-    // Of a kind that this program does not know, or malformed.
+    // Of an unknown kind, or malformed.
     return [];
   }
 }

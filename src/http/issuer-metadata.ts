@@ -3,7 +3,7 @@ import type { Proxies } from "../settings/environment.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { ALGORITHMS, issuerFetch, reasonOf } from "./issuer-reads.ts";
 
-/** How requests to an authorization server are sent: through the proxies, and in clear only on this machine. */
+/** How requests to an authorization server are sent: through the proxies, and unencrypted only on this machine. */
 export function requestOptions(issuer: string, proxies: Proxies) {
   return { [oauth.customFetch]: issuerFetch(proxies), [oauth.allowInsecureRequests]: isLoopback(issuer) };
 }
@@ -27,15 +27,15 @@ export async function readMetadata(issuer: string, proxies: Proxies): Promise<oa
   throw new Error(`the metadata of ${issuer} cannot be read (${problems.join("; ")})`);
 }
 
-/** Reads the metadata of an authorization server at which people can log in. */
+/** Reads the metadata of an authorization server with a login for people. */
 export async function readLoginMetadata(issuer: string, proxies: Proxies): Promise<oauth.AuthorizationServer> {
   const found = await readMetadata(issuer, proxies);
   for (const name of ["authorization_endpoint", "token_endpoint"] as const) endpointOf(found, name);
-  // What signs ID tokens is checked with the keys of the issuer, whatever its metadata leaves out.
+  // The signing algorithms of ID tokens are checked with the issuer's keys, even if the metadata lacks them.
   return { id_token_signing_alg_values_supported: ALGORITHMS, ...found };
 }
 
-/** An address that the metadata names, where it can be trusted. Throws where it is missing, or travels in clear. */
+/** An address in the metadata, if it can be trusted. Throws if it is missing or unencrypted. */
 export function endpointOf(
   server: oauth.AuthorizationServer,
   name: "authorization_endpoint" | "token_endpoint" | "jwks_uri",

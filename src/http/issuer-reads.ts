@@ -1,36 +1,39 @@
 import { openHttp } from "../api/http.ts";
 import { type Proxies, proxyFor } from "../settings/environment.ts";
 
-/** Only asymmetric signatures: the key that checks a token cannot make one. */
+/** Only asymmetric signatures: the key that verifies a token cannot create one. */
 export const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 
-/** What was read is used on for this time, and read anew after it, in milliseconds. */
+/** How long a read value is used before it is read again, in milliseconds. */
 const FRESH_MS = 10 * 60_000;
 /** How long it stays in use while it cannot be read again. */
 const USABLE_MS = 60 * 60_000;
-/** The least time between two reads, successful or not: while there is something to use, and while there is nothing. */
+/** The minimum time between two reads, successful or not: while there is a usable value, and while there is none. */
 const PAUSE_MS = 30_000;
 const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** An answer above this many bytes is not read. */
+/** Answers with more bytes are not read. */
 const LARGEST_ANSWER = 1_048_576;
 
-/** The authorization server cannot be read, so that nothing can be checked with what it publishes. */
+/** The authorization server cannot be read, so nothing can be verified with what it publishes. */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
     super("the authorization server cannot be read now; try again", { cause });
   }
 }
 
-/** Something that is read of the authorization server. */
+/** A value that is read from the authorization server. */
 export interface KeptRead<Value> {
-  /** What was read last, or is read now. Throws an IssuerUnreachable where nothing is usable, and during a pause. */
+  /**
+   * The current value, reading it if needed. Throws an IssuerUnreachable if there is no usable value, and during a
+   * pause.
+   */
   value(): Promise<Value>;
-  /** What is read anew; undefined during a pause, and where it cannot be read. */
+  /** Reads the value again; undefined during a pause, and if it cannot be read. */
   newer(): Promise<Value | undefined>;
 }
 
-/** Keeps what `read` gives, and lets it read no more often than the pauses allow. Each failure is handed to `failed`. */
+/** Caches what `read` returns, and reads no more often than the pauses allow. `failed` receives each failure. */
 export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: string) => void): KeptRead<Value> {
   let last: { readonly value: Value; readonly at: number } | undefined;
   let tried: { readonly at: number; readonly problem?: unknown } | undefined;
@@ -59,7 +62,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     async value() {
       const old = usable();
       const isRead = reading !== undefined;
-      // One request waits for what is read anew, the others go on with what there was.
+      // One request waits for the new value; the others continue with the old one.
       if (old !== undefined && (ageOf(old) < FRESH_MS || isRead || isPausing())) return old.value;
       if (!isRead && isPausing()) throw new IssuerUnreachable(tried?.problem);
       try {
@@ -71,19 +74,19 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
     },
     async newer() {
       if (reading === undefined && isPausing()) return undefined;
-      // Why it failed has been handed over.
+      // `failed` has received the reason.
       return readOnce().catch(() => undefined);
     },
   };
 }
 
-/** How long ago something was; what a clock that was set back shows as the future is as old as can be. */
+/** The age of something. A time in the future, after the clock was set back, counts as the maximum age. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;
 }
 
-/** What an error says, with the errors that caused it. What else it carries may hold tokens, and is left out. */
+/** The message of an error, with the errors that caused it. Its other fields may contain tokens and are left out. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
   return error.cause instanceof Error ? `${error.message}: ${reasonOf(error.cause)}` : error.message;
@@ -97,8 +100,8 @@ interface IssuerRequest {
 }
 
 /**
- * Sends requests to the authorization server through the proxies of the settings. They are seldom: no connection is
- * kept. Redirects are not followed.
+ * Sends requests to the authorization server through the configured proxies. They are rare, so no connection is kept.
+ * Redirects are not followed.
  */
 export function issuerFetch(proxies: Proxies) {
   return async (address: string, { method, headers, body }: IssuerRequest): Promise<Response> => {

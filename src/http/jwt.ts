@@ -14,24 +14,24 @@ import { ALGORITHMS, IssuerUnreachable, type KeptRead } from "./issuer-reads.ts"
 
 /** The claims of a token that this server uses. */
 export interface AccessClaims {
-  /** Whom the token stands for: `sub` and `client_id` are names of two kinds, and one may be like the other. */
+  /** Who the token represents. `sub` and `client_id` are different kinds of names that may look alike. */
   readonly name: `oauth:${string}` | `client:${string}`;
-  /** The client that the token was given to; empty where it names none. */
+  /** The client that received the token; empty if the token names none. */
   readonly client: string;
   readonly scopes: readonly string[];
   /** When it expires, in milliseconds since 1970. */
   readonly until: number;
-  /** What the project claim holds; undefined where no claim is configured, and only there. */
+  /** The content of the project claim; undefined only if no claim is configured. */
   readonly project: string | undefined;
 }
 
-/** Checks tokens. */
+/** Verifies tokens. */
 export interface JwtVerifier {
-  /** Throws an OAuthError for a token that is not valid here, an IssuerUnreachable where that cannot be told. */
+  /** Throws an OAuthError for a token that is not valid here, and an IssuerUnreachable if that cannot be determined. */
   verify(token: string): Promise<AccessClaims>;
 }
 
-/** The values of `typ` that a token may have, without their "application/": RFC 9068 (2.1), and OpenID Connect Core (2). */
+/** The allowed values of `typ`, without "application/": RFC 9068 (2.1), and OpenID Connect Core (2). */
 const TYPES = { access: ["jwt", "at+jwt"], id: ["jwt"] } as const;
 
 /** Which tokens are valid. */
@@ -54,8 +54,8 @@ const claims = z.object({
 });
 
 /**
- * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. Its keys are read at the first token; what is
- * wrong with them is handed to `problem`.
+ * Verifies JWTs of one issuer: type, signature, issuer, audience, expiry. The issuer's keys are read with the first
+ * token; `problem` receives what is wrong with them.
  */
 export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => undefined): JwtVerifier {
   const keys = issuerKeys(options, problem);
@@ -66,14 +66,14 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // Whatever else is thrown, the token brought it about: the keys were found to be usable.
+        // Any other error was caused by the token: the keys are known to be usable.
         throw invalid(reasonOf(thrown));
       }
     },
   };
 }
 
-/** Throws for a token that no key could make valid, so that the issuer is asked for nothing. */
+/** Throws for a token that no key could make valid, so that no request goes to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -108,7 +108,9 @@ async function payloadOf(
   return again;
 }
 
-/** What a token says; undefined where none of these keys signed it, and others may have. Throws where it is not valid. */
+/**
+ * The claims of a token; undefined if none of these keys signed it, and other keys may have. Throws if it is invalid.
+ */
 async function verified(
   token: string,
   keys: JWTVerifyGetKey,
@@ -125,7 +127,7 @@ async function verified(
   }
 }
 
-/** Tries the keys that fit a token, which names none or one name of several. */
+/** Tries the keys that match a token, which names none, or a name that several have. */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,
@@ -168,7 +170,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** No issuer holds a space, so that no two names are put together from different parts. */
+/** No issuer contains a space, so different parts never form the same name. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

@@ -17,25 +17,25 @@ import { authenticator, requiresAuthentication } from "./auth.ts";
 import type { ServedFigures } from "./probes.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
-/** After a signal: how long requests in flight get to be answered and journaled, in milliseconds. */
+/** After a signal: how long requests in flight may take to be answered and recorded, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
 
-/** What a process that serves or drives was started with. */
+/** How a process that serves or executes was started. */
 interface Start {
   readonly line: CommandLine;
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether it serves calls: then its access file names every token. */
+  /** Whether it serves calls. Its access file then contains every token. */
   readonly serves: boolean;
 }
 
-/** A process that serves or drives, with its projects and its store. */
+/** A process that serves or executes, with its projects and its store. */
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
- * Makes the projects of a process, and waits for its store; `isReady` is false where that cannot be used, and undefined
- * where the process is asked to end before.
+ * Creates the projects of a process, and waits for its store. `isReady` is false if the store cannot be used, and
+ * undefined if the process is asked to end before.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -86,13 +86,13 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
 }
 
 /**
- * Goes on with runs that other processes left, of every project whose keys this process has, until it is stopped.
+ * Continues the runs that other processes left, for every project whose keys this process has, until it is stopped.
  * Without a shared store there are none.
  */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
-  // What only reads goes on with nothing, and counts as nobody who does.
+  // A read-only process continues nothing, and does not count as one that does.
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
   // Loaded late: only processes with a shared store need it.
   const { claimOrphans } = await import("../runs/orphaned-runs.ts");
@@ -107,7 +107,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** The runs of an embedded sandbox end with their process, so that no other one can go on with them. */
+/** The runs of an embedded sandbox end with their process, so no other process can continue them. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -122,12 +122,12 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** Headers that a proxy adds: what comes with one comes from elsewhere. */
+/** Headers that a proxy adds. A request with one of them comes from elsewhere. */
 const OF_A_PROXY = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /**
- * Serves figures to programs of this machine, and to callers with a token of the access file. The right of a token does
- * not matter: figures name no caller and no object. Tokens of an issuer, and keys, open nothing here.
+ * Serves metrics to programs on this machine, and to callers with a token of the access file. The rights of the token
+ * do not matter, because metrics name no caller and no object. Tokens of an issuer, and own keys, give no access.
  */
 export function servedFigures(text: () => string, access: Access): ServedFigures {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
@@ -145,7 +145,7 @@ export function servedFigures(text: () => string, access: Access): ServedFigures
   };
 }
 
-/** Whether a request was sent on this machine, and to it: not through a proxy that runs here. */
+/** Whether a request was sent on this machine and to it, and not through a proxy that runs here. */
 function isFromHere({ url, headers }: Request, from: string | undefined): boolean {
   const isLocal = from === "::1" || /^(?:::ffff:)?127\./.test(from ?? "");
   return isLocal && isLoopback(url) && !OF_A_PROXY.some((name) => headers.has(name));

@@ -2,30 +2,33 @@ import { setTimeout } from "node:timers/promises";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 
-/** What the probes of a process ask. */
+/** What the probes of a process check. */
 export interface Probed {
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
-  /** Resolves where the store can be used; absent: it always can. */
+  /** Resolves if the store can be used; absent: it always can. */
   readonly ready?: (() => Promise<void>) | undefined;
-  /** The figures, and who may read them; absent: they are not served. */
+  /** The metrics, and who may read them; absent: they are not served. */
   readonly metrics?: ServedFigures | undefined;
 }
 
-/** Figures as they are served. */
+/** Metrics as they are served. */
 export interface ServedFigures {
   readonly contentType: string;
   text(): string;
-  /** Gives the answer that refuses a request; undefined where it may read them. `from` is the address of the peer. */
+  /**
+   * Returns the response that refuses a request; undefined if it may read the metrics. `from` is the address of the
+   * peer.
+   */
   refuse(request: Request, from: string | undefined): Promise<Response | undefined>;
 }
 
-/** How long a store may take to answer a probe, in milliseconds: less than most platforms wait for it. */
+/** How long a store may take to answer a probe, in milliseconds: less than most platforms wait. */
 const PATIENCE_MS = 800;
 
 /**
- * Answers `/healthz` (the process lives), `/readyz` (its store can be used, too) and, where that is set, `/metrics`.
- * The first two say nothing that a stranger must not know.
+ * Answers `/healthz` (the process runs), `/readyz` (its store can be used, too) and, if enabled, `/metrics`. The first
+ * two reveal nothing confidential.
  */
 export function probes({ stopping, ready, metrics }: Probed): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();

@@ -5,7 +5,7 @@ import type { ProjectKeys } from "../settings/access-file.ts";
 import { readSettings, type Settings, type SettingsInput } from "../settings/settings.ts";
 import { TooBusyError } from "../web/http-errors.ts";
 
-/** The most pairs of keys that are kept ready at once. */
+/** The maximum number of key pairs that are kept at once. */
 const MOST_PAIRS = 256;
 /** A pair that was not used for this time is closed, in milliseconds. */
 const FORGOTTEN_AFTER_MS = 15 * 60_000;
@@ -13,32 +13,32 @@ const SWEEP_MS = 60_000;
 
 /** What a caller works with. */
 export interface Project extends ServerProcess {
-  /** What its runs name it by. */
+  /** The identifier of the project in its runs. */
   readonly id: string;
-  /** A request begins to use it; the given function says that it is over. What is in use is not forgotten. */
+  /** Marks it as used by a request; the returned function ends that. A project in use is not forgotten. */
   readonly use: () => () => void;
-  /** Aborted when its keys are forgotten, so that what still holds it lets it go; absent: they never are. */
+  /** Aborted when its keys are forgotten, so that everything that uses them stops; absent: they never are. */
   readonly forgotten: AbortSignal | undefined;
 }
 
-/** The projects that callers work with, each connected at its first call. */
+/** The projects that callers work with. Each is connected at its first call. */
 export interface Projects {
   /**
-   * Of the configured keys, or of a caller's. Throws a SettingsError where such keys are of no use here, and TooBusyError
-   * where all that may be kept is in use.
+   * The project of the configured keys, or of a caller's keys. Throws a SettingsError if these keys cannot be used
+   * here, and a TooBusyError if all projects that may be kept are in use.
    */
   of(keys: ProjectKeys | undefined): Project;
-  /** What the runs of keys name their project by. Throws a SettingsError where such keys are of no use here. */
+  /** The identifier of the project of these keys, as in runs. Throws a SettingsError if they cannot be used here. */
   idOf(keys: ProjectKeys | undefined): string;
-  /** Those that are connected now. */
+  /** The projects that are connected now. */
   living(): readonly Project[];
-  /** Stops every run between two requests; resolves when they rest. */
+  /** Stops every run between two requests; resolves when all have stopped. */
   interrupt(): Promise<void>;
   /** Closes every connection. */
   close(): Promise<void>;
 }
 
-/** A pair of keys that is kept ready. */
+/** A pair of keys that is kept. */
 interface Kept {
   readonly project: Project;
   readonly forget: () => void;
@@ -46,7 +46,7 @@ interface Kept {
   usedAt: number;
 }
 
-/** Connects projects: `settings` are those of the configured keys, `input` is what they were read from. */
+/** Connects projects. `settings` are those of the configured keys, `input` is what they were read from. */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared): Projects {
   const configured: Project = {
     ...connect(settings, shared),
@@ -54,7 +54,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
     use: () => () => undefined,
     forgotten: undefined,
   };
-  /** By what tells pairs apart, the one used last at the end. */
+  /** By the digest of the keys; the most recently used pair comes last. */
   const kept = new Map<string, Kept>();
   const { environment } = settings;
   // An embedded sandbox is the same project for all callers.
@@ -130,7 +130,7 @@ function keptProject(connected: ServerProcess, id: string): Kept {
   return kept;
 }
 
-/** Whether a request or a run still uses a pair of keys: what began with a pair ends with it. */
+/** Whether a request or a run still uses a pair of keys: it must end with the keys that it began with. */
 function isBusy({ requests, project: { services } }: Kept): boolean {
   return requests > 0 || services.runs.isDriving;
 }
@@ -142,10 +142,10 @@ function digestOf({ targetingApiKey, eventAppKey }: ProjectKeys): string {
     .digest("base64url");
 }
 
-/** Settings that are about the configured keys only. */
+/** Settings that concern the configured keys only. */
 const OF_THE_CONFIGURED_KEYS = ["TARGETING_MCP_PROJECT", "TARGETING_MCP_SANDBOX_PORT"];
 
-/** The settings of a caller's keys, which replace the configured ones; a server in sandbox mode stays in it. */
+/** The settings for a caller's keys, which replace the configured ones. A server in sandbox mode stays in it. */
 export function settingsOfKeys(input: SettingsInput, keys: ProjectKeys, { kind }: Settings["environment"]): Settings {
   const environment: Record<string, string | undefined> = { ...input.environment };
   const flags = new Map(input.flags);

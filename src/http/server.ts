@@ -14,64 +14,64 @@ import { bodyReader, callerQuota, type Held, type Message, type ReadBody } from 
 import { type Probed, probes } from "./probes.ts";
 import { httpSessions, type SessionCall } from "./sessions.ts";
 
-/** Where MCP is served. */
+/** The path of MCP. */
 export const MCP_PATH = "/mcp";
 
-/** Limits for a client to send its headers, and its whole request; and how often they are checked. */
+/** Time limits for a client to send its headers, and its whole request; and how often they are checked. */
 const HEADERS_TIMEOUT_MS = 15_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const TIMEOUTS_EVERY_MS = 5000;
 /** Longer than load balancers keep a connection, so that they never send into a closing one. */
 const KEEP_ALIVE_MS = 65_000;
-/** The most for all callers together. */
+/** The maximum for all callers together. */
 const MOST_SUBSCRIPTIONS = 256;
 
-/** The protocol era that a request belongs to. */
+/** The protocol era of a request. */
 type Era = Parameters<McpServerFactory>[0]["era"];
 
-/** What the HTTP server is made of. */
+/** The parts of the HTTP server. */
 export interface HttpOptions extends Probed {
-  /** The names that `Host` and `Origin` may carry. */
+  /** The names that `Host` and `Origin` may contain. */
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
   /**
-   * What a caller's servers are made of. Throws a SettingsError where the caller's keys are of no use here, and TooBusyError
-   * where no more keys can be kept.
+   * The parts of a caller's MCP servers. Throws a SettingsError if the caller's keys cannot be used here, and a
+   * TooBusyError if no more keys can be kept.
    */
   readonly partsFor: (caller: Caller) => CallerParts;
-  /** Makes an MCP server of these parts: for one request, perhaps a call of one tool, or for a session. */
+  /** Creates an MCP server of these parts: for one request, which may call one tool, or for a session. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
-  /** Names of tools whose arguments may hold long lists; calls of other tools must be small. */
+  /** The names of tools whose arguments may contain long lists. Calls of other tools must be small. */
   readonly toolsWithLists: ReadonlySet<string>;
   /** Protected-resource metadata (RFC 9728), by path. */
   readonly metadata: ReadonlyMap<string, unknown>;
   readonly resourceMetadataUrl?: string | undefined;
-  /** Whether 2025-era clients get sessions. */
+  /** Whether clients of the 2025 era get sessions. */
   readonly sessions: boolean;
   /** How long a call may take before it answers with what it has, in milliseconds. */
   readonly waitMs: number;
-  /** The most messages at once for all callers; one caller gets at most half. */
+  /** The maximum number of concurrent messages of all callers; one caller gets at most half. */
   readonly maxConcurrency: number;
   readonly log: Log;
   /**
-   * Answers a request of a peer for the page for people; undefined where it is for something else. Absent: there is no
+   * Answers a peer's request for the web page; undefined if the request is for something else. Absent: there is no
    * page.
    */
   readonly page?: (request: Request, peer: string) => Promise<Response | undefined>;
 }
 
-/** What a caller's servers are made of, for as long as it is kept. */
+/** The parts of a caller's MCP servers, for as long as they are kept. */
 interface CallerParts extends ServerParts {
-  /** A request begins to use them; the given function says that it is over. */
+  /** Marks them as used by a request; the returned function ends that. */
   readonly use: () => () => void;
-  /** Aborted when they are to be let go; absent: never. */
+  /** Aborted when they must no longer be used; absent: never. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
 /** The HTTP server: `server.listen` opens its port. */
 export interface HttpService {
   readonly server: HttpServer;
-  /** Ends the streams and sessions that are still open. */
+  /** Ends the open streams and sessions. */
   close(): Promise<unknown>;
 }
 
@@ -83,8 +83,8 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
 }
 
 /**
- * Serves MCP over Streamable HTTP, both protocol eras from one factory, each request by itself; and probes. `Host`
- * and `Origin` are checked first, then the caller, then the body, then the room for it.
+ * Serves MCP over Streamable HTTP, both protocol eras from one factory and each request by itself, and probes. `Host`
+ * and `Origin` are checked first, then the caller, the body, and the free places.
  */
 export function createHttpServer(options: HttpOptions): HttpService {
   const { log } = options;
@@ -97,7 +97,7 @@ export function createHttpServer(options: HttpOptions): HttpService {
       const refused = rejectForeignHost(req.raw.headers, options.hostnames);
       if (refused === undefined) return next();
       log.warn("a request was refused for its Host or Origin", {
-        // The path of a link is one that opens the page.
+        // The path of a link opens the page, so it is not logged.
         path: req.path.replace(/^\/open\/.*/, "/open/"),
       });
       return refused;
@@ -137,7 +137,7 @@ function mcpRoute(options: HttpOptions) {
   const places = callerQuota(options.maxConcurrency);
   const subscriptions = callerQuota(MOST_SUBSCRIPTIONS);
   const read = bodyReader(options.toolsWithLists, options.waitMs);
-  /** Takes a place for each message until the answer has ended; gives the refusal where too few are free. */
+  /** Takes a place for each message until its answer has ended. Returns the refusal if too few are free. */
   const refusedFor = (outgoing: ServerResponse, name: string, messages: readonly Message[]) => {
     const claim = (isSubscription(messages) ? subscriptions : places).claim(name);
     onResponseClosed(outgoing, claim.end);
@@ -188,7 +188,7 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
     { maxSubscriptions: MOST_SUBSCRIPTIONS, onerror },
   );
   const sessions = hasSessions ? httpSessions(onerror) : undefined;
-  /** Opens a stream of notifications, and watches what its client may hear of for as long as that is open. */
+  /** Opens a stream of notifications, and watches what its client subscribed to while the stream is open. */
   const listen = async ({ request, outgoing, authInfo, body }: Admitted, parts: ServerParts): Promise<Response> => {
     const { listened } = await import("../mcp/run-updates.ts");
     const found = await listened(body, { ...(await parts.services()), caller: parts.caller });
@@ -216,7 +216,7 @@ function serving({ log, createServer: makeServer, sessions: hasSessions, resourc
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
-/** The parts of a server for a large body: the calls of it, and the runs that go on after them, hold its room. */
+/** The parts of a server for a large body. Its calls, and the runs that continue after them, keep its reservation. */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
     calls: {
@@ -244,13 +244,13 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   }
 }
 
-/** The request ID of the client or proxy where its form is safe for a log, else a new one. */
+/** The request ID of the client or proxy if its form is safe for a log, or else a new one. */
 function requestIdOf(request: Request): string {
   const given = request.headers.get("x-request-id");
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/** A stream of notifications may stay open for hours: it takes no place of working messages. */
+/** A stream of notifications may stay open for hours, so it does not take the place of a working message. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
@@ -270,14 +270,14 @@ export function protectedResource(publicUrl: string, issuer: string) {
   return { url: `${origin}${path}`, metadata: new Map([base, path].map((at) => [at, document])) };
 }
 
-/** What a page may read of an answer beside its body. */
+/** The headers of an answer that a web page may read. */
 const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
-/** How long a browser may remember what it was allowed, in seconds. */
+/** How long a browser may cache a preflight answer, in seconds. */
 const REMEMBERED_S = "600";
 
 /**
- * What tells a browser that a page of an allowed `Origin` may call MCP and read the answers; nothing for programs, which
- * send no `Origin`. Cookies are never asked for: tokens and keys travel in headers.
+ * The headers that let a web page with an allowed `Origin` call MCP and read the answers; none for programs, which send
+ * no `Origin`. Cookies are never used: tokens and keys travel in headers.
  */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
@@ -285,7 +285,7 @@ function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   return { "access-control-allow-origin": origin, "access-control-expose-headers": SHOWN, vary: "Origin" };
 }
 
-/** The answer to a browser that asks whether a page may send a request, before it sends it; undefined for any other. */
+/** The answer to a preflight request of a browser; undefined for any other request. */
 function preflightAnswer({ method, headers }: Request): Response | undefined {
   const wanted = headers.get("access-control-request-method");
   if (method !== "OPTIONS" || wanted === null || headers.get("origin") === null) return undefined;
@@ -318,9 +318,9 @@ for (const [network, bits] of [
 }
 
 /**
- * The address that a request comes from, as it gets a share: of IPv6 the network (/64), since one host has all of its
- * addresses. Behind a proxy of this machine or a private network it is the last address in X-Forwarded-For, which that
- * proxy wrote; what others say there does not count.
+ * The address that a request comes from, for shares. For IPv6 it is the network (/64), because one host has all of its
+ * addresses. Behind a proxy on this machine or in a private network it is the last address in X-Forwarded-For, which
+ * that proxy wrote; earlier entries do not count.
  */
 export function peerOf({
   socket,
@@ -332,7 +332,7 @@ export function peerOf({
   return networkOf(isNear && (isIPv4(forwarded) || isIPv6(forwarded)) ? forwarded : from);
 }
 
-/** An IPv4 address as such, where it is written as one of IPv6; without zone, brackets and port. */
+/** An IPv4 address, also if it is written as IPv6; without zone, brackets and port. */
 function plain(address: string): string {
   const bare = address.replace(/^\[([^\]]*)\](?::\d+)?$/, "$1").replace(/%.*$/, "");
   const mapped = bare.replace(/^::ffff:(?=\d+\.)/i, "");

@@ -11,7 +11,7 @@ import { httpError, onResponseClosed } from "../web/http-errors.ts";
 /** A session ends after this time without a request. */
 const IDLE_MS = 30 * 60_000;
 const SWEEP_MS = 60_000;
-/** The most sessions of all callers together, and of one. */
+/** The maximum number of sessions of all callers together, and of one. */
 const MOST_SESSIONS = 1000;
 const MOST_OF_ONE = MOST_SESSIONS / 2;
 
@@ -24,32 +24,32 @@ interface Session extends Pick<SessionCall, "caller" | "authInfo"> {
   readonly server: McpServer;
   /** Called once it has ended. */
   readonly release: () => void;
-  /** Requests under way. */
+  /** The requests in progress. */
   requests: number;
   usedAt: number;
 }
 
-/** A request of a 2025-era client. */
+/** A request of a client of the 2025 era. */
 export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The caller and the rights of its token: a session may only be used with the same ones. */
+  /** The caller and the rights of its token. A session may only be used with the same ones. */
   readonly authInfo: AuthInfo;
   /** The caller, who gets at most half of all sessions. */
   readonly caller: string;
-  /** Aborted when a session that this request opens must end; absent: it may live on. */
+  /** Aborted when a session that this request opens must end; absent: it need not. */
   readonly forgotten?: AbortSignal | undefined;
 }
 
-/** Sessions of 2025-era clients: each keeps its server, so that its client can be asked. */
+/** The sessions of clients of the 2025 era. Each keeps its server, so that its client can be asked. */
 export interface HttpSessions {
-  /** Answers a 2025-era request; `createServer` makes the server of a session that it opens. */
+  /** Answers a request of the 2025 era. `createServer` creates the server of a session that the request opens. */
   answer(call: SessionCall, createServer: () => McpServer): Promise<Response>;
   close(): Promise<void>;
 }
 
-/** The open sessions, the most recently used one last. */
+/** The open sessions; the most recently used one comes last. */
 function sessionTable(onerror: (error: Error) => void) {
   const sessions = new Map<string, Session>();
   const remove = (id: string): void => {
@@ -65,7 +65,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** The sessions of which one has to end before this caller opens another; none where there is room. */
+  /** The sessions of which one must end before this caller can open another; none if there is room. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -79,13 +79,13 @@ function sessionTable(onerror: (error: Error) => void) {
       const inTheWay = crowd(caller);
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
-    /** Adds a session; where there is no room, the session that has been idle longest is ended. */
+    /** Adds a session. If there is no room, the session that has been idle longest is ended. */
     add(session: Session): void {
       const oldest = crowd(session.caller).find(isIdle);
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** The session of this ID, used now; undefined where there is none that was opened with the same rights. */
+    /** The session with this ID, marked as used; undefined if none was opened with the same rights. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
@@ -101,7 +101,7 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/** Keeps sessions in this process; `onerror` gets errors that no request can be answered with. */
+/** Keeps sessions in this process. `onerror` receives errors that cannot be answered to a request. */
 export function httpSessions(onerror: (error: Error) => void): HttpSessions {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
