@@ -14,7 +14,7 @@ const NOT_SERVED =
   "this sandbox is not served under the name in Host, or not to pages of the Origin; " +
   "TARGETING_MCP_ALLOWED_HOSTS lists names to be served";
 
-/** A hono context over Node's own requests. */
+/** A hono context of a Node request. */
 type NodeContext = Context<{ Bindings: HttpBindings }>;
 
 const CORS = {
@@ -26,7 +26,7 @@ const CORS = {
 
 const CONTROL_PLANE = "/_sandbox";
 
-/** A request of an API that failed and left no event: how it was answered, if it was. */
+/** A failed API request that left no event, and its answer, if any. */
 export interface FailedRequest {
   readonly at: string;
   readonly method: string;
@@ -37,19 +37,21 @@ export interface FailedRequest {
 
 /** How a sandbox is served. */
 interface AppOptions {
-  /** Base address of a real event endpoint to which events are passed on. */
+  /** Base address of a real event endpoint to which events are forwarded. */
   readonly forward: string | undefined;
   readonly names: ServedNames;
-  /** Serves the page for people, which only this machine gets. */
+  /** Serves the web page, which is available on this machine only. */
   readonly page?: ((request: Request) => Promise<Response>) | undefined;
-  /** Called with each request of the APIs that failed and left no event. */
+  /** Called with each failed API request that left no event. */
   readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 
-/** The page's routes; the APIs and the control plane have none of them. */
+/** The routes of the web page. The APIs and the control plane do not use them. */
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
-/** The HTTP face of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks callers by itself. */
+/**
+ * The HTTP server of a sandbox: both APIs, and the control plane under `/_sandbox`, which checks its callers itself.
+ */
 export function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
@@ -98,7 +100,7 @@ function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (requ
   }
 }
 
-/** The message of an answer: a sentence, or every problem in a list. */
+/** The message of an answer: a sentence, or all problems in a list. */
 function messageOf(body: unknown): string {
   const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
   return Array.isArray(message) ? message.join("; ") : String(message);
@@ -119,7 +121,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event; it is in the log of events unless its request failed before or after it was judged. */
+/** Answers an event. It is in the event log unless its request failed before or after it was judged. */
 async function serveEvent(
   world: World,
   c: NodeContext,
@@ -138,13 +140,13 @@ async function serveEvent(
   return { reply, isLogged: entry.fault === undefined && !("tooLarge" in body) };
 }
 
-/** Notes a request in the journal; its entry is completed as the request is answered. */
+/** Records a request in the journal. Its entry is completed when the request is answered. */
 function begin(world: World, c: NodeContext, operation: Operation, body: RequestBody): RequestEntry {
   const entry: RequestEntry = {
     at: new Date(world.sources.now()).toISOString(),
     operation,
     method: c.req.method,
-    // A copy, since a slice of the request line would keep the whole line in memory.
+    // Copied, because a slice of the request line would keep the whole line in memory.
     path: Buffer.from(c.req.path).toString("utf8"),
     status: null,
     applied: false,
@@ -155,7 +157,7 @@ function begin(world: World, c: NodeContext, operation: Operation, body: Request
   return entry;
 }
 
-/** The service's clock, by which clients date what it created. */
+/** The service's clock, with which clients date what it created. */
 function dated(world: World): Headers {
   return new Headers({ Date: new Date(world.sources.now()).toUTCString() });
 }
@@ -171,7 +173,7 @@ function managementOperations(): readonly ManagementOperation[] {
   return Object.keys(OPERATIONS).filter((name): name is ManagementOperation => Object.hasOwn(OPERATIONS, name));
 }
 
-/** A route's path as hono writes it; each has one parameter at most. */
+/** The path of a route in hono's notation. Each path has at most one parameter. */
 function honoPath(path: string): string {
   return path.replace(/\{\w+\}/, ":id");
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { originIn } from "../platform/origins.ts";
 
-/** What a request says about where it comes from. */
+/** Where a request comes from, according to itself. */
 interface Caller {
   /** The address at the other end of the connection. */
   readonly peer: string | undefined;
@@ -16,19 +16,19 @@ export function callerOf({ socket, headers }: IncomingMessage): Caller {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 
-/** The names under which a sandbox is served, besides those of this machine and addresses. */
+/** The names under which a sandbox is served, besides those of this machine and IP addresses. */
 export interface ServedNames {
   /** The host that it listens on. */
   readonly host: string;
-  /** Host names that are listed, in lower case. */
+  /** Allowed host names, in lower case. */
   readonly allowed: readonly string[];
 }
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Whether a request may use the control plane: it came over a connection from this machine, was addressed to it by a
- * loopback name, and a page that sent it, if one did, came from there too.
+ * Whether a request may use the control plane: it came over a connection from this machine and was addressed to a
+ * loopback name, and so was the page that sent it, if any.
  */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
@@ -40,9 +40,9 @@ export function isFromLoopback({ peer, host, origin }: Caller): boolean {
 }
 
 /**
- * Whether a request may use the APIs. Keeps web pages out that point a name of theirs here (DNS rebinding): only names
- * that no page on the internet can have are served. A page may come from anywhere where `anyOrigin`, as the pages do
- * that are under test; else it must have been served under such a name, too.
+ * Whether a request may use the APIs. It keeps out web pages that point their own name at this machine (DNS rebinding):
+ * only names that no page on the internet can have are served. With `anyOrigin` a page may come from anywhere, as pages
+ * under test do; otherwise it must have been served under such a name, too.
  */
 export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin: boolean): boolean {
   if (!isOurs(hostnameOf(`http://${host ?? ""}`), names)) return false;
@@ -53,11 +53,11 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // An address cannot be pointed elsewhere. An Android emulator calls the machine that it runs on 10.0.2.2.
+  // An IP address cannot be pointed elsewhere. An Android emulator reaches its host machine as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // The names of containers and of machines in a network of one's own; on the internet no name is without a dot.
+  // Names of containers and of machines in a private network. On the internet every name contains a dot.
   return !isLoopbackHost(host) && !hostname.includes(".");
 }
 
@@ -65,7 +65,7 @@ function isLoopbackHost(host: string): boolean {
   return host === "localhost" || isLoopbackAddress(host);
 }
 
-/** Whether an address, also an IPv4 one written as IPv6, is of this machine alone. */
+/** Whether an address, also an IPv4 address written as IPv6, is a loopback address. */
 function isLoopbackAddress(address: string): boolean {
   const plain = bare(address).replace(/^::ffff:/i, "");
   return plain === "::1" || (isIP(plain) === 4 && plain.startsWith("127."));

@@ -15,14 +15,14 @@ type ControlContext = Context<{ Bindings: HttpBindings }>;
 const RESETTABLE = ["state", "events", "requests", "faults"] as const;
 
 const faultList = z.strictObject({ faults: z.array(faultSchema) });
-/** What is to be reset; everything where nothing is named. */
+/** What to reset; everything if nothing is named. */
 export const resetSchema = z.strictObject({ only: z.array(z.enum(RESETTABLE)).default([...RESETTABLE]) });
 const holdSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
   ms: z.int().min(0).max(600_000),
 });
 
-/** The control plane (docs/reference/sandbox.md): reads what a sandbox holds, and sets its faults and its state. */
+/** The control plane (docs/reference/sandbox.md): shows the content of a sandbox, and sets its faults and its state. */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {
@@ -68,7 +68,7 @@ export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   return app;
 }
 
-/** A body by its schema; throws an Error that lists every problem. An empty body is an empty object. */
+/** Parses a body by its schema; throws an Error that lists every problem. An empty body is an empty object. */
 async function parsed<T extends z.ZodType>(c: ControlContext, schema: T): Promise<z.output<T>> {
   const text = await c.req.text();
   const body: unknown = text === "" ? {} : JSON.parse(text);
@@ -81,7 +81,7 @@ function checked<T extends z.ZodType>(schema: T, value: unknown): z.output<T> {
   return result.data;
 }
 
-/** Forgets what is named: the events or requests that arrived, the faults, or all projects. */
+/** Clears the named parts: the received events or requests, the faults, or all projects. */
 export function reset(world: World, only: readonly (typeof RESETTABLE)[number][]): void {
   if (only.includes("events")) world.events.clear();
   if (only.includes("requests")) world.requests.clear();

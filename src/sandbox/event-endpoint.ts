@@ -7,7 +7,7 @@ import type { RequestEntry } from "./last-entries.ts";
 import { type Answer, type Reply, type RequestBody, statusAnswer } from "./reply.ts";
 import type { World } from "./world.ts";
 
-/** A request of the event API as it came in. */
+/** A request of the event API, as received. */
 export interface EventRequest {
   readonly authorization: string | undefined;
   readonly contentType: string | undefined;
@@ -16,8 +16,8 @@ export interface EventRequest {
 }
 
 /**
- * Answers an event with the verdict of the documents (event-tracking-api 4, 5, 7) and keeps it. With `forward`, the
- * base address of a real endpoint, the answer is the one that the real endpoint gives.
+ * Answers an event with the verdict of the documents (event-tracking-api 4, 5, 7) and stores it. With `forward`, the
+ * base address of a real endpoint, the answer is the one of that endpoint.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -29,14 +29,17 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
   return refusal ?? replyAfter(fault, await take(world, request, body.text, forward));
 }
 
-/** Takes an event that a person sends from the sandbox's own page: with a valid key, without faults, and never passed on. */
+/**
+ * Stores an event that a person sends from the sandbox's own page: with a valid key, without faults, and never
+ * forwarded.
+ */
 export function takeFromPage(world: World, text: string): void {
   const body = parseJson(text);
   const at = new Date(world.sources.now()).toISOString();
   world.events.add(arrivedEvent({ at, text, isJson: body !== undefined, body, findings: eventFindings(body) }));
 }
 
-/** Gives an event its verdict, keeps it, and answers. */
+/** Determines the verdict of an event, stores it, and answers. */
 async function take(
   world: World,
   { authorization, contentType, entry }: EventRequest,
@@ -73,14 +76,14 @@ function isJson(contentType: string | undefined): boolean {
   return /^application\/json\s*(;|$)/i.test(contentType ?? "");
 }
 
-/** What the real endpoint said to an event that was passed on. */
+/** The answer of the real endpoint to a forwarded event. */
 interface ForwardAnswer {
   readonly status: number;
   readonly message: string;
   readonly body: unknown;
 }
 
-/** Throws a RangeError when `base` is no address to which events can be passed on. */
+/** Throws a RangeError if events cannot be forwarded to the address `base`. */
 export function checkForward(base: string): void {
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new RangeError(`events cannot be passed on to "${base}": it is no http or https address`);
@@ -91,8 +94,8 @@ export function checkForward(base: string): void {
 const PATIENCE_MS = 30_000;
 
 /**
- * Passes an event on to the real endpoint below `base`, with the same key and body, and gives what it answers;
- * an endpoint that cannot be reached counts as a 502.
+ * Forwards an event to the real endpoint below `base`, with the same key and body, and returns its answer. An endpoint
+ * that cannot be reached counts as a 502.
  */
 async function forwardEvent(
   base: string,

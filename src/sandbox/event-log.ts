@@ -2,9 +2,9 @@ import * as z from "zod";
 import { type Finding, isFields, type Verdict, verdictOf } from "./event-verdict.ts";
 import { ringBuffer } from "./last-entries.ts";
 
-/** An event that arrived, as it is kept. */
+/** A received event, as it is stored. */
 export interface ArrivedEvent {
-  /** Arrival time, ISO 8601. */
+  /** When it arrived, ISO 8601. */
   readonly at: string;
   readonly verdict: Verdict;
   readonly findings: readonly Finding[];
@@ -13,11 +13,11 @@ export interface ArrivedEvent {
   /** The body as it was sent. */
   readonly text: string;
   readonly isJson: boolean;
-  /** What the real endpoint answered, where events are passed on to one. */
+  /** The answer of the real endpoint, if events are forwarded. */
   readonly forwarded?: { readonly status: number; readonly message: string };
 }
 
-/** Which events to read; `since` in milliseconds since 1970. */
+/** Which events to read. `since` is in milliseconds since 1970. */
 interface EventFilter {
   readonly verdict?: Verdict | undefined;
   readonly eventName?: string | undefined;
@@ -25,20 +25,23 @@ interface EventFilter {
   readonly since?: number | undefined;
 }
 
-/** The events that arrived: the last 100,000 or the last 64 MiB of bodies and findings, whichever is less. */
+/** The received events: the last 100,000, or the last 64 MiB of bodies and findings, whichever is less. */
 export interface EventLog {
   add(event: ArrivedEvent): void;
   clear(): void;
-  /** The newest `limit` that match, oldest first; how many match in all; and how many were dropped for room. */
+  /**
+   * The newest `limit` matching events, oldest first; the number of matches; and the number of events dropped for
+   * space.
+   */
   read(
     filter: EventFilter,
     limit: number,
   ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
-  /** How many events of each verdict have arrived since the start or the last `clear`, dropped ones included. */
+  /** The number of events by verdict since the start or the last `clear`, including dropped ones. */
   counts(): Readonly<Record<Verdict, number>>;
-  /** An event by its number; they are numbered from 1 on as they arrive. Undefined for one that is forgotten. */
+  /** An event by its number; events are numbered from 1 as they arrive. Undefined if it was dropped. */
   at(number: number): ArrivedEvent | undefined;
-  /** The numbers of the newest event ever, and of the last one before the last `clear`; 0 where there is none. */
+  /** The number of the newest event ever, and of the last one before the last `clear`; 0 if there is none. */
   newest(): number;
   cleared(): number;
 }
@@ -47,7 +50,7 @@ const REMEMBERED = 100_000;
 const REMEMBERED_LETTERS = 64 * 1_048_576;
 const LETTERS_OF_FINDING = 128;
 
-/** Makes an empty event log; calls `changed` after each change. */
+/** Creates an empty event log. Calls `changed` after each change. */
 export function eventLog(changed: () => void = () => undefined): EventLog {
   const kept = ringBuffer<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
@@ -81,7 +84,7 @@ export function eventLog(changed: () => void = () => undefined): EventLog {
 
 const NONE: Readonly<Record<Verdict, number>> = { recorded: 0, ignored: 0, rejected: 0 };
 
-/** About how much room an event takes. */
+/** The approximate size of an event. */
 function lettersOf({ text, findings }: ArrivedEvent): number {
   return text.length + findings.length * LETTERS_OF_FINDING;
 }
@@ -95,10 +98,10 @@ function matches(event: ArrivedEvent, { verdict, eventName, uid, since }: EventF
   );
 }
 
-/** Bodies and findings shown in one answer, in letters; older ones are left out, so that an answer stays readable. */
+/** The maximum size of bodies and findings in one answer, in characters. Older ones are left out. */
 const LETTERS_SHOWN = 16 * 1_048_576;
 const LETTERS_OF_FINDING_IN_PAGE = 100;
-/** Of an event whose body is left out. */
+/** The number of findings shown of an event whose body is left out. */
 const FINDINGS_SHOWN = 3;
 
 const instant = z
@@ -106,7 +109,7 @@ const instant = z
   .transform((text) => (/^\d+$/.test(text) ? Number(text) : Date.parse(text)))
   .refine((time) => Number.isFinite(time), { error: "must be an ISO 8601 time or milliseconds since 1970" });
 
-/** Which events to show; `limit` is 100 where absent. */
+/** Which events to show. `limit` defaults to 100. */
 export const eventQuery = z.strictObject({
   verdict: z.enum(["recorded", "ignored", "rejected"]).optional(),
   eventName: z.string().optional(),
@@ -115,7 +118,7 @@ export const eventQuery = z.strictObject({
   limit: z.coerce.number().int().min(0).max(100_000).default(100),
 });
 
-/** The newest events that match, oldest first, as JSON text: their bodies travel exactly as they came. */
+/** The newest matching events, oldest first, as JSON text. Their bodies are exactly as received. */
 export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
   const { events, total, dropped } = log.read(filter, limit);
   let letters = 0;
@@ -136,10 +139,10 @@ function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean):
   return isJson ? `${head},"body":${text}}` : `${head},"text":${JSON.stringify(text)}}`;
 }
 
-/** How many findings of one event are kept. */
+/** The maximum number of stored findings per event. */
 const FINDINGS_KEPT = 100;
 
-/** An event as it is kept, with the verdict that its findings amount to; `body` is what `text` holds, where that is JSON. */
+/** An event as it is stored, with the verdict of its findings. `body` is the value of `text`, if that is JSON. */
 export function arrivedEvent({ at, text, isJson, body, findings }: Arrival): ArrivedEvent {
   return {
     at,
@@ -151,7 +154,7 @@ export function arrivedEvent({ at, text, isJson, body, findings }: Arrival): Arr
   };
 }
 
-/** What is known of an event when it arrives; `at` is an ISO 8601 time. */
+/** What is known of an event when it arrives. `at` is an ISO 8601 time. */
 interface Arrival {
   readonly at: string;
   readonly text: string;
@@ -160,7 +163,7 @@ interface Arrival {
   readonly findings: readonly Finding[];
 }
 
-/** The two fields by which events are looked up, where they are texts of a sensible length. */
+/** The two fields by which events are looked up, if they are texts of a reasonable length. */
 function identity(body: unknown): { uid: string | null; eventName: string | null } {
   const text = (value: unknown) => (typeof value === "string" && value.length <= 2048 ? value : null);
   return isFields(body) ? { uid: text(body.uid), eventName: text(body.eventName) } : { uid: null, eventName: null };

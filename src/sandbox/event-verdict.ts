@@ -2,18 +2,24 @@ import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, isEventName, type Pa
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names.ts";
 
-/** What becomes of an event: recorded, silently ignored, or rejected with `!invalid` (event-tracking-api 7). */
+/**
+ * What the service does with an event: records it, silently ignores it, or rejects it with `!invalid`
+ * (event-tracking-api 7).
+ */
 export type Verdict = "recorded" | "ignored" | "rejected";
 
-/** One thing to say about an event. `effect` is what it leads to by itself; `uncertain` ones are recorded. */
+/**
+ * A finding about an event. `effect` is the verdict that it causes by itself; events with `uncertain` findings are
+ * recorded.
+ */
 export interface Finding {
-  /** The field, e.g. `items.2.item_id`; empty for the body as a whole. */
+  /** The field, for instance `items.2.item_id`; empty for the body as a whole. */
   readonly path: string;
   readonly rule: FindingRule;
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
 }
 
-/** The rules of events, each with what breaking it leads to (event-tracking-api 7 and 8, and what is assumed). */
+/** The rules of events, each with the effect of breaking it (event-tracking-api 7 and 8, and assumptions). */
 const RULES = {
   notAnObject: "rejected",
   authorization: "rejected",
@@ -35,18 +41,18 @@ export type FindingRule = keyof typeof RULES;
 /** An object with unknown fields. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Makes a finding. */
+/** Creates a finding. */
 export function finding(path: string, rule: FindingRule): Finding {
   return { path, rule, effect: RULES[rule] };
 }
 
-/** The verdict that findings amount to: the worst one counts. */
+/** The verdict of some findings: the worst one counts. */
 export function verdictOf(findings: readonly Finding[]): Verdict {
   if (findings.some(({ effect }) => effect === "rejected")) return "rejected";
   return findings.some(({ effect }) => effect === "ignored") ? "ignored" : "recorded";
 }
 
-/** Everything there is to say about the body of an event; nothing for an event without fault. */
+/** All findings about the body of an event; empty for a valid event. */
 export function eventFindings(body: unknown): readonly Finding[] {
   if (!isFields(body)) return [finding("", "notAnObject")];
   return [...commonFindings(body), ...lengthFindings(body), ...parameterFindings(body)];
@@ -57,7 +63,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The fields of 2.1: `uid` and `eventName`. */
+/** Checks the fields of 2.1: `uid` and `eventName`. */
 function commonFindings(body: Fields): readonly Finding[] {
   const uid = own(body, "uid");
   const eventName = own(body, "eventName");
@@ -76,7 +82,7 @@ function nameFindings(eventName: string): readonly Finding[] {
   return isEventName(eventName) ? counting : [...counting, finding("eventName", "unsupportedEvent")];
 }
 
-/** Strings over 1,024 characters anywhere among the parameters and items, and too many items (section 8). */
+/** Finds strings over 1,024 characters in parameters and items, and too many items (section 8). */
 function lengthFindings(body: Fields): readonly Finding[] {
   const items = own(body, "items");
   const list: readonly unknown[] = Array.isArray(items) ? items : [];
@@ -96,7 +102,7 @@ function longStrings(fields: Fields, prefix: string): readonly Finding[] {
   });
 }
 
-/** The event's own parameters (2.2) and the entries of its `items` (2.3). */
+/** Checks the event's own parameters (2.2) and the entries of its `items` (2.3). */
 function parameterFindings(body: Fields): readonly Finding[] {
   const eventName = own(body, "eventName");
   if (typeof eventName !== "string" || !isEventName(eventName)) return [];
@@ -138,7 +144,7 @@ function typeFinding(path: string, value: unknown, { type }: Parameter): readonl
   return fits ? [] : [finding(path, "wrongType")];
 }
 
-/** A field of the object itself: never one that every object inherits. */
+/** A property of the object itself, never an inherited one. */
 function own(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }

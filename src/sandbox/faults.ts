@@ -9,7 +9,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests a fault counts and may strike (docs/reference/sandbox.md). */
+/** Which requests a fault counts, and which it strikes (docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -20,11 +20,11 @@ const when = {
 
 const applied = z.boolean().default(false);
 const milliseconds = z.int().min(0).max(600_000);
-/** Without it, until the fault is deleted. */
+/** Absent: until the fault is deleted. */
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault as the control plane takes it: which requests it meets, and what happens to them. */
+/** A fault as the control plane receives it: which requests it counts, and what happens to those it strikes. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -43,29 +43,29 @@ export const faultSchema = z.discriminatedUnion("kind", [
 ]);
 export type Fault = z.output<typeof faultSchema>;
 
-/** A fault, with the number of requests that it has counted, and of those that it has struck. */
+/** A fault with the number of requests that it has counted, and that it has struck. */
 interface FaultState {
-  /** Counts from 1 on, in the order in which faults were added. */
+  /** Numbered from 1, in the order in which faults were added. */
   readonly id: number;
   readonly fault: Fault;
   readonly met: number;
   readonly struck: number;
 }
 
-/** The faults in force. */
+/** The active faults. */
 export interface Faults {
   add(faults: readonly Fault[]): void;
-  /** Removes one fault; false where there is none of that ID. */
+  /** Removes one fault; false if there is none with this ID. */
   remove(id: number): boolean;
   clear(): void;
   list(): readonly FaultState[];
-  /** The fault that strikes a request of this operation, or undefined. Each fault counts the requests it meets. */
+  /** The fault that strikes a request of this operation; undefined if none does. Each fault counts its requests. */
   next(operation: Operation): Fault | undefined;
   /** Resolves when a fault that `next` returned has been removed. */
   removed(fault: Fault): Promise<void>;
 }
 
-/** Makes an empty list of faults; calls `changed` after each change. */
+/** Creates an empty list of faults. Calls `changed` after each change. */
 export function faults(changed: () => void = () => undefined): Faults {
   let entries: { id: number; fault: Fault; met: number; struck: number; random: () => number }[] = [];
   let added = 0;
@@ -133,7 +133,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/** Numbers in [0, 1) that a seed determines (mulberry32). */
+/** Pseudo-random numbers in [0, 1) from a seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -144,19 +144,19 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** What a fault answers in place of carrying a request out, or undefined. `now` in milliseconds since 1970. */
+/** The answer of a fault that prevents a request; undefined if it does not. `now` in milliseconds since 1970. */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;
 }
 
-/** Waits before a request is carried out: for a time with `slow`, until the fault is removed with `hold`. */
+/** Delays a request before it is applied: for a time with `slow`, until the fault is removed with `hold`. */
 export async function waitBefore(fault: Fault | undefined, faults: Faults): Promise<void> {
   if (fault?.kind === "slow") await delay(fault.delayMs, undefined, { ref: false });
   if (fault?.kind === "hold") await faults.removed(fault);
 }
 
-/** The part of the true answer that a fault lets through to the client. */
+/** The part of the true answer that reaches the client despite a fault. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }

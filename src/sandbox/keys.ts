@@ -1,21 +1,21 @@
-/** What a key of the management API may do (management-api 5). */
+/** What a key of the management API allows (management-api 5). */
 export type Scope = "context-targeting:read" | "context-targeting:write";
 
-/** A key of the management API: the project it belongs to, and its scopes. */
+/** A key of the management API: its project, and its scopes. */
 export interface ManagementKey {
   readonly key: string;
-  /** The project's name; the sandbox's first project where absent. */
+  /** The project's name; the sandbox's first project if absent. */
   readonly project?: string | undefined;
-  /** Both scopes where absent. */
+  /** Both scopes if absent. */
   readonly scopes?: readonly Scope[] | undefined;
-  /** A revoked key opens nothing. */
+  /** A revoked key allows nothing. */
   readonly revoked?: boolean | undefined;
 }
 
 /** Every scope of the management API. */
 export const SCOPES = ["context-targeting:read", "context-targeting:write"] as const satisfies readonly Scope[];
 
-/** The name of the project that is always there. */
+/** The name of the project that always exists. */
 export const DEFAULT_PROJECT = "sandbox";
 
 /** The keys that every sandbox accepts. */

@@ -1,23 +1,23 @@
 import type { Operation } from "../spec/routes.ts";
 
-/** Entries as they came, of which the oldest are forgotten. */
+/** Entries in order of arrival; the oldest are dropped. */
 interface LastEntries<Entry> {
   add(entry: Entry): void;
   clear(): void;
   /** The newest first. */
   newestFirst(): Iterable<Entry>;
-  /** How many were forgotten for room since the start or the last `clear`. */
+  /** The number of entries dropped for space since the start or the last `clear`. */
   dropped(): number;
-  /** An entry by its number; they are numbered from 1 on as they come. Undefined for one that is forgotten. */
+  /** An entry by its number; entries are numbered from 1 as they arrive. Undefined if it was dropped. */
   at(number: number): Entry | undefined;
-  /** The numbers of the newest entry ever, and of the last one before the last `clear`; 0 where there is none. */
+  /** The number of the newest entry ever, and of the last one before the last `clear`; 0 if there is none. */
   newest(): number;
   cleared(): number;
 }
 
 /**
- * Keeps the last `most` entries, or the last `mostLetters` letters of them, the smaller number of the two, and at least
- * one.
+ * Keeps the last `most` entries, or the last `mostLetters` characters of them, whichever is less, but at least one
+ * entry.
  */
 export function ringBuffer<Entry>({
   most,
@@ -26,7 +26,7 @@ export function ringBuffer<Entry>({
 }: {
   readonly most: number;
   readonly mostLetters: number;
-  /** About how much room an entry takes; the same whenever it is asked for. */
+  /** The approximate size of an entry. It must not change. */
   readonly lettersOf: (entry: Entry) => number;
 }): LastEntries<Entry> {
   let ring: (Entry | undefined)[] = [];
@@ -69,36 +69,36 @@ export function ringBuffer<Entry>({
   };
 }
 
-/** One request that arrived at the management API or the event API. */
+/** A request to the management API or the event API. */
 export interface RequestEntry {
   readonly at: string;
   readonly operation: Operation;
   readonly method: string;
   readonly path: string;
-  /** The status answered; null where the connection was reset or no answer came. */
+  /** The status of the answer; null if the connection was reset or there was no answer. */
   status: number | null;
-  /** Whether the operation was carried out; items may have failed in it all the same. */
+  /** Whether the operation was applied. Single items may have failed in it. */
   applied: boolean;
-  /** The kind of the fault that struck it, where one did. */
+  /** The kind of the fault that struck it, if any. */
   fault?: string;
   readonly bytes: number;
-  /** Entries of `items` or `ids`; null where the body has neither. */
+  /** The number of entries in `items` or `ids`; null if the body has neither. */
   items: number | null;
 }
 
-/** The last requests, oldest first, and how many older ones were dropped. */
+/** The last requests, oldest first, and the number of older ones that were dropped. */
 export interface RequestJournal {
-  /** Notes a request; what becomes of it is filled in as it is answered. */
+  /** Adds a request. Its result is filled in when it is answered. */
   add(entry: RequestEntry): void;
   clear(): void;
   read(): { readonly requests: readonly RequestEntry[]; readonly dropped: number };
 }
 
-/** How many requests are remembered, and how many letters of paths, which may be as long as a header. */
+/** The maximum number of stored requests, and of characters of their paths, which may be as long as a header. */
 const REMEMBERED = 10_000;
 const REMEMBERED_LETTERS = 2 * 1_048_576;
 
-/** Makes an empty journal of requests. */
+/** Creates an empty journal of requests. */
 export function requestJournal(): RequestJournal {
   const kept = ringBuffer<RequestEntry>({
     most: REMEMBERED,

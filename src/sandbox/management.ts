@@ -17,7 +17,7 @@ import { businessError, type Interference, type Outcome } from "./rules/outcome.
 import type { Project } from "./rules/store.ts";
 import { grantOf, type World } from "./world.ts";
 
-/** A request of the management API as it came in. */
+/** A request of the management API, as received. */
 export interface ManagementRequest {
   readonly operation: ManagementOperation;
   readonly key: string | undefined;
@@ -45,7 +45,7 @@ export async function answerManagement(world: World, request: ManagementRequest)
   return replyAfter(fault, reply);
 }
 
-/** A request that is being carried out. */
+/** A request that is being processed. */
 interface Work {
   readonly world: World;
   readonly project: Project;
@@ -53,7 +53,7 @@ interface Work {
   readonly entry: RequestEntry;
 }
 
-/** Validates a request; gives what applies it, or the answer that refuses it. */
+/** Validates a request. Returns what applies it, or the answer that refuses it. */
 function prepare({ operation, pathId, query, body, entry }: ManagementRequest): { apply: Applicable } | Answer {
   if ("tooLarge" in body) return statusAnswer(413, "request entity too large");
   const value = body.text === "" ? undefined : parseJson(body.text);
@@ -97,7 +97,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
 
 type LateFault = Extract<Fault, { kind: "late" }>;
 
-/** Applies a write after the delay of its fault; its client was disconnected before. */
+/** Applies a write after the delay of its fault. Its client was disconnected before. */
 async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
   if (fault.delayMs === undefined) await work.world.faults.removed(fault);
   else await delay(fault.delayMs, undefined, { ref: false });

@@ -17,12 +17,12 @@ export function ok(body: unknown): Answer {
   return { status: 200, body };
 }
 
-/** A validation error: every problem in a list, or one sentence (management-api 2.2). */
+/** A validation error: all problems in a list, or one sentence (management-api 2.2). */
 export function validationAnswer(message: readonly string[] | string): Answer {
   return { status: 400, body: { statusCode: 400, message, error: "Bad Request" } };
 }
 
-/** A business error of a whole request (management-api 2.2); `now` in milliseconds since 1970. */
+/** A business error of a whole request (management-api 2.2). `now` in milliseconds since 1970. */
 export function businessAnswer(error: BusinessError, now: number): Answer {
   // A single item that fails unexpectedly is a 502: management-api 4 rule 5.
   if (error.errorCode === "UNCATCHED") return statusAnswer(502);
@@ -31,13 +31,13 @@ export function businessAnswer(error: BusinessError, now: number): Answer {
   return { status: fields.statusCode, body: { ...fields, timestamp } };
 }
 
-/** An answer that says no more than its status; server errors carry `error` as well (management-api 2.2). */
+/** An answer that contains only its status; server errors have `error` as well (management-api 2.2). */
 export function statusAnswer(status: number, message: string = STATUS_CODES[status] ?? "Error"): Answer {
   const error = STATUS_CODES[status] ?? "Error";
   return { status, body: { statusCode: status, message, ...(status >= 500 ? { error } : {}) } };
 }
 
-/** Puts a reply on the wire. */
+/** Sends a reply. */
 export async function deliver(reply: Reply, request: IncomingMessage, headers: Headers): Promise<Response> {
   if (reply === "reset") {
     request.socket.resetAndDestroy();
@@ -51,15 +51,15 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
   return new Response(JSON.stringify(reply.body), { status: reply.status, headers });
 }
 
-/** A body that was read, or how many bytes of one that is too large (management-api 7.1, 413). */
+/** A received body, or the size of one that is too large (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
-/** A body this many times the limit is not read to its end: the connection is closed instead. */
+/** A body that exceeds the limit by this factor is not read to its end: the connection is closed. */
 const PATIENCE = 8;
 
 /**
- * Reads a request's body. One over the limit is read on without being kept, so that a client that is still sending
- * can take the answer. Throws what the connection throws when it breaks.
+ * Reads a request's body. A body over the limit is read without being kept, so that a client that is still sending can
+ * receive the answer. Throws what the connection throws if it breaks.
  */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;

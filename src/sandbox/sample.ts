@@ -7,8 +7,8 @@ const MINUTE_MS = 60_000;
 
 /**
  * A small shop: three targetings with option groups, sub-options and Context IDs, an ad product that requires one of
- * the options, a campaign that uses two of them, and the events of the last day, of which some are thrown away.
- * `newId` makes ULIDs in the order of creation; `now` is in milliseconds since 1970.
+ * the options, a campaign that uses two of them, and the events of the last day, some of which are dropped. `newId`
+ * creates ULIDs in order; `now` is in milliseconds since 1970.
  */
 export function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
@@ -65,7 +65,7 @@ export function sampleSeed(newId: () => string, now: number): SeedInput {
 const SNEAKER = { item_id: "sku-100", item_name: "Runner", item_category: "Sneakers", brand: "Northwind", price: 89 };
 const SHIRT = { item_id: "sku-200", item_name: "Basic Shirt", item_category: "T-Shirts", brand: "Contoso", price: 19 };
 
-/** How many minutes ago each event arrived, and what its body was. */
+/** The events of the day: how many minutes ago each arrived, and its body. */
 const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string, unknown>>])[] = [
   [1430, { uid: "shopper-1", eventName: "app_open", platform: "ios" }],
   [1428, { uid: "shopper-1", eventName: "view_item", platform: "ios", ...SNEAKER }],
@@ -86,17 +86,17 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   [1195, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "home" }],
   [1190, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "summer-sale" }],
   [1180, { uid: "shopper-2", eventName: "add_to_wishlist", platform: "web", ...SHIRT }],
-  // An app that spells the name in its own way: the service answers ok, and throws the event away.
+  // An app that misspells the name: the service answers ok and drops the event.
   [900, { uid: "shopper-3", eventName: "Purchase", platform: "android", tx_id: "order-5002", currency: "USD" }],
   [880, { uid: "shopper-3", eventName: "view_item", platform: "android", ...SHIRT }],
   [610, { uid: "shopper-4", eventName: "app_open", platform: "android" }],
   [605, { uid: "shopper-4", eventName: "add_to_cart", platform: "android", ...SHIRT, quantity: 2 }],
-  // Without tx_id, which a purchase needs: thrown away, too.
+  // Without tx_id, which a purchase needs: dropped as well.
   [600, { uid: "shopper-4", eventName: "purchase", platform: "android", currency: "USD", items: [SHIRT] }],
   [420, { uid: "shopper-5", eventName: "push_clicks", platform: "ios", campaign_id: "summer-sale" }],
   [419, { uid: "shopper-5", eventName: "page_view", platform: "ios", page_id: "summer-sale" }],
   [300, { uid: "shopper-2", eventName: "product_view", platform: "web", item_id: "sku-100" }],
-  // Without uid: refused.
+  // Without uid: rejected.
   [240, { eventName: "app_open", platform: "ios" }],
   [120, { uid: "shopper-6", eventName: "app_open", platform: "web" }],
   [118, { uid: "shopper-6", eventName: "click", platform: "web", element_id: "banner-home", target_url: "/sale" }],
@@ -117,15 +117,15 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   ],
 ];
 
-/** What a sandbox holds at its start: nothing, the sample data, or what a file in the form of a seed holds. */
+/** The content of a sandbox at its start: nothing, the sample data, or a seed file. */
 export type SeedChoice = "none" | "sample" | { readonly file: string };
 
-/** A seed that cannot be read or used; the message names the file. */
+/** A seed that cannot be read or used. The message names the file. */
 export class SeedError extends Error {}
 
 /**
- * Reads a seed; undefined where there is none. Every targeting of it has an `_id`, so that its names can be told before
- * it is planted. Throws a SeedError where the file cannot be read, or is not in the form of a seed (docs/reference/sandbox.md).
+ * Reads a seed; undefined if there is none. Every targeting in it has an `_id`, so that its name is known before it is
+ * planted. Throws a SeedError if the file cannot be read, or is not a seed (docs/reference/sandbox.md).
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;

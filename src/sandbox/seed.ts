@@ -24,12 +24,12 @@ const ulid = z.string().refine(isUlid, { error: "must be a ULID" });
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
- * What to put into a project past every rule and past the write lock, as the console does (management-api 4.2 rule 4):
- * an entry with a known `_id` changes that thing, any other entry creates one.
+ * What to put into a project without any rule and without the write lock, as the web console does (management-api 4.2
+ * rule 4). An entry with a known `_id` changes that object; any other entry creates one.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
-  /** Whether the project no longer exists; its data stays. */
+  /** Whether the project no longer exists. Its data remains. */
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
@@ -48,15 +48,15 @@ export const seedSchema = z.strictObject({
   ),
   products: list(productSchema.partial({ _id: true })),
   campaigns: list(campaignSchema.partial({ _id: true })),
-  /** Events that arrived; now, where no time is given. */
+  /** Received events. The default time is now. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
-  /** IDs of things to remove: targetings with all their options, options, audience, products, campaigns. */
+  /** IDs of objects to remove: targetings with all their options, options, audience, products, campaigns. */
   remove: list(z.string()),
 });
 export type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** The IDs of what a seed made or changed, in the order of the seed. */
+/** The IDs of what a seed created or changed, in the order of the seed. */
 export interface Seeded {
   readonly project: string;
   readonly audience: readonly string[];
@@ -67,8 +67,8 @@ export interface Seeded {
 }
 
 /**
- * Puts a seed into its project, whole or not at all. Throws a RangeError when an option names a targeting or a parent
- * that is not there.
+ * Applies a seed to its project, completely or not at all. Throws a RangeError if an option names a targeting or a
+ * parent that does not exist.
  */
 export function plantSeed(world: World, seed: Seed): Seeded {
   const project = projectNamed(world, seed.project);
@@ -107,7 +107,7 @@ export function plantSeed(world: World, seed: Seed): Seeded {
   return planted;
 }
 
-/** Keeps an event as if it had come with a right key, with the verdict of the documents. */
+/** Stores an event as if it had come with a valid key, with the verdict of the documents. */
 function plantEvent(world: World, event: unknown, at: string): void {
   const findings = eventFindings(event);
   world.events.add(
@@ -121,7 +121,10 @@ function plantEvent(world: World, event: unknown, at: string): void {
   );
 }
 
-/** An option's place must be there when its turn comes: in the project and not removed, or earlier in the seed. */
+/**
+ * Checks that the parent of each option exists when it is added: in the project and not removed, or earlier in the
+ * seed.
+ */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));
@@ -143,7 +146,7 @@ function checkOptions(project: Project, seed: Seed): void {
   }
 }
 
-/** Whether an option is `ancestor` or stands below it. */
+/** Whether an option is `ancestor` or is below it. */
 function isWithin(
   placeOf: (id: string) => { readonly parent: string | undefined } | undefined,
   id: string,

@@ -17,7 +17,7 @@ export const productSchema = z.strictObject({
   name: z.string(),
   /** Option IDs. */
   required: sides.prefault({}),
-  /** Targeting IDs: new top-level options there take the setting over. */
+  /** Targeting IDs: new top-level options in them inherit the setting. */
   newOptions: sides.prefault({}),
 });
 
@@ -59,7 +59,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** What a dump holds: everything but events, requests, faults, and the keys that came from outside. */
+/** The content of a dump: everything but events, requests, faults, and configured keys. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -68,7 +68,7 @@ export const dumpSchema = z.strictObject({
 export type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Writes down what a world holds. Lists are in creation order, so that equal states give equal dumps. */
+/** Creates a dump of a world. Lists are in creation order, so equal states have equal dumps. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
@@ -86,7 +86,7 @@ function keyDump({ key, project, scopes, revoked }: ManagementKey): Dump["keys"]
   };
 }
 
-/** Writes down one project. */
+/** Creates a dump of one project. */
 export function dumpProject(project: Project): ProjectDump {
   return {
     _id: project._id,
@@ -148,7 +148,7 @@ export function settingsOf({ include, exclude }: z.output<typeof sides>): Map<st
   ]);
 }
 
-/** Puts a dump in place of what a world holds. Throws a RangeError that names what does not fit together. */
+/** Replaces the content of a world by a dump. Throws a RangeError that names what is inconsistent. */
 export function loadWorld(world: World, dump: Dump): void {
   const projects = dump.projects.map(loadProject);
   resetProjects(world);
@@ -178,7 +178,7 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/** Stores options, each after its parent: an option may have moved into a group that is younger than itself. */
+/** Stores options, each after its parent: an option may have moved into a group that is newer than itself. */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -201,25 +201,25 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
   }
 }
 
-/** How long changes gather before they are written, in milliseconds. */
+/** How long changes are collected before they are written, in milliseconds. */
 const GATHER_MS = 300;
-/** The mode of the file, as far as the mask of the process allows it: nothing in a sandbox is secret. */
+/** The mode of the file, reduced by the umask of the process: a sandbox contains no secrets. */
 const READABLE_BY_ALL = 0o666;
 
-/** A data file that cannot be read or written, or holds something else; the message names it. */
+/** A data file that cannot be read or written, or has other content. The message names it. */
 export class DataFileError extends Error {}
 
-/** Keeps a state in a file. */
+/** Stores a state in a file. */
 export interface DataFile {
-  /** Notes a change: the file is written soon. */
+  /** Marks the state as changed: the file is written soon. */
   touch(): void;
-  /** Writes what is not written yet. Throws a DataFileError for what went wrong in any write. */
+  /** Writes unwritten changes. Throws a DataFileError if any write failed. */
   flush(): Promise<void>;
 }
 
 /**
- * Reads a state from a file; undefined where there is no file. Throws a DataFileError when it cannot be read, or holds
- * something else.
+ * Reads a state from a file; undefined if the file does not exist. Throws a DataFileError if it cannot be read, or has
+ * other content.
  */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
   const text = await readFile(file, "utf8").catch((error: unknown) => {
@@ -240,7 +240,7 @@ function jsonOf(text: string, file: string): unknown {
   }
 }
 
-/** The error for a file that holds something else than a state, and why. */
+/** The error for a file whose content is not a state, with the reason. */
 export function noState(file: string, why: string, cause?: unknown): DataFileError {
   return new DataFileError(`${file} holds no state of a sandbox: ${why}`, { cause });
 }
@@ -249,7 +249,7 @@ function wordsOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** Keeps the state that `dump` gives in a file, in place of what the file held before: whole, or not at all. */
+/** Stores the state that `dump` returns in a file, atomically replacing the previous one. */
 export function dataFile(file: string, dump: () => Dump): DataFile {
   let timer: NodeJS.Timeout | undefined;
   let writing: Promise<void> = Promise.resolve();

@@ -7,18 +7,18 @@ import { type RequestJournal, requestJournal } from "./last-entries.ts";
 import type { Sources } from "./rules/add-options.ts";
 import { emptyProject, type Project } from "./rules/store.ts";
 
-/** What a management key opens. */
+/** What a management key allows. */
 export interface KeyGrant {
   readonly project: Project;
   readonly scopes: ReadonlySet<Scope>;
 }
 
-/** Everything that one running sandbox holds. */
+/** The whole content of a running sandbox. */
 export interface World {
   readonly sources: Sources;
   /** Projects by name. */
   readonly projects: Map<string, Project>;
-  /** Keys that came with the sandbox, and those seeded later, which alone are part of a dump. */
+  /** The configured keys, and those added by seeds. Only the latter are part of a dump. */
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
   readonly appKeys: Set<string>;
@@ -26,18 +26,18 @@ export interface World {
   readonly faults: Faults;
   readonly requests: RequestJournal;
   readonly events: EventLog;
-  /** When it was ready, after all that it holds at its start, in milliseconds since 1970. */
+  /** When it was ready, with its initial content, in milliseconds since 1970. */
   readyAt: number;
-  /** Called after every change of what a dump holds. */
+  /** Called after every change of the content of a dump. */
   changed(): void;
-  /** Calls `observer` after every change of that part, until the function that it gives is called. */
+  /** Calls `observer` after every change of this part, until the returned function is called. */
   watch(part: WorldPart, observer: () => void): () => void;
 }
 
 /** The parts of a world that can be watched. */
 type WorldPart = "state" | "events" | "faults";
 
-/** What a new world needs. `lockWaitMs` is how long a write waits for another one of its project. */
+/** The options of a new world. `lockWaitMs` is how long a write waits for another one in its project. */
 export interface WorldOptions {
   readonly managementKeys: readonly ManagementKey[];
   readonly appKeys: readonly string[];
@@ -47,7 +47,7 @@ export interface WorldOptions {
   readonly changed: () => void;
 }
 
-/** Makes a world with one empty project. */
+/** Creates a world with one empty project. */
 export function newWorld(options: WorldOptions): World {
   const { tell, watch } = observers();
   const sources = { now: options.now, newId: ulidSource(options.now, options.random) };
@@ -79,7 +79,7 @@ function observers() {
       for (const observer of all[part]) observer();
     },
     watch(part: WorldPart, observer: () => void): () => void {
-      // Of its own, so that one function may watch several times.
+      // A function of its own, so that one observer may watch several times.
       const own = (): void => observer();
       all[part].add(own);
       return () => {
@@ -89,14 +89,14 @@ function observers() {
   };
 }
 
-/** Replaces all projects by empty ones: one for each project that a given key names. */
+/** Replaces all projects by empty ones: one for each project that a configured key names. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();
   for (const { project } of world.givenKeys) projectNamed(world, project ?? DEFAULT_PROJECT);
 }
 
-/** The project of that name, made empty where there is none. */
+/** The project with this name; created empty if there is none. */
 export function projectNamed(world: World, name: string): Project {
   const known = world.projects.get(name);
   if (known !== undefined) return known;
@@ -105,23 +105,23 @@ export function projectNamed(world: World, name: string): Project {
   return project;
 }
 
-/** What a key opens, or undefined for an unknown key (management-api 5). */
+/** What a key allows; undefined for an unknown key (management-api 5). */
 export function grantOf(world: World, key: string): KeyGrant | undefined {
   const held = world.seededKeys.get(key) ?? world.givenKeys.find((given) => given.key === key);
   if (held === undefined || held.revoked) return undefined;
   return { project: projectNamed(world, held.project ?? DEFAULT_PROJECT), scopes: new Set(held.scopes ?? SCOPES) };
 }
 
-/** The right to write to a project, or how long to wait before asking again, in milliseconds. */
+/** The right to write to a project, or how long to wait before retrying, in milliseconds. */
 type Turn = { readonly release: () => void } | { readonly retryAfterMs: number };
 
-/** Lets the writes of each project through one at a time (management-api 4.2). */
+/** Admits the writes of each project one at a time (management-api 4.2). */
 interface WriteLock {
   /** Waits briefly for a turn. */
   acquire(project: string): Promise<Turn>;
-  /** Waits for a turn as long as it takes. */
+  /** Waits for a turn as long as necessary. */
   acquirePatiently(project: string): Promise<() => void>;
-  /** Takes the lock for `ms` milliseconds, as soon as the writes before it have ended. */
+  /** Takes the lock for `ms` milliseconds, as soon as earlier writes have ended. */
   hold(project: string, ms: number): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Makes the lock. `waitMs` is how long a write waits for its turn; `now` gives milliseconds since 1970. */
+/** Creates the lock. `waitMs` is how long a write waits for its turn; `now` returns milliseconds since 1970. */
 function writeLock(waitMs: number, now: () => number): WriteLock {
   const queues = new Map<string, Waiter[]>();
   const heldUntil = new Map<string, number>();
@@ -146,7 +146,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     };
   }
 
-  /** Calls `start` with the turn when it comes; gives the waiter, or undefined when the turn came at once. */
+  /** Calls `start` when the turn comes. Returns the waiter; undefined if the turn came at once. */
   function enqueue(project: string, start: (release: () => void) => void): Waiter | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {
@@ -163,7 +163,7 @@ function writeLock(waitMs: number, now: () => number): WriteLock {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** The rest of a hold where one is known, else a short wait. */
+  /** The rest of a hold if it is known, or else a short wait. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

@@ -51,7 +51,10 @@ export function addOptions(
   return applyUnit(checked, interference);
 }
 
-/** Each item's error or undefined. `settled` are errors known before, by index: such items claim nothing. */
+/**
+ * The error of each item, or undefined. `settled` are errors that are already known, by index; such items claim
+ * nothing.
+ */
 function checkItems(
   project: Project,
   items: readonly OptionToAdd[],
@@ -97,7 +100,7 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
 }
 
 /**
- * The error of a `parent` that is not in the targeting (404), or not a top-level option group (management-api 7.4
+ * The error of a `parent` that is not in the targeting (404), or is not a top-level option group (management-api 7.4
  * case 4), or undefined.
  */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
@@ -107,7 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** The error of names that options of the targeting have already, with their IDs, or undefined. */
+/** The error of names that options of the targeting already have, with their IDs, or undefined. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -118,8 +121,8 @@ export function namesTaken(
 }
 
 /**
- * Where the new top-level options of a targeting would bring an ad product over its limit, every one of them fails
- * (management-api 7.2). Gives those errors by index.
+ * If the new top-level options of a targeting would bring an ad product over its limit, all of them fail
+ * (management-api 7.2). Returns these errors by index.
  */
 function productErrors(
   project: Project,
@@ -144,34 +147,34 @@ function productErrors(
   return failed;
 }
 
-/** What operations take from outside: the time, and new IDs that sort after all earlier ones. */
+/** What operations need from outside: the time, and new IDs that sort after all earlier ones. */
 export interface Sources {
   now(): number;
   newId(): string;
 }
 
-/** The type that a new option gets: a group where `children` is given without `type` (assumed). */
+/** The type of a new option: a group if `children` is given without `type` (assumed). */
 function typeOf(option: NewOption): OptionType {
   return option.type ?? (option.children === undefined ? "atomic" : "collection");
 }
 
-/** The names that a new option brings, its own first. */
+/** The names that a new option adds, its own first. */
 export function namesOf(option: NewOption): readonly string[] {
   return [option.name, ...(option.children ?? []).map((child) => child.name)];
 }
 
-/** How many options a new option is, sub-options included. */
+/** The number of options that a new option adds, including sub-options. */
 function sizeOf(option: NewOption): number {
   return 1 + (option.children?.length ?? 0);
 }
 
-/** How many Context IDs a new option holds, those of its sub-options included. */
+/** The number of Context IDs of a new option and its sub-options. */
 function contextCountOf(option: NewOption): number {
   const children = option.children ?? [];
   return [option, ...children].reduce((total, { contexts }) => total + new Set(contexts).size, 0);
 }
 
-/** The error of a new option whose fields do not go together (management-api 7.4, cases 1 and 2), or undefined. */
+/** The error of a new option with inconsistent fields (management-api 7.4, cases 1 and 2), or undefined. */
 export function shapeError(option: NewOption): BusinessError | undefined {
   const isGroup = typeOf(option) === "collection";
   const hasContent = (option.children ?? []).length > 0 || (option.contexts ?? []).length > 0;
@@ -180,8 +183,8 @@ export function shapeError(option: NewOption): BusinessError | undefined {
 }
 
 /**
- * Checks the Context IDs of new options that are made together, and claims them when all are free.
- * `targeting` is the one they are for, where it exists already. Gives the error, or undefined.
+ * Checks the Context IDs of new options that are created together, and claims them if all are free. `targeting` is
+ * their targeting, if it already exists. Returns the error, or undefined.
  */
 export function claimContexts(
   claims: Claims,

@@ -2,34 +2,34 @@ import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
-/** A group as `detail.conflicts` names it (management-api 7.3); parts may be missing for groups of the same request. */
+/** A group as in `detail.conflicts` (management-api 7.3). Parts may be missing for groups of the same request. */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
   readonly targeting?: { readonly _id?: string; readonly name?: string };
 }
 
 /**
- * What the items of one request have taken so far. The items of a request are one unit of time (4.1): what one item
- * takes is gone for the next, and what one item frees (a Context ID, room under a limit) cannot be used before the
- * next request.
+ * What earlier items of a request have claimed. The items of a request are one unit of time (4.1): what one item takes
+ * is unavailable to the next, and what one item frees (a Context ID, room under a limit) cannot be used before the next
+ * request.
  */
 export interface Claims {
   readonly project: Project;
-  /** Own Context IDs of groups: taken or freed by an earlier item, with the group. */
+  /** The groups' own Context IDs that an earlier item took or freed, with the group. */
   readonly groupContexts: Map<string, GroupName>;
-  /** The project's Context IDs when the request began, and how many earlier items have added. */
+  /** The number of Context IDs in the project before the request, and the number that earlier items have added. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
 
-/** Begins a request. */
+/** The claims at the beginning of a request. */
 export function noClaims(project: Project): Claims {
   return { project, groupContexts: new Map(), contextsBefore: project.contextCount, contextsAdded: 0 };
 }
 
 /**
  * The error of own Context IDs that another group of the project has, or that an earlier item has claimed
- * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`), or undefined. `self` is the group they are for.
+ * (management-api 7.2 `TARGETING_COLLECTION_CONTEXT_DUPLICATED`), or undefined. `self` is the group that they are for.
  */
 export function ownContextError(claims: Claims, added: Iterable<string>, self?: string): BusinessError | undefined {
   const conflicts: unknown[] = [];
@@ -48,7 +48,7 @@ function ownerOf(claims: Claims, value: string, self: string | undefined): Group
   return claimed !== undefined && (self === undefined || claimed.collection._id !== self) ? claimed : undefined;
 }
 
-/** How a stored group is named in `detail.conflicts`. */
+/** The name of a stored group in `detail.conflicts`. */
 export function storedGroupName(project: Project, id: string): GroupName {
   const group = project.options.get(id);
   const targeting = group === undefined ? undefined : project.targetings.get(group.targeting);
@@ -72,9 +72,9 @@ export function claimGroupContexts(claims: Claims, values: Iterable<string>, gro
 }
 
 /**
- * Names repeated within a request (management-api 7.3 `duplicateOfIndex`). Takes each item's names, with the place
- * within which they must be unique; gives for each item the index of the item that used one of its names first (its
- * own index when it repeats one itself), or undefined.
+ * Finds names repeated within a request (management-api 7.3 `duplicateOfIndex`). Takes each item's names, with the
+ * scope within which they must be unique. Returns for each item the index of the item that used one of its names first
+ * (its own index if it repeats one itself), or undefined.
  */
 export function repeatedNames(
   items: readonly { readonly place: string; readonly names: readonly string[] }[],
@@ -97,8 +97,8 @@ export function repeatedNames(
 export type RequiredIncreases = Map<string, number>;
 
 /**
- * The error of a change after which ad products would require too many options (management-api 7.2, 8.1), or
- * undefined. `change` is what this change adds, `before` what earlier items of the request add.
+ * The error of a change after which ad products would require too many options (management-api 7.2, 8.1), or undefined.
+ * `change` is what this change adds, `before` what earlier items of the request add.
  */
 export function requiredLimitError(
   project: Project,
@@ -118,12 +118,12 @@ export function requiredLimitError(
   });
 }
 
-/** What `count` new top-level options of a targeting add to the products whose setting they take over. */
+/** What `count` new top-level options of a targeting add to the products whose setting they inherit. */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
 
-/** What a group's settings add when `heirs` sub-options take them over; the group itself goes when `groupGoes`. */
+/** What a group's settings add if `heirs` sub-options inherit them. With `groupGoes` the group itself is deleted. */
 export function increasesByHeirs(
   project: Project,
   group: string,
@@ -150,7 +150,7 @@ export function addIncreases(total: RequiredIncreases, more: RequiredIncreases):
   for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
 }
 
-/** A new top-level option takes over the settings of products that want every new option of its targeting. */
+/** A new top-level option inherits the settings of products that require every new option of its targeting. */
 export function takeOverAsNew(project: Project, targeting: string, option: string): void {
   for (const product of project.products.values()) {
     const setting = product.newOptions.get(targeting);
@@ -158,7 +158,7 @@ export function takeOverAsNew(project: Project, targeting: string, option: strin
   }
 }
 
-/** A former sub-option takes over the settings of its group (management-api 7.2). */
+/** A former sub-option inherits the settings of its group (management-api 7.2). */
 export function inheritRequiredSetting(project: Project, group: string, heir: string): void {
   for (const product of project.products.values()) {
     const setting = product.required.get(group);

@@ -18,8 +18,8 @@ import { dropOption, moveStoredOption, type Project, type StoredOption } from ".
 import { isUnchangeable } from "./update-options.ts";
 
 /**
- * The error of a delete that names too many option groups and sub-options: the whole request is refused
- * (management-api 7.2), or undefined.
+ * The error of a deletion that names too many option groups and sub-options, or undefined. The whole request is refused
+ * (management-api 7.2).
  */
 export function treeItemsError(project: Project, ids: readonly string[]): BusinessError | undefined {
   const limit = LIMITS.groupItems.value;
@@ -32,7 +32,10 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
     : undefined;
 }
 
-/** Deletes options as one unit (management-api 4.1). Sub-options left by a deleted group become top-level options. */
+/**
+ * Deletes options as one unit (management-api 4.1). The remaining sub-options of a deleted group become top-level
+ * options.
+ */
 export function deleteOptions(
   project: Project,
   ids: readonly string[],
@@ -61,7 +64,9 @@ export function deleteOptions(
   return applyUnit(checked, interference);
 }
 
-/** Groups whose sub-options cannot take their settings over, by ID; they leave `targets`. */
+/**
+ * The errors of groups whose sub-options cannot inherit their settings, by ID. These groups are removed from `targets`.
+ */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
   const errors = new Map<string, BusinessError>();
@@ -79,7 +84,10 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
   return errors;
 }
 
-/** Sub-options that are the last of a group that stays without own Context IDs (7.4 case 6); they leave `targets`. */
+/**
+ * The errors of sub-options that are the last of a remaining group without own Context IDs (7.4 case 6). They are
+ * removed from `targets`.
+ */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();
   const errors = new Map<string, BusinessError>();

@@ -21,9 +21,9 @@ export type Applicable = (project: Project, sources: Sources, interference?: Int
 /** A request that passed validation, or why it did not: all problems, or one sentence (management-api 2.2). */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
-/** What a request says besides its operation. `body` is the parsed JSON; undefined where there is none. */
+/** The parts of a request besides its operation. `body` is the parsed JSON; undefined if there is none. */
 export interface RequestParts {
-  /** The ID in the path, where the route has one. */
+  /** The ID in the path, if the route has one. */
   readonly pathId: string;
   readonly query: Readonly<Record<string, unknown>>;
   readonly body: unknown;
@@ -31,7 +31,7 @@ export interface RequestParts {
 
 type Preparer = (parts: RequestParts) => Prepared;
 
-/** Every operation of the management API: validates a request and says how it is applied. */
+/** Every operation of the management API: validates a request and defines how it is applied. */
 export const OPERATIONS = {
   createTargetings: write("createTargetings", ({ items }) => bulk(createTargetings, items)),
   renameTargetings: write("renameTargetings", ({ items }) => bulk(renameTargetings, items)),
@@ -58,10 +58,10 @@ export const OPERATIONS = {
 /** The name of an operation of the management API. */
 export type ManagementOperation = keyof typeof OPERATIONS;
 
-/** The schemas of bodies, seen as what comes out of them. */
+/** The schemas of bodies, typed by their results. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
-/** An operation with a body: validated field by field and as a whole. */
+/** An operation with a body, which is validated field by field and as a whole. */
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
   return ({ body }) => {
     const validated = validate(BODY_SCHEMAS[operation], body);
@@ -78,13 +78,13 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/** An operation with an ID in its path; a wrong one is told in a single sentence (management-api 2.2). */
+/** An operation with an ID in its path. A wrong ID is reported in a single sentence (management-api 2.2). */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
 
-/** Checks and changes items, and gives one outcome for each (management-api 4.1). */
+/** Checks and changes items, and returns one outcome for each (management-api 4.1). */
 type ItemsRule<Item> = (
   project: Project,
   items: readonly Item[],
@@ -96,7 +96,7 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/** A single-item endpoint gives its item's data or error as the answer (management-api 4 rule 5). */
+/** A single-item endpoint answers with its item's data or error (management-api 4 rule 5). */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

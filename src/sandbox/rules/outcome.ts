@@ -7,32 +7,32 @@ export interface BusinessError {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** Makes a business error. */
+/** Creates a business error. */
 export function businessError(errorCode: ErrorCode, detail?: Readonly<Record<string, unknown>>): BusinessError {
   return detail === undefined ? { errorCode } : { errorCode, detail };
 }
 
-/** What an operation gives: a body for HTTP 200, or a business error of the whole request. */
+/** The outcome of an operation: a body for HTTP 200, or a business error of the whole request. */
 export type Outcome = { readonly body: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** The result of one item: the data of its `results` entry, or its error. */
+/** The outcome of one item: the data of its `results` entry, or its error. */
 export type ItemOutcome = { readonly data: Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
-/** An item that was checked: it may be written, or it failed. */
+/** A checked item: it can be written, or it failed. */
 export type Checked = { readonly write: () => Readonly<Record<string, unknown>> } | { readonly error: BusinessError };
 
 /** An unexpected failure inside the service during a write, as a fault requests it (management-api 4.1, 4.2). */
 export interface Interference {
   readonly error: BusinessError;
-  /** Which items it hits, where items are applied one by one; a unit is hit as a whole if any of them is. */
+  /** Which items fail, if items are applied one by one. A unit fails as a whole if any of its items does. */
   hits(index: number): boolean;
   /** An update that fails with both `add` and `remove` has its `add` applied (management-api 4.1). */
   readonly addApplied: boolean;
 }
 
 /**
- * Applies checked items as one unit (management-api 4.1): those that failed keep their errors, the others are written,
- * or all fail together where something interferes.
+ * Applies checked items as one unit (management-api 4.1): failed items keep their errors, and the others are written,
+ * or fail together if there is interference.
  */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {
   const struck = interference !== undefined && items.some((_, index) => interference.hits(index));

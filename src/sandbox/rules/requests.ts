@@ -30,7 +30,7 @@ const name = z.string({ error: "must be a string" }).check((ctx) => {
 
 const ulid = z.string({ error: "must be a valid ULID" }).refine(isUlid, { error: "must be a valid ULID" });
 
-/** A Context ID: what comes out is trimmed. */
+/** A Context ID. The result is trimmed. */
 const contextId = z
   .string({ error: "must be a string" })
   .transform(trimContextId)
@@ -97,7 +97,7 @@ function listOf<T extends z.ZodType>(entry: T, limit: number) {
 const { targetingItems, optionItems } = LIMITS;
 const whole = { error: "the body must be an object" };
 
-/** The body of each write by operation; deletes of one thing have none. */
+/** The body of each write by operation. Deletions of a single object have none. */
 export const BODIES = {
   createTargetings: z.strictObject({ items: listOf(targetingToCreate, targetingItems.value) }, whole),
   renameTargetings: z.strictObject({ items: listOf(targetingRename, targetingItems.value) }, whole),
@@ -111,7 +111,7 @@ export const BODIES = {
   updateOption: optionChanges,
 } as const;
 
-/** What each write's body is once it passed validation. */
+/** The body of each write after validation. */
 export type Bodies = { readonly [K in keyof typeof BODIES]: z.output<(typeof BODIES)[K]> };
 
 /** A whole number in a query, written in decimal digits. */
@@ -150,7 +150,7 @@ export type ContextChanges = z.output<typeof contextChanges>;
 export type ListQuery = z.output<typeof QUERIES.listOptions>;
 export type GetQuery = z.output<typeof QUERIES.getOption>;
 
-/** A request part that passed validation, or every problem found in it (management-api 2.2). */
+/** A validated part of a request, or every problem found in it (management-api 2.2). */
 export type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
 /** Checks a value against a schema. Each problem is one sentence that starts with the path of the field. */
@@ -170,9 +170,9 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 export type BodyOperation = keyof typeof BODIES;
 
 /**
- * The limits that count over a whole request (management-api 8.1): Context IDs, options, option-group items, and the
- * same `_id` twice in an option update. Counts what is there, even in a body that is wrong in other ways, so that the
- * answer lists every problem. Gives the problems.
+ * Checks the limits for a whole request (management-api 8.1): Context IDs, options, option-group items, and the same
+ * `_id` twice in an option update. Counts whatever is there, even if the body is wrong in other ways, so that the
+ * answer lists every problem. Returns the problems.
  */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];
@@ -215,7 +215,7 @@ function optionsSent(option: unknown): number {
   return 1 + listAt(option, "children").length;
 }
 
-/** How many Context IDs an item sends, those of its options and sub-options included. */
+/** The number of Context IDs in an item, including its options and sub-options. */
 function contextsSent(item: unknown): number {
   const contexts = fieldOf(item, "contexts");
   const own = Array.isArray(contexts)

@@ -7,7 +7,7 @@ export interface StoredTargeting {
   name: string;
   readonly createdAt: string;
   updatedAt: string;
-  /** Every option of the targeting by name, sub-options included. */
+  /** Every option of the targeting by name, including sub-options. */
   readonly names: IdIndex;
   readonly topLevel: OrderedIds;
   optionCount: number;
@@ -32,7 +32,7 @@ export interface StoredOption {
 /** Whether an ad product sets an option as Required Include or as Required Exclude (management-api 1). */
 type RequiredAs = "include" | "exclude";
 
-/** An ad product: the options it requires, and the targetings whose new top-level options take its setting over. */
+/** An ad product: the options that it requires, and the targetings whose new top-level options inherit its setting. */
 export interface AdProduct {
   readonly _id: string;
   readonly name: string;
@@ -40,7 +40,7 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/** A campaign: the options it includes or excludes, and whether they are locked by it. */
+/** A campaign: the options that it includes or excludes, and whether it locks them. */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
@@ -48,14 +48,14 @@ interface Campaign {
   readonly options: Set<string>;
 }
 
-/** An audience targeting: it cannot be reached, and its name still counts (management-api 1). */
+/** An audience targeting. The API cannot reach it, but its name is taken (management-api 1). */
 export interface AudienceTargeting {
   readonly _id: string;
   readonly name: string;
 }
 
 /**
- * Everything that one project holds. Change it only through the functions of this file, which keep the indexes
+ * The whole content of one project. Change it only through the functions of this file, which keep the indexes
  * consistent.
  */
 export interface Project {
@@ -74,7 +74,7 @@ export interface Project {
   contextCount: number;
 }
 
-/** Makes an empty project. */
+/** Creates an empty project. */
 export function emptyProject(_id: string, name: string): Project {
   return {
     _id,
@@ -91,14 +91,14 @@ export function emptyProject(_id: string, name: string): Project {
   };
 }
 
-/** Stores an audience targeting, in place of the one with the same `_id`. */
+/** Stores an audience targeting, replacing the one with the same `_id`. */
 export function putAudience(project: Project, audience: AudienceTargeting): void {
   removeAudience(project, audience._id);
   project.audience.set(audience._id, audience);
   indexId(project.targetingNames, audience.name, audience._id);
 }
 
-/** Removes an audience targeting, where there is one. */
+/** Removes an audience targeting, if it exists. */
 export function removeAudience(project: Project, id: string): void {
   const audience = project.audience.get(id);
   if (audience === undefined) return;
@@ -117,7 +117,7 @@ export function putTargeting(
   return targeting;
 }
 
-/** Gives a targeting another name. */
+/** Renames a targeting. */
 export function renameStoredTargeting(project: Project, targeting: StoredTargeting, name: string, at: string): void {
   if (name === targeting.name) return;
   unindexId(project.targetingNames, targeting.name, targeting._id);
@@ -144,7 +144,7 @@ function dropTree(project: Project, option: StoredOption): void {
   dropOption(project, option);
 }
 
-/** What a new option is made of; `contexts` are trimmed. */
+/** The content of a new option; `contexts` are trimmed. */
 export interface NewStoredOption {
   readonly _id: string;
   readonly targeting: string;
@@ -157,7 +157,7 @@ export interface NewStoredOption {
   readonly updatedAt: string;
 }
 
-/** Stores a new option in its targeting, under its parent where it has one. */
+/** Stores a new option in its targeting, under its parent if it has one. */
 export function putOption(project: Project, record: NewStoredOption): StoredOption {
   const option: StoredOption = {
     ...record,
@@ -178,7 +178,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   return option;
 }
 
-/** Removes one option; its sub-options must have been placed elsewhere or removed before. */
+/** Removes one option. Its sub-options must have been moved or removed before. */
 export function dropOption(project: Project, option: StoredOption): void {
   replaceContexts(project, option, new Set());
   siblings(project, option)?.remove(option._id);
@@ -192,7 +192,7 @@ export function dropOption(project: Project, option: StoredOption): void {
   project.options.delete(option._id);
 }
 
-/** Gives an option another name. */
+/** Renames an option. */
 export function renameStoredOption(project: Project, option: StoredOption, name: string): void {
   const names = project.targetings.get(option.targeting)?.names;
   if (names === undefined) return;
@@ -201,14 +201,14 @@ export function renameStoredOption(project: Project, option: StoredOption, name:
   option.name = name;
 }
 
-/** Puts an option under a group, or on the top level where `parent` is undefined. */
+/** Moves an option into a group, or to the top level if `parent` is undefined. */
 export function moveStoredOption(project: Project, option: StoredOption, parent: string | undefined): void {
   siblings(project, option)?.remove(option._id);
   option.parent = parent;
   siblings(project, option)?.add(option._id);
 }
 
-/** Gives an option other Context IDs, trimmed. */
+/** Replaces the Context IDs of an option; `contexts` are trimmed. */
 export function replaceContexts(project: Project, option: StoredOption, contexts: ReadonlySet<string>): void {
   if (option.type === "collection") {
     for (const value of option.contexts) if (!contexts.has(value)) unindexId(project.groupContexts, value, option._id);
@@ -219,14 +219,14 @@ export function replaceContexts(project: Project, option: StoredOption, contexts
   option.contextBytes = contextBytesOf(contexts);
 }
 
-/** Total size of Context IDs in bytes of UTF-8. */
+/** The total size of Context IDs in bytes of UTF-8. */
 export function contextBytesOf(contexts: Iterable<string>): number {
   let bytes = 0;
   for (const value of contexts) bytes += Buffer.byteLength(value, "utf8");
   return bytes;
 }
 
-/** The list in which an option stands: its group's, or its targeting's top level. */
+/** The list that contains an option: its group's, or its targeting's top level. */
 function siblings(project: Project, option: StoredOption): OrderedIds | undefined {
   return option.parent === undefined
     ? project.targetings.get(option.targeting)?.topLevel
@@ -234,18 +234,18 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
 }
 
 /**
- * The IDs that a name or a Context ID belongs to. Usually one; more where the console made duplicates
+ * The IDs of the objects with a name or a Context ID. Usually one; more if the web console created duplicates
  * (management-api 4.2 rule 4).
  */
 export type IdIndex = Map<string, readonly string[]>;
 
-/** Adds `id` to those of `text`. */
+/** Adds `id` to the IDs of `text`. */
 function indexId(index: IdIndex, text: string, id: string): void {
   const held = index.get(text);
   index.set(text, held === undefined ? [id] : [...held, id]);
 }
 
-/** Removes `id` from those of `text`. */
+/** Removes `id` from the IDs of `text`. */
 function unindexId(index: IdIndex, text: string, id: string): void {
   const held = index.get(text);
   if (held === undefined) return;
@@ -289,27 +289,27 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
   };
 }
 
-/** How many IDs one chunk holds before it is cut in two. */
+/** The maximum number of IDs in one chunk before it is split. */
 const CHUNK = 512;
 
 /**
- * IDs in creation order. ULIDs sort by creation, so the list is kept sorted: adding, removing and jumping to an
- * offset cost about the square root of the size, wherever in the list they happen.
+ * IDs in creation order. ULIDs sort by creation, so the list is kept sorted. Adding, removing and seeking cost about
+ * the square root of its size, at any position.
  */
 export interface OrderedIds extends Iterable<string> {
   readonly size: number;
   add(id: string): void;
   remove(id: string): void;
-  /** At most `limit` IDs from position `offset` on. */
+  /** At most `limit` IDs from position `offset`. */
   page(offset: number, limit: number): string[];
 }
 
-/** Makes an empty list. */
+/** Creates an empty list. */
 export function orderedIds(): OrderedIds {
   const chunks: string[][] = [];
   let size = 0;
 
-  /** The chunk that holds `id`, or would. */
+  /** The chunk that contains `id`, or would contain it. */
   function chunkOf(id: string): number {
     const found = lowerBound(chunks.length, (place) => (chunks[place]?.at(-1) ?? "") < id);
     return Math.max(0, Math.min(found, chunks.length - 1));
@@ -359,7 +359,7 @@ export function orderedIds(): OrderedIds {
   };
 }
 
-/** The first position of `length` for which `before` no longer holds. */
+/** The first of `length` positions for which `before` is false. */
 function lowerBound(length: number, before: (position: number) => boolean): number {
   let low = 0;
   let high = length;

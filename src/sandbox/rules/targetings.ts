@@ -70,7 +70,10 @@ function createError(
   return claimContexts(claims, options);
 }
 
-/** The error of a name that another targeting has; the ID is told only of a context targeting (management-api 4.3). */
+/**
+ * The error of a name that another targeting has, or undefined. The error contains the ID of a context targeting only
+ * (management-api 4.3).
+ */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
   if (holders.length === 0) return undefined;
@@ -78,7 +81,7 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
   return businessError("TARGETING_NAME_DUPLICATE", existingId === undefined ? undefined : { existingId });
 }
 
-/** Renames targetings one by one: a later item may take a name that an earlier one frees (management-api 4.1). */
+/** Renames targetings one by one: a later item may use a name that an earlier one frees (management-api 4.1). */
 export function renameTargetings(
   project: Project,
   items: readonly TargetingRename[],
@@ -97,7 +100,7 @@ export function renameTargetings(
   });
 }
 
-/** Deletes targetings as one unit (management-api 4.1); those with options in a running campaign are locked (7.2). */
+/** Deletes targetings as one unit (management-api 4.1). Those with options in a running campaign are locked (7.2). */
 export function deleteTargetings(
   project: Project,
   ids: readonly string[],

@@ -25,9 +25,9 @@ import {
   type StoredOption,
 } from "./store.ts";
 
-/** What earlier items of an update request took, beyond the claims of every request. */
+/** What earlier items of an update request took, in addition to the claims of every request. */
 interface UpdateClaims extends Claims {
-  /** How many sub-options came to a group: they do not count yet as ones that may stay behind. */
+  /** The number of sub-options that moved into a group. They do not count yet as sub-options that remain. */
   readonly arrivals: Map<string, number>;
   /** Groups that had no own Context IDs before this request. */
   readonly hadNoContexts: Set<string>;
@@ -59,7 +59,7 @@ export function updateOptions(
   });
 }
 
-/** The name that an item wants for its option; none where it keeps the one it has. */
+/** The new name that an item requests for its option; none if the name stays the same. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
   const option = project.options.get(item._id);
   const changes = item.name !== undefined && option !== undefined && option.name !== item.name;
@@ -80,7 +80,7 @@ function updateError(
   );
 }
 
-/** Management-api 7.4 cases 9, 2 and 5. */
+/** The error of management-api 7.4 cases 9, 2 and 5, or undefined. */
 function typeError(project: Project, option: StoredOption, item: OptionUpdate): BusinessError | undefined {
   const isGroup = option.type === "collection";
   if (isUnchangeable(project, option)) return NOT_SUPPORTED;
@@ -88,13 +88,16 @@ function typeError(project: Project, option: StoredOption, item: OptionUpdate): 
   return isGroup && item.parent !== undefined ? NOT_SUPPORTED : undefined;
 }
 
-/** Whether an option is stored in a form that the API cannot change: a group inside a group, or what such one holds. */
+/**
+ * Whether an option is stored in a form that the API cannot change: a group inside a group, or an option in such a
+ * group.
+ */
 export function isUnchangeable(project: Project, option: StoredOption): boolean {
   if (option.parent === undefined) return false;
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/** The error of a move or a detach (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
+/** The error of a move or a detachment (management-api 7.2, 7.4 cases 4 and 6), or undefined. */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -116,7 +119,7 @@ function moveError(
     : undefined;
 }
 
-/** How many sub-options a group has that earlier items of the request did not bring. */
+/** The number of sub-options of a group that earlier items of the request did not add. */
 function stayingChildren(claims: UpdateClaims, group: StoredOption): number {
   return group.children.size - (claims.arrivals.get(group._id) ?? 0);
 }
@@ -157,7 +160,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.size);
 }
 
-/** The Context IDs of an option after a change: `set`, or what is there with `add`, then without `remove`. */
+/** The Context IDs of an option after a change: `set`, or the present ones with `add` and then without `remove`. */
 function contextsAfter(before: ReadonlySet<string>, changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
@@ -193,7 +196,7 @@ function writeContexts(claims: UpdateClaims, option: StoredOption, after: Readon
   replaceContexts(claims.project, option, after);
 }
 
-/** What is left of an update that failed between its `add` and its `remove` (management-api 4.1). */
+/** Applies what remains of an update that failed between its `add` and its `remove` (management-api 4.1). */
 function applyAddAlone(claims: UpdateClaims, option: StoredOption, item: OptionUpdate): void {
   const add = item.contexts?.add;
   if (add === undefined || item.contexts?.remove === undefined) return;
