@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import type { HelpedCommand } from "./commands/help.ts";
-import { endWhenWritten, print } from "./runtime/print.ts";
 import { type CommandLine, didYouMean, oneTooMany, parseCommandLine } from "./settings/command-line.ts";
 import { SettingsError } from "./settings/value-types.ts";
 
@@ -207,7 +206,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return print(about === undefined ? programHelp(Object.values(COMMANDS)) : commandHelp(about));
   }
   if (first === "version" || argv.includes("--version") || argv.includes("-v")) {
-    if (argv.includes("--json")) return print(await (await import("./commands/version-json.ts")).versionJson());
+    if (argv.includes("--json")) return print(await (await import("./commands/help.ts")).versionJson());
     return print(`${(await import("./runtime/version.ts")).VERSION}\n`);
   }
   const command = commandOf(isWord ? first : DEFAULT_COMMAND);
@@ -222,6 +221,17 @@ async function main(argv: readonly string[]): Promise<number> {
 
 function commandOf(name: string | undefined): Command | undefined {
   return name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+}
+
+/** Prints a text for a person; gives the exit code of a command that has nothing else to do. */
+function print(text: string): number {
+  process.stdout.write(text);
+  return 0;
+}
+
+/** Ends the process once everything is written: what is left of sockets and timers must not keep it alive. */
+function endWhenWritten(): void {
+  process.stdout.write("", () => process.exit());
 }
 
 try {

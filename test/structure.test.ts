@@ -23,7 +23,7 @@ test("there is source to look at", () => {
 });
 
 test("only the commands and the serving over stdio touch standard output", () => {
-  const mayPrint = (file: string): boolean => /^(?:commands|runtime|setup)\/|^mcp\/stdio/.test(file);
+  const mayPrint = (file: string): boolean => /^(?:commands|runtime|setup)\/|^(?:main|mcp\/stdio)\b/.test(file);
   expect(found(/process\.stdout/, (file) => !mayPrint(file))).toEqual([]);
 });
 
@@ -101,7 +101,7 @@ test("the sandbox shares nothing with the server but the documents' facts", () =
 });
 
 /** How many files below 40 lines there may be that are no tool, and how many names of functions in more than two files. Only less. */
-const MOST_FRAGMENTS = 36;
+const MOST_FRAGMENTS = 22;
 const MOST_DOUBLED_NAMES = 92;
 
 test("folders have folders, which have none", () => {

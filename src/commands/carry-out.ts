@@ -9,7 +9,7 @@ import { changesOf } from "../tools/apis.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { reportedRun } from "../tools/run-reports.ts";
 import { type Decision, startDecided } from "../tools/write/decide.ts";
-import { personHere } from "../web/person.ts";
+import { personHere } from "../web/browser.ts";
 import { confirmInTerminal, type PlanContext, tell } from "./project.ts";
 
 /** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */

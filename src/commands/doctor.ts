@@ -3,7 +3,6 @@ import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
 import { allTools, listedTools, type ToolAvailability } from "../mcp/tool-list.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { type ServerProcess, withServices } from "../runtime/connect.ts";
-import { ownCaller } from "../runtime/own-caller.ts";
 import { inputOf, isOn, routesOf, settingsFrom } from "../runtime/settings-input.ts";
 import { VERSION } from "../runtime/version.ts";
 import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from "../settings/access-file.ts";
@@ -11,6 +10,7 @@ import type { CommandLine } from "../settings/command-line.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, type Source, settingText } from "../settings/settings.ts";
 import { type Setting, SettingsError } from "../settings/value-types.ts";
+import { ownCaller } from "../web/browser.ts";
 import { checkEvents, checkManagement } from "./doctor-apis.ts";
 import { exposures } from "./doctor-exposures.ts";
 import {
@@ -132,7 +132,7 @@ function forProbing(settings: Settings): Settings {
 
 /** Keys of this server in the files of hosts: loaded late, since that needs their parsers. */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
-  const { openHostFiles } = await import("../setup/open-files.ts");
+  const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 

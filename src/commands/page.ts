@@ -2,17 +2,14 @@ import { type Clock, systemClock } from "../platform/clock.ts";
 import { connect } from "../runtime/connect.ts";
 import { cannotListen } from "../runtime/listening.ts";
 import { LOOPBACK, type LocalPage, localPage } from "../runtime/local-page.ts";
-import { ownCaller } from "../runtime/own-caller.ts";
-import { sealKeys } from "../runtime/seal-key.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
-import { backendOf } from "../runtime/store.ts";
+import { backendOf, sealKeys } from "../runtime/store.ts";
 import { stopSignal } from "../runtime/terminal.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError, wholeNumber } from "../settings/value-types.ts";
 import type { ToolServices } from "../tools/context.ts";
-import { openBrowser } from "../web/browser.ts";
-import { personHere } from "../web/person.ts";
+import { openBrowser, ownCaller, personHere } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
 /** It ends when no page has been open for this time, in milliseconds. */

@@ -12,7 +12,6 @@ import { readTargeting } from "../plans/read-targeting.ts";
 import { syncFolder } from "../platform/durable-files.ts";
 import { FileError, moveIntoPlace } from "../platform/files.ts";
 import { withServices } from "../runtime/connect.ts";
-import { ownCaller } from "../runtime/own-caller.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import { askInTerminal, QuestionInterrupted } from "../runtime/terminal.ts";
 import type { CommandLine } from "../settings/command-line.ts";
@@ -20,6 +19,7 @@ import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, settingText } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import type { ToolContext } from "../tools/context.ts";
+import { ownCaller } from "../web/browser.ts";
 
 /** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
 export interface PlanContext extends ToolContext {

@@ -1,8 +1,8 @@
 import { createServer, type Server } from "node:http";
 import { hostname } from "node:os";
 import { getRequestListener } from "@hono/node-server";
-import { claimOrphanedRuns, LAST_CALLS_MS, servedFigures, startProcess } from "../http/orphaned-runs.ts";
 import { probes } from "../http/probes.ts";
+import { claimOrphanedRuns, LAST_CALLS_MS, servedFigures, startProcess } from "../http/process.ts";
 import { listen } from "../runtime/listening.ts";
 import { NO_TRACES } from "../runtime/observers.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";

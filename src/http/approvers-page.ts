@@ -3,15 +3,12 @@ import type { EndedSessions } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { dataAnswer, refusalAnswer } from "../web/answers.ts";
-import { pageAsset, pageDocument } from "../web/assets.ts";
-import { refusedPost, refusedScheme } from "../web/guard.ts";
+import { dataAnswer, pageAsset, pageDocument, refusalAnswer, refusedPost, refusedScheme } from "../web/answers.ts";
 import { postedTexts } from "../web/linked-page.ts";
-import { PATHS } from "../web/paths.ts";
 import { endingWith, runsRoutes } from "../web/runs-page.ts";
 import { sandboxBeside, whileFound } from "../web/sandbox-beside.ts";
 import { type PageSession, pageSessions } from "../web/sessions.ts";
-import type { LoginWays, OpenedSession } from "../web/wire.ts";
+import { type LoginWays, type OpenedSession, PATHS } from "../web/wire.ts";
 import { type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
 import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 

@@ -8,7 +8,7 @@ import { proxyFor } from "../settings/environment.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { personHere } from "../web/person.ts";
+import { personHere } from "../web/browser.ts";
 import { type ApproversOf, hasApprover } from "./approvers.ts";
 import type { Caller } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";

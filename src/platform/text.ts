@@ -46,3 +46,8 @@ function characterWords(character: string): string {
   const code = (character.codePointAt(0) ?? 0).toString(16).toUpperCase();
   return `"\\u{${code}}" (U+${code.padStart(4, "0")})`;
 }
+
+/** A text of at most so many letters; of a longer one the beginning. */
+export function cutText(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most)}…`;
+}

@@ -25,9 +25,8 @@ import { LEAST_READ_MS, type ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import type { GuardParts } from "../tools/execution-guard.ts";
 import { type LogParts, type LogSetup, logOf } from "./observers.ts";
-import { availabilityOf } from "./offer.ts";
 import { type Apis, openApis, watched } from "./open-apis.ts";
-import { routesOf } from "./settings-input.ts";
+import { availabilityOf, routesOf } from "./settings-input.ts";
 import { backendOf } from "./store.ts";
 
 /** The context of tools, and what starts and stops it. */

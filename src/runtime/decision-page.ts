@@ -1,11 +1,9 @@
 import type { Settings } from "../settings/settings.ts";
 import type { DecisionPage, ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
-import { mayOpen, openBrowser } from "../web/browser.ts";
+import { mayOpen, openBrowser, ownCaller, personHere } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
-import { personHere } from "../web/person.ts";
 import type { ServerProcess } from "./connect.ts";
-import { ownCaller } from "./own-caller.ts";
 
 /** How long a person has to come to a page that was opened for them. */
 const COMES_WITHIN_MS = 15_000;

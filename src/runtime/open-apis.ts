@@ -8,7 +8,7 @@ import { type Endpoint, type LiveEnvironment, proxyFor, type SandboxEnvironment 
 import { SETTINGS } from "../settings/registry.ts";
 import type { Settings } from "../settings/settings.ts";
 import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
-import { startsSandbox } from "./offer.ts";
+import { startsSandbox } from "./settings-input.ts";
 
 /** The ways out of this process; nothing is connected or started before the first request. */
 export interface Apis {

@@ -1,3 +1,4 @@
+import { hkdfSync } from "node:crypto";
 import type { Log } from "../observe/log.ts";
 import { systemClock } from "../platform/clock.ts";
 import { type Backend, withShares } from "../runs/backend.ts";
@@ -5,7 +6,8 @@ import { fileBackend } from "../runs/files/backend.ts";
 import { RunStoreError } from "../runs/store.ts";
 import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
-import { print } from "./print.ts";
+import { SettingsError } from "../settings/value-types.ts";
+import { once } from "../tools/define-tool.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 
 /** How long a server waits at its start for the database, in milliseconds. */
@@ -50,9 +52,9 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   const { migrateStore } = await import("../runs/postgres/start.ts");
   try {
     const { found, wanted } = await migrateStore(store);
-    return print(
-      found >= wanted ? "the tables are up to date\n" : `the tables are up to date now (${found} to ${wanted})\n`,
-    );
+    const words = found >= wanted ? "" : ` now (${found} to ${wanted})`;
+    process.stdout.write(`the tables are up to date${words}\n`);
+    return 0;
   } catch (thrown) {
     tellOf(thrown);
     return 1;
@@ -73,4 +75,26 @@ export function withoutStore(command: string): number {
 function tellOf(thrown: unknown): void {
   if (!(thrown instanceof RunStoreError)) throw thrown;
   process.stderr.write(`targeting-mcp: ${thrown.message}. ${thrown.remedy}\n`);
+}
+
+const KEY_BYTES = 32;
+
+/** What a key seals. Each purpose has its own key, so that a seal of one is invalid for another. */
+type SealPurpose = "confirmation" | "question" | "page";
+
+/** Gives the key of a purpose: 32 bytes, the same for all processes that share the setting or the kept key. */
+export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
+
+/**
+ * Keys for seals, made from the setting (base64) or else from the one that `kept` gives. Throws a SettingsError where
+ * that cannot be had.
+ */
+export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
+  const root = once(async () => (sealKey === undefined ? kept().catch(asSetting) : Buffer.from(sealKey, "base64")));
+  return async (purpose) => new Uint8Array(hkdfSync("sha256", await root(), "", purpose, KEY_BYTES));
+}
+
+function asSetting(thrown: unknown): never {
+  if (!(thrown instanceof RunStoreError)) throw thrown;
+  throw new SettingsError(`${thrown.message}; TARGETING_MCP_STATE_DIR names another folder`, "TARGETING_MCP_STATE_DIR");
 }

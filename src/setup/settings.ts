@@ -1,10 +1,11 @@
 import { delimiter } from "node:path";
 import { routesOf, settingsFrom } from "../runtime/settings-input.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
-import { type SettingsInput, settingText } from "../settings/settings.ts";
+import { type Platform, type SettingsInput, settingText } from "../settings/settings.ts";
 import { folders, path, type Setting, seed } from "../settings/value-types.ts";
-import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf } from "./entry.ts";
-import type { Host } from "./hosts.ts";
+import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
+import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
+import { HOSTS, type Host } from "./hosts.ts";
 
 /** The entry for the settings that are given; keys are only referred to. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
@@ -95,4 +96,39 @@ export function commandLine(words: readonly string[], platform: NodeJS.Platform)
 function quoted(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+=:,./-]+$/.test(word) || (platform === "win32" && /^[\w+=:./\\-]+$/.test(word))) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** A file of a host that holds keys of this server, and that others can read. */
+interface OpenFile {
+  /** What the host is called. */
+  readonly title: string;
+  readonly found: string;
+  /** The command that leaves the file to its owner. */
+  readonly remedy: string;
+}
+
+/** The files of hosts that hold keys of this server, and that others than their owner can read. */
+export async function openHostFiles(platform: Platform): Promise<readonly OpenFile[]> {
+  const found: OpenFile[] = [];
+  for (const { title, file: fileOf, list } of Object.values(HOSTS)) {
+    const file = fileOf(platform);
+    try {
+      const bytes = await bytesOf(file);
+      const entry = bytes && list.entryIn(textOf(bytes));
+      const held = entry === undefined ? [] : keysHeld(entry);
+      const mode = held.length === 0 ? undefined : await modeForOthers(file);
+      if (mode === undefined) continue;
+      const remedy = commandLine(["chmod", "600", file], platform.platform);
+      found.push({ title, found: openWords(file, held, mode), remedy });
+    } catch (thrown) {
+      // A file that cannot be read by this program is a matter of `setup`.
+      if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
+    }
+  }
+  return found;
+}
+
+/** That a file holds keys and is open to others. */
+export function openWords(file: string, held: readonly string[], mode: number): string {
+  return `${file} holds ${held.join(" and ")}, and is open to others (mode ${mode.toString(8)})`;
 }

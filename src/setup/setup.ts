@@ -21,8 +21,7 @@ import {
 import { type Entry, type Fields, isFilledIn, type Launch, launchOf, tableOf, UnsafeChange } from "./entry.ts";
 import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
 import { nextSteps, type Task, withFolders } from "./next-steps.ts";
-import { openWords } from "./open-files.ts";
-import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld } from "./settings.ts";
+import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
 
 /** What a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;

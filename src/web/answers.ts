@@ -1,4 +1,8 @@
-import type { Refusal } from "./wire.ts";
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { originIn } from "../platform/origins.ts";
+import { isLoopback } from "../settings/value-types.ts";
+import { type LoginWays, PATHS, type Refusal } from "./wire.ts";
 
 /** The policy of the page: nothing from elsewhere, nothing inline, and never inside a frame. */
 const POLICY = [
@@ -49,4 +53,121 @@ export function refusalAnswer(
 ): Response {
   const refusal: Refusal = { message };
   return dataAnswer(refusal, status, headers);
+}
+
+/** The files that the build makes of the page, with their types. */
+const FILES = {
+  page: { name: "page.html", type: "text/html; charset=utf-8" },
+  script: { name: "page.js", type: "text/javascript; charset=utf-8" },
+  style: { name: "page.css", type: "text/css; charset=utf-8" },
+  viewScript: { name: "view.js", type: "text/javascript; charset=utf-8" },
+  viewStyle: { name: "view.css", type: "text/css; charset=utf-8" },
+} as const;
+
+/** Built code lies in the folder of these files; source that is run as it is takes those of the last build. */
+const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../dist/" : "./", import.meta.url);
+
+/**
+ * The page, which holds no data: its script has a session or none. With `login` it learns how a person without session
+ * gets one, or with `session` the token of a new one.
+ */
+export async function pageDocument(
+  about: { readonly login: LoginWays } | { readonly session: string },
+  { isHead = false }: { readonly isHead?: boolean } = {},
+): Promise<Response> {
+  const metas = Object.entries(about).map(
+    ([name, content]) => `<meta name="${name}" content="${encodeURIComponent(JSON.stringify(content))}">`,
+  );
+  const text = (await contentOf("page")).replace("</head>", () => `${metas.join("")}</head>`);
+  return pageAnswer(isHead ? null : text, { headers: { "Content-Type": FILES.page.type } });
+}
+
+/** The page's script or style, which hold no data and so need no session; undefined for other paths. */
+export async function pageAsset(path: string): Promise<Response | undefined> {
+  const file = path === PATHS.script ? "script" : path === PATHS.style ? "style" : undefined;
+  if (file === undefined) return undefined;
+  return pageAnswer(await contentOf(file), { headers: { "Content-Type": FILES[file].type } });
+}
+
+/** One document that loads nothing: within a host it shows the run that the host hands to it. */
+export async function viewDocument(): Promise<string> {
+  const [page, script, style] = await Promise.all([contentOf("page"), contentOf("viewScript"), contentOf("viewStyle")]);
+  return page
+    .replace("<html", "<html data-view")
+    .replace(/<link rel="stylesheet"[^>]*>/, () => `<style>${style}</style>`)
+    .replace(/<script [^>]*><\/script>/, () => `<script type="module">${script}</script>`);
+}
+
+function contentOf(file: keyof typeof FILES): Promise<string> {
+  return readFile(new URL(FILES[file].name, FOLDER), "utf8");
+}
+
+/** The most bytes of a POST's body: the page sends decisions and short forms. */
+const MOST_BYTES = 65_536;
+
+/**
+ * The refusal of a POST that does not come from the page itself: no `Origin`, or one of another server; undefined where
+ * it may be carried out. `Host`, and the session where one is needed, have been checked before.
+ */
+export function refusedPost(request: Request): Response | undefined {
+  if (!isSameOrigin(request)) return notOfPage();
+  const isJson = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
+  return isJson ? undefined : refusalAnswer(415, "the page sends JSON");
+}
+
+/** Whether the browser says that a page of this very host and port sent the request. */
+function isSameOrigin({ headers }: Request): boolean {
+  const origin = headers.get("origin");
+  const site = headers.get("sec-fetch-site");
+  if (origin === null || (site !== null && site !== "same-origin")) return false;
+  const from = originIn(origin);
+  const to = from && addressed(headers, from.protocol);
+  return to !== undefined && to.host === from?.host;
+}
+
+/**
+ * The refusal of a POST that a page of this host sent by another scheme than this server has there: that of its
+ * `address` for the host of it, `http` at this machine, and the one of its address elsewhere.
+ */
+export function refusedScheme({ method, headers }: Request, address: string): Response | undefined {
+  if (method !== "POST") return undefined;
+  const { protocol, host } = new URL(address);
+  const to = addressed(headers, protocol);
+  const isHere = to !== undefined && to.host !== host && isLoopback(to.href);
+  const from = originIn(headers.get("origin") ?? "");
+  return from?.protocol === (isHere ? "http:" : protocol) ? undefined : notOfPage();
+}
+
+/** Where a request was sent to; the port that goes without saying is left out, whether or not `Host` names it. */
+function addressed(headers: Headers, protocol: string): URL | undefined {
+  const url = `${protocol}//${headers.get("host") ?? ""}`;
+  return URL.canParse(url) ? new URL(url) : undefined;
+}
+
+function notOfPage(): Response {
+  return refusalAnswer(403, "only the page of this server may send this");
+}
+
+/** Compares two secrets in a time that says nothing about them. */
+export function isSame(one: string, other: string): boolean {
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(one), digest(other));
+}
+
+/** The body of a POST as data, `{}` where it is empty; a refusal where it is too long or no JSON. */
+export async function bodyOf(request: Request): Promise<{ readonly data: unknown } | Response> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MOST_BYTES) return refusalAnswer(413, "that is more than the page ever sends");
+    text += decoder.decode(chunk, { stream: true });
+  }
+  try {
+    return { data: text === "" ? {} : JSON.parse(text) };
+  } catch (thrown) {
+    if (!(thrown instanceof SyntaxError)) throw thrown;
+    return refusalAnswer(400, "the page sends JSON");
+  }
 }

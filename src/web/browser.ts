@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { hostname, userInfo } from "node:os";
 import { delimiter } from "node:path";
+import type { Settings } from "../settings/settings.ts";
 
 /** The variables of this process that say how a browser is opened, and whether a person is near. */
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -59,4 +61,19 @@ function started(program: string, args: readonly string[]): Promise<boolean> {
     child.once("exit", (code) => over(code === 0));
     child.unref();
   });
+}
+
+/** The user of this machine who decides, as the audit names them. */
+export function personHere(environment: Readonly<Record<string, string | undefined>>): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user who has no name.
+    return environment.USER ?? "local";
+  }
+}
+
+/** The caller of a command without callers: over a shared store the person of this machine. */
+export function ownCaller({ store }: Pick<Settings, "store">): string {
+  return store === undefined ? "local" : `local:${userInfo().username}@${hostname()}`;
 }

@@ -4,10 +4,11 @@ import type { EffectPart, Step } from "../changes/rows/entries.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
+import { cutText } from "../platform/text.ts";
 import type { ChangedOption, Done, DoneOption, DoneTargeting, Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { documentOf } from "../tools/kept-plan.ts";
-import { kindOfPart } from "./title.ts";
+import { kindOfPart } from "./waiting.ts";
 import type { ChangeList, ChangeRow, ChangeSide, DidCounts } from "./wire.ts";
 
 // What a run changes, or has changed, as rows with both sides. Of a plan they come from its document, of another run
@@ -17,6 +18,7 @@ import type { ChangeList, ChangeRow, ChangeSide, DidCounts } from "./wire.ts";
 const MOST_ROWS = 100;
 const MOST_IDS = 5;
 const MOST_LETTERS = 300;
+const cut = (name: string): string => cutText(name, MOST_LETTERS);
 
 /** A row with what orders it: its group, and its ID, by which options stand in the order in which they were made. */
 interface Placed extends ChangeRow {
@@ -103,10 +105,6 @@ function compare(one: string, other: string): number {
 function holds({ before, after, group }: Placed, text: string): boolean {
   const sides = [before, after].flatMap((side) => (side === undefined ? [] : [side.name, ...(side.contextIds ?? [])]));
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
-}
-
-function cut(name: string): string {
-  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
 }
 
 /** Context IDs as a side shows them; none of none. */

@@ -1,14 +1,40 @@
 import { approvalWords } from "../answers/approvals.ts";
 import { messageFor } from "../answers/failures.ts";
 import { placeWords } from "../answers/fence.ts";
+import { undoLine } from "../answers/plan-answers.ts";
+import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { isApproval } from "../approvals/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
+import {
+  CHANGE_KINDS,
+  changesOf,
+  type Difference,
+  itemChanges,
+  type ListedChange,
+  type PlanItem,
+  type StatePlan,
+} from "../plans/diff/plan.ts";
+import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
+import type { ToolServices } from "../tools/context.ts";
+import { whyNotApplied } from "../tools/kept-plan.ts";
+import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
+import { fileAnswer } from "./answers.ts";
 import { forPeople } from "./people-words.ts";
-import type { FailureRow, ProblemList, ProblemRow, RunRow, StoryStep } from "./wire.ts";
+import type {
+  FailureRow,
+  PlanChange,
+  PlanDifference,
+  PlanView,
+  ProblemList,
+  ProblemRow,
+  RunFile,
+  RunRow,
+  StoryStep,
+} from "./wire.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -95,4 +121,129 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
 
 function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
+}
+
+/** So many of each list are sent; the page says how many more there are. */
+const MOST_OF_KIND = 50;
+const MOST_DIFFERENCES = 70;
+
+/** A plan as the page draws it. */
+export function planView(document: PlanDocument, services: ToolServices): PlanView {
+  const { plan, wayBack } = document;
+  const groupName = groupNamesOf(document);
+  const all = plansOf(document).flatMap((one) => [
+    ...changesOf({ ...one, items: [] }, groupName).map((change) => shownChange(change)),
+    ...one.items.flatMap((item) => changesOfItem(one, item, groupName)),
+  ]);
+  const omitted: Record<string, number> = {};
+  const first = <T>(name: string, list: readonly T[], most: number): readonly T[] => {
+    if (list.length > most) omitted[name] = list.length - most;
+    return list.slice(0, most);
+  };
+  const changes = CHANGE_KINDS.flatMap((kind) =>
+    first(
+      kind,
+      all.filter((change) => change.kind === kind),
+      MOST_OF_KIND,
+    ),
+  );
+  const { _id, name, rename } = plan.targeting;
+  const others = wayBack?.rows.filter(({ undo }) => undo !== "exact") ?? [];
+  return {
+    targeting: { name, _id, rename },
+    changes,
+    conflicts: first("conflicts", plan.conflicts, MOST_DIFFERENCES).map(shownDifference),
+    drift: first("drift", plan.drift, MOST_DIFFERENCES).map(shownDifference),
+    refused: [...whyNotApplied(document, services), ...plan.problems.map(({ message }) => message)].slice(
+      0,
+      MOST_DIFFERENCES,
+    ),
+    differs: first("differs", others, MOST_DIFFERENCES).map((row) => undoLine(row)),
+    omitted,
+  };
+}
+
+/** The changes of an item, each with the group in which its option is, or will be. */
+function changesOfItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => string): readonly PlanChange[] {
+  const changes = itemChanges(plan, item, groupName);
+  const placed = changes.find(({ kind }) => kind === "created" || kind === "moved");
+  const seen = item.kind === "create" ? null : item.seen.parent;
+  const group = placed === undefined ? seen && groupName(seen) : (placed.to ?? null);
+  return changes.map((change) => shownChange(change, group));
+}
+
+function shownChange({ to, ...change }: ListedChange, group: ListedChange["to"] = null): PlanChange {
+  const { kind } = change;
+  return { ...change, to: kind === "created" ? undefined : to, group: group === null ? undefined : String(group) };
+}
+
+function shownDifference({ name, _id, field, base, file, service }: Difference): PlanDifference {
+  return { name, _id, field: FIELD_WORDS[field], base, file, service };
+}
+
+/** Whether a run is one of a plan. */
+function isPlan(run: Run): boolean {
+  return isChangeRun(run) && run.header.call.tool === "apply_plan";
+}
+
+/** What can be downloaded of a run. */
+export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonly RunFile[]> {
+  const { runId } = run.header;
+  const kept = await Promise.all(
+    (["rejects", "removed"] as const).map(async (part) => {
+      const content = part === "removed" ? removedLines(run, part, { runs }) : runs.part(runId, part)();
+      for await (const chunk of content) if (chunk.length > 0) return [part];
+      return [];
+    }),
+  );
+  const isBegun = run.state.objects.length > 0 && run.status() !== "needs_confirmation" && run.status() !== "planned";
+  const isPlanned = run.status() === "planned" && isPlan(run);
+  const hasSheet = (isBegun || isPlanned) && sheetRunOf(run) !== undefined;
+  return [
+    ...(hasSheet ? ["sheet" as const] : []),
+    ...(isBegun ? ["results" as const] : []),
+    ...kept.flat(),
+    ...(isPlan(run) ? ["plan" as const] : []),
+  ];
+}
+
+/** A file of a run, as a download; undefined where there is none of this name. */
+export async function downloadOf(run: Run, file: string, services: ToolServices): Promise<Response | undefined> {
+  const known = (await filesOf(run, services)).find((one) => one === file);
+  if (known === undefined) return undefined;
+  const { runId } = run.header;
+  if (known === "sheet") return savedSheet(run, services);
+  if (known === "plan") return fileAnswer(`${runId}-plan.json`, (await planTextOf(run, services)) ?? "");
+  if (known === "results") return fileAnswer(`${runId}-results.ndjson`, resultsOf(run));
+  if (known === "removed") return fileAnswer(`${runId}-removed.ndjson`, removedLines(run, known, services));
+  const isTable = known === "rejects" && JSON.stringify(run.header.call).includes('"format":"csv"');
+  return fileAnswer(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
+}
+
+/** The sheet that the run was given, with what became of each row, in the form in which it came. */
+async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
+  const asked = sheetRunOf(run);
+  if (asked === undefined) return undefined;
+  // Loaded late: few pages are asked for it.
+  const { formOfSheet, readSheetRun, resultSheet } = await import("../tools/result-sheet.ts");
+  const found = await readSheetRun(asked, services);
+  const form = formOfSheet(found);
+  const ending = form.format === "xlsx" ? "xlsx" : form.delimiter === "\t" ? "tsv" : "csv";
+  const bytes = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const piece of resultSheet(found, form, services)) {
+      yield typeof piece === "string" ? Buffer.from(piece) : piece;
+    }
+  };
+  return fileAnswer(`${run.header.runId}-sheet.${ending}`, bytes());
+}
+
+/** Lines that are sent at once. */
+const LINES = 500;
+
+async function* resultsOf(run: Run): AsyncGenerator<Uint8Array> {
+  const count = run.state.objects.length;
+  for (let from = 0; from < count; from += LINES) {
+    const some = Array.from({ length: Math.min(LINES, count - from) }, (_, at) => resultLine(run, from + at));
+    yield Buffer.from(some.join(""));
+  }
 }

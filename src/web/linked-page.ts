@@ -1,14 +1,20 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { dataAnswer, refusalAnswer } from "./answers.ts";
-import { pageAsset, pageDocument } from "./assets.ts";
-import { bodyOf, isSame, refusedPost, refusedScheme } from "./guard.ts";
-import { PATHS } from "./paths.ts";
+import {
+  bodyOf,
+  dataAnswer,
+  isSame,
+  pageAsset,
+  pageDocument,
+  refusalAnswer,
+  refusedPost,
+  refusedScheme,
+} from "./answers.ts";
 import { endingWith, runsRoutes, type StreamWatch } from "./runs-page.ts";
 import { sandboxBeside, whileFound } from "./sandbox-beside.ts";
 import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
-import type { LoginWays, OpenedSession, ShownEnvironment } from "./wire.ts";
+import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from "./wire.ts";
 
 /** The page of this machine's user, which links open. */
 export interface LinkedPage {

@@ -15,12 +15,10 @@ import { documentOf } from "../tools/kept-plan.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeList } from "./changes.ts";
-import { problemList, storyOf } from "./detail.ts";
+import { planView, problemList, storyOf } from "./detail.ts";
 import { forPeople } from "./people-words.ts";
-import { planView } from "./plan-view.ts";
 import { notApproved, type PageScope, type SeenRun, unlessDamaged, visibleRun } from "./seen.ts";
-import { countsOfEffect, onlyObject, type TitleParts, titleOf } from "./title.ts";
-import { objectsOf, waitingOf } from "./waiting.ts";
+import { countsOfEffect, objectsOf, onlyObject, type TitleParts, titleOf, waitingOf } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -117,7 +115,7 @@ function planOf(run: Run): TitleParts["plan"] {
 }
 
 /** What makes files of runs; loaded late, since only a run that is looked at has some. */
-const files = () => import("./files.ts");
+const files = () => import("./detail.ts");
 
 /** A damaged run of this caller; undefined where they have none with this ID. */
 async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {

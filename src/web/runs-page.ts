@@ -1,13 +1,11 @@
+import { createHash } from "node:crypto";
 import { actOn } from "./actions.ts";
-import { dataAnswer, refusalAnswer } from "./answers.ts";
-import { eventStream } from "./event-stream.ts";
-import { bodyOf, refusedPost } from "./guard.ts";
-import { PATHS } from "./paths.ts";
-import { changesOf, downloaded, effectObjects, problemsOf, runDetail } from "./rows.ts";
+import { bodyOf, dataAnswer, refusalAnswer, refusedPost } from "./answers.ts";
+import { eventStream, type StreamSource } from "./event-stream.ts";
+import { changesOf, downloaded, effectObjects, problemsOf, runDetail, runRows } from "./rows.ts";
 import { bothOf, type SandboxBeside } from "./sandbox-beside.ts";
-import type { PageScope } from "./seen.ts";
-import { runUpdates } from "./updates.ts";
-import type { Hello, Message } from "./wire.ts";
+import { type PageScope, runsOfOthers } from "./seen.ts";
+import { type Hello, type Message, PATHS } from "./wire.ts";
 
 /** A person who is logged in to the page: as what the audit names them, and what they are shown. */
 export interface Viewer {
@@ -31,7 +29,7 @@ export interface StreamWatch {
   readonly signal?: AbortSignal;
 }
 
-/** How often an open page is looked at for whether its session lasts, in milliseconds. */
+/** How often an open page looks at the runs, which any process may change, and whether its session lasts, in milliseconds. */
 const LOOK_MS = 500;
 
 /** What a page receives until its session is over, which is checked while its stream is open. */
@@ -116,4 +114,34 @@ const OWN_VIEWS = ["overview", "approvals", "runs"] as const;
 
 function nothingHere(): Response {
   return refusalAnswer(404, "The page has nothing here.");
+}
+
+/** After a look that took long, since there are many runs, it pauses so many times as long. */
+const PAUSE_FACTOR = 5;
+
+/** What the pages of runs receive: all recent runs, whenever one of them has changed. */
+function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
+  const ofOthers = runsOfOthers(shown);
+  const rowsNow = async () => runRows(shown, await ofOthers());
+  let told = "";
+  let next = 0;
+  return {
+    async since(position) {
+      const began = performance.now();
+      next = Number.POSITIVE_INFINITY;
+      const runs = await rowsNow().finally(() => {
+        next = performance.now() + PAUSE_FACTOR * (performance.now() - began);
+      });
+      const now = createHash("sha256").update(JSON.stringify(runs)).digest("base64url");
+      const messages: Message[] = now === position ? [] : [{ kind: "runs", whole: true, runs }];
+      const text = notice();
+      if (text !== told) messages.push({ kind: "notice", text });
+      told = text;
+      return { messages, position: now };
+    },
+    watch(changed) {
+      const timer = setInterval(() => performance.now() >= next && changed(), LOOK_MS).unref();
+      return () => clearInterval(timer);
+    },
+  };
 }

@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { pageAnswer, refusalAnswer } from "./answers.ts";
 import type { StreamSource } from "./event-stream.ts";
-import { PATHS, TOKEN_HEADER } from "./paths.ts";
-import type { Message, ViewName } from "./wire.ts";
+import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
 // The sandbox of a server on the page of its runs: its views show what the sandbox's own page shows, and come from there.
 

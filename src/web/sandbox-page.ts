@@ -1,22 +1,27 @@
+import { randomBytes } from "node:crypto";
 import * as z from "zod";
+import type { EventSuite } from "../events/suites/suite.ts";
 import { reset, resetSchema } from "../sandbox/control-plane.ts";
 import { takeFromPage } from "../sandbox/event-endpoint.ts";
 import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import type { World } from "../sandbox/world.ts";
-import { dataAnswer, fileAnswer, refusalAnswer } from "./answers.ts";
-import { pageAsset, pageDocument } from "./assets.ts";
-import { eventFigures, type Figures } from "./event-figures.ts";
-import { eventDetail, fittingEvents } from "./event-rows.ts";
-import { eventStream } from "./event-stream.ts";
+import {
+  bodyOf,
+  dataAnswer,
+  fileAnswer,
+  pageAsset,
+  pageDocument,
+  refusalAnswer,
+  refusedPost,
+  refusedScheme,
+} from "./answers.ts";
+import { eventDetail, eventFigures, type Figures, fittingEvents, rowsAfter } from "./event-figures.ts";
+import { eventStream, type StreamSource } from "./event-stream.ts";
 import { addFault, faultsMessage } from "./faults.ts";
-import { bodyOf, refusedPost, refusedScheme } from "./guard.ts";
-import { PATHS } from "./paths.ts";
-import { sandboxUpdates } from "./sandbox-updates.ts";
-import type { SandboxMessage } from "./sandbox-wire.ts";
+import type { CoverageRow, EventsMessage, SandboxMessage, TestFormat } from "./sandbox-wire.ts";
 import { pageSessions } from "./sessions.ts";
-import { contextIdsOf, foundOptions, optionsIn, type Part } from "./tree.ts";
-import { isTestFormat, testsForUnseen } from "./unseen-tests.ts";
-import type { Hello } from "./wire.ts";
+import { contextIdsOf, foundOptions, optionsIn, type Part, targetingSizes } from "./tree.ts";
+import { type Hello, type Message, PATHS } from "./wire.ts";
 
 const ROWS = 150;
 
@@ -136,4 +141,97 @@ function nothingHere(): Response {
 
 function notAllowed(): Response {
   return refusalAnswer(405, "the page is read by GET");
+}
+
+/** How far a page is: which events it has, and which versions of the other parts. */
+interface Position {
+  readonly newest: number;
+  readonly cleared: number;
+  readonly state: number;
+  readonly faults: number;
+}
+
+/** The updates of the pages of a sandbox: the events that arrive, its targetings, and its faults. */
+export function sandboxUpdates(
+  world: World,
+  figures = eventFigures(world.events, world.sources.now),
+): StreamSource<Message> {
+  // Positions of a process that has ended mean nothing here.
+  const process = randomBytes(6).toString("hex");
+  const targetings = targetingSizes(world);
+  const versions = { state: 0, faults: 0 };
+  for (const part of ["state", "faults"] as const) {
+    world.watch(part, () => {
+      versions[part] += 1;
+    });
+  }
+  const eventsFrom = ({ newest, cleared }: Position): EventsMessage => ({
+    kind: "events",
+    whole: cleared !== world.events.cleared(),
+    events: rowsAfter(world.events, newest),
+    counts: world.events.counts(),
+    ...figures.now(),
+  });
+  return {
+    since(told) {
+      const had = positionOf(told, process);
+      const now = { newest: world.events.newest(), cleared: world.events.cleared(), ...versions };
+      const messages: Message[] = [];
+      if (had.newest !== now.newest || had.cleared !== now.cleared) messages.push(eventsFrom(had));
+      if (had.state !== now.state) {
+        const sent = { version: now.state, now: world.sources.now() };
+        messages.push({ kind: "targetings", targetings: targetings(), ...sent });
+      }
+      if (had.faults !== now.faults) messages.push(faultsMessage(world.faults));
+      return { messages, position: [process, now.newest, now.cleared, now.state, now.faults].join(".") };
+    },
+    watch(changed) {
+      const unwatch = (["state", "events", "faults"] as const).map((part) => world.watch(part, changed));
+      return () => {
+        for (const end of unwatch) end();
+      };
+    },
+  };
+}
+
+function positionOf(told: string | undefined, process: string): Position {
+  const [of, ...numbers] = (told ?? "").split(".");
+  const [newest = -1, cleared = -1, state = -1, faults = -1] = of === process ? numbers.map(Number) : [];
+  return { newest, cleared, state, faults };
+}
+
+/** A file of tests. */
+interface TestFile {
+  readonly fileName: string;
+  readonly text: string;
+}
+
+/** Whether a text is the name of a format of tests. */
+export function isTestFormat(format: string): format is TestFormat {
+  return ["vitest", "playwright", "curl", "json"].includes(format);
+}
+
+/**
+ * Generates tests for what has not arrived: all cases of the events that never came, and the whole event where a
+ * parameter never did. Undefined where everything arrived. `sandboxUrl` is where a page under test sends its events.
+ */
+export async function testsForUnseen(
+  coverage: readonly CoverageRow[],
+  format: TestFormat,
+  sandboxUrl: string,
+): Promise<TestFile | undefined> {
+  const never = coverage.filter(({ count }) => count === 0).map(({ name }) => name);
+  const partly = coverage
+    .filter(({ count, parameters }) => count > 0 && parameters.some((parameter) => parameter.count === 0))
+    .map(({ name }) => name);
+  if (never.length + partly.length === 0) return undefined;
+  // Loaded late: few pages are asked for tests.
+  const [{ generateEventTests }, { emitSuite, SUITE_FORMATS }] = await Promise.all([
+    import("../events/suites/generate.ts"),
+    import("../events/suites/emit.ts"),
+  ]);
+  const whole = generateEventTests({ eventNames: never });
+  const full = generateEventTests({ eventNames: partly, kinds: ["full"] });
+  const suite: EventSuite = { ...whole, cases: [...whole.cases, ...full.cases] };
+  return { fileName: SUITE_FORMATS[format].fileName, text: await emitSuite(suite, format, sandboxUrl) };
 }

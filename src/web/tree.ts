@@ -1,3 +1,4 @@
+import { cutText } from "../platform/text.ts";
 import type { Project, StoredOption } from "../sandbox/rules/store.ts";
 import type { World } from "../sandbox/world.ts";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "./sandbox-wire.ts";
@@ -6,6 +7,7 @@ import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "./sandbo
 const MOST_ROWS = 500;
 const MOST_CONTEXTS = 1000;
 const MOST_LETTERS = 1000;
+const cut = (name: string): string => cutText(name, MOST_LETTERS);
 
 /** Which part of a list is wanted. */
 export interface Part {
@@ -108,8 +110,4 @@ function optionRow(option: StoredOption, { readyAt }: World): OptionRow {
     ...{ _id, name: cut(name), isGroup: type === "collection", contexts: contexts.size, children: children.size },
     ...(changedAt > readyAt && { changedAt, ...(createdAt === updatedAt && { isNew: true }) }),
   };
-}
-
-function cut(name: string): string {
-  return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
 }

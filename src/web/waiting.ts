@@ -1,11 +1,11 @@
 import { lostAndUndoable } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
-import type { ApprovalRun } from "../approvals/approvals.ts";
+import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
-import { thousands } from "../platform/text.ts";
-import { countsOfEffect, kindOfPart } from "./title.ts";
-import type { EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
+import { cutText, thousands } from "../platform/text.ts";
+import type { Run } from "../runs/kind.ts";
+import type { DidCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The most objects of a kind that a row or a page of them holds. */
 const MOST_OBJECTS = 100;
@@ -119,4 +119,147 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
   );
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   return { objects: found.slice(from, from + MOST_OBJECTS).map(shownObject), total: found.length };
+}
+
+/** What the sentence about a run is made of. What is not known of it is absent. */
+export interface TitleParts {
+  readonly tool: string;
+  readonly status: string;
+  readonly items: number;
+  readonly done: number;
+  readonly did?: DidCounts | undefined;
+  /** The name of the one targeting that it is about. */
+  readonly targeting?: string | undefined;
+  /** The name of its only object. */
+  readonly only?: string | undefined;
+  /** The new name of its only object, where it is renamed. */
+  readonly to?: string | undefined;
+  readonly fileName?: string | undefined;
+  /** Of a plan: what it is, and how many changes it holds. */
+  readonly plan?: { readonly isUndo: boolean; readonly changes: DidCounts } | undefined;
+}
+
+/** The longest name in a sentence. */
+const MOST_LETTERS = 80;
+
+/** Verbs as they begin a sentence: of what was done, and of what is not. */
+const VERBS = {
+  add: ["Added", "Add"],
+  import: ["Imported", "Import"],
+  change: ["Changed", "Change"],
+  create: ["Created", "Create"],
+  delete: ["Deleted", "Delete"],
+  rename: ["Renamed", "Rename"],
+  apply: ["Applied", "Apply"],
+  undo: ["Undid", "Undo"],
+  send: ["Sent", "Send"],
+  save: ["Saved", "Save"],
+  run: ["Ran", "Run"],
+  resume: ["Resumed", "Resume"],
+} as const;
+
+/** A run as a sentence without its end, which begins with a verb: `Added 3,000 options to Footwear KR`. */
+export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
+  const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MOST_LETTERS));
+  const [targeting, only, to, file] = [names.targeting, names.only, names.to, names.fileName].map(cut);
+  const isPartial = status === "partial";
+  const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
+  const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
+  const part = isPartial ? `: ${thousands(done)} of ${thousands(items)}` : "";
+  const all = (noun: string): string => (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
+  const targetings = only === undefined ? all("targeting") : `the targeting ${only}`;
+  const renamed = to === undefined ? "" : ` to ${to}`;
+  switch (tool) {
+    case "bulk_add_options":
+      return file === undefined
+        ? `${verb("add")} ${all("option")}${within("to")}`
+        : `${verb("import")} ${file}${within("into")}${part}`;
+    case "update_contexts":
+      return file === undefined
+        ? `${verb("change")} the Context IDs of ${all("option")}${within("in")}`
+        : `${verb("import")} Context IDs from ${file}${within("into")}${part}`;
+    case "update_options":
+      if (renamed !== "" && only !== undefined) return `${verb("rename")} ${only}${renamed}${within("in")}`;
+      return `${verb("change")} ${all("option")}${within("in")}`;
+    case "delete_options":
+      return `${verb("delete")} ${only ?? all("option")}${within("from")}`;
+    case "delete_targeting":
+      return `${verb("delete")} ${targetings}`;
+    case "create_targetings":
+      return `${verb("create")} ${targetings}`;
+    case "rename_targetings":
+      return `${verb("rename")} ${only === undefined ? all("targeting") : only + renamed}`;
+    case "apply_plan":
+    case "plan_targeting":
+    case "undo_run": {
+      const counts = changeCounts(plan?.changes ?? did);
+      const what = counts === "" ? part : `: ${counts}`;
+      if (plan?.isUndo ?? tool === "undo_run") return `${verb("undo")} changes${within("to")}${what}`;
+      return `${verb("apply")} ${file ?? "a plan"}${within("to")}${what}`;
+    }
+    case "track_event":
+    case "track_events":
+      return `${verb("send")} ${file === undefined ? all("event") : `the events of ${file}${part}`}`;
+    case "run_event_tests":
+      return `${verb("run")} event tests against the live service`;
+    case "resume_run":
+      return `${verb("resume")} an interrupted run${within("in")}`;
+    case "list_options":
+    case "get_option":
+      return `${verb("save")} ${targeting ?? "options"} to a file`;
+    default:
+      return `${tool}${within("in")}${part}`;
+  }
+}
+
+/** Counts of changes: `1 new, 3 changed, 1 deleted`. */
+function changeCounts(counts: DidCounts | undefined): string {
+  if (counts === undefined) return "";
+  const words = { created: "new", changed: "changed", deleted: "deleted" } as const;
+  const parts = (["created", "changed", "deleted"] as const).flatMap((kind) =>
+    counts[kind] === 0 ? [] : [`${thousands(counts[kind])} ${words[kind]}`],
+  );
+  return parts.join(", ");
+}
+
+/** The name of the only object of a run, and the one that it gets where it is renamed. */
+export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
+  const { objects } = run.state;
+  if (objects.length !== 1 || isApproval(run)) return {};
+  const { name, change } = objects.at(0) ?? {};
+  if (!isChangeRun(run)) return {};
+  const { from, to } = change ?? {};
+  if (typeof from === "string" && typeof to === "string") return { only: from, to };
+  return name === undefined ? {} : { only: name };
+}
+
+/** How many objects an effect creates, changes and deletes; one that stands in several parts counts once. */
+export function countsOfEffect(parts: readonly EffectPart[]): DidCounts {
+  const counts = { created: 0, changed: 0, deleted: 0 };
+  const changed = new Set<string>();
+  for (const { title, count, objects } of parts) {
+    const kind = kindOfPart(title);
+    if (kind === "changed") for (const [at, { _id }] of objects.entries()) changed.add(_id ?? `${title} ${at}`);
+    else if (kind !== undefined) counts[kind] += count;
+  }
+  return { ...counts, changed: changed.size };
+}
+
+const KINDS_OF_PARTS: Readonly<Record<string, keyof DidCounts>> = {
+  "Targetings deleted": "deleted",
+  "Option groups deleted": "deleted",
+  "Options deleted": "deleted",
+  "Options that lose Context IDs": "changed",
+  "Options that get Context IDs": "changed",
+  "Targetings renamed": "changed",
+  "Options renamed": "changed",
+  "Options moved": "changed",
+  "Option groups with other settings": "changed",
+  "Targetings created": "created",
+  "Options created": "created",
+};
+
+/** What a part of an effect does to its objects; undefined where it says what becomes of objects in an undo. */
+export function kindOfPart(title: string): keyof DidCounts | undefined {
+  return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

@@ -1,10 +1,8 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { onTestFinished } from "vitest";
-import { dataAnswer, refusalAnswer } from "../../src/web/answers.ts";
-import { pageAsset, pageDocument } from "../../src/web/assets.ts";
+import { dataAnswer, pageAsset, pageDocument, refusalAnswer, refusedPost } from "../../src/web/answers.ts";
 import { eventStream } from "../../src/web/event-stream.ts";
-import { refusedPost } from "../../src/web/guard.ts";
 import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
 
 const SESSION = "the-token-of-the-session";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { lossDigest } from "../../src/changes/run-rules.ts";
-import { sealKeys } from "../../src/runtime/seal-key.ts";
+import { sealKeys } from "../../src/runtime/store.ts";
 import { sealConfirmation } from "../../src/tools/write/confirmation-token.ts";
 import { type Answer, textOf } from "../support/clients.ts";
 import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";

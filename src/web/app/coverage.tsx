@@ -1,12 +1,11 @@
 import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
-import { PATHS } from "../paths.ts";
 import type { CoverageRow, ParameterCoverage, TestFormat, UnknownName } from "../sandbox-wire.ts";
-import { number } from "./announce.ts";
-import { Text } from "./parts.tsx";
+import { PATHS } from "../wire.ts";
+import { Bar, Text } from "./parts.tsx";
+import { number } from "./plain-words.ts";
 import { save } from "./requests.ts";
 import { metrics } from "./state.ts";
-import { Bar } from "./widgets.tsx";
 import { RESULTS, SpokenHeads } from "./words.tsx";
 
 /** How often each event arrived, how often with each parameter, and what was never sent. */

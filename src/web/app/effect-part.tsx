@@ -1,9 +1,8 @@
 import { type ReadonlySignal, useSignal, useSignalEffect } from "@preact/signals";
 import type { TargetedInputEvent } from "preact";
-import { PATHS } from "../paths.ts";
-import type { EffectObjects, EffectPart } from "../wire.ts";
-import { number } from "./announce.ts";
+import { type EffectObjects, type EffectPart, PATHS } from "../wire.ts";
 import { Steps, Text } from "./parts.tsx";
+import { number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { outcome } from "./state.ts";
 

@@ -1,8 +1,7 @@
 import type { FailureRow, PlanChange, PlanView, RunRow, ShownValue, Waiting } from "../wire.ts";
-import { number } from "./announce.ts";
-import { Text } from "./parts.tsx";
+import { Bar, Text } from "./parts.tsx";
+import { number } from "./plain-words.ts";
 import { Progress } from "./run-words.tsx";
-import { Bar } from "./widgets.tsx";
 
 /** The most names, changes and failures that the view holds; the page shows all. */
 const MOST_NAMES = 100;

@@ -1,6 +1,6 @@
 import { batch, computed, effect, signal } from "@preact/signals";
-import { PATHS } from "../paths.ts";
 import type { EventList, EventRow, Verdict } from "../sandbox-wire.ts";
+import { PATHS } from "../wire.ts";
 import { read } from "./requests.ts";
 import { arrived, events, outcome } from "./state.ts";
 

@@ -1,14 +1,13 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { PATHS } from "../paths.ts";
 import type { BodyLine, CorrectedEvent, EventCause, EventDetail, EventProblem } from "../sandbox-wire.ts";
+import { PATHS } from "../wire.ts";
 import { want } from "./event-list.ts";
-import { SCROLLS, Text, visible, visibleLines } from "./parts.tsx";
+import { Badge, ClockTime, Copy, copyText, SCROLLS, Text, visible, visibleLines } from "./parts.tsx";
+import { counted } from "./plain-words.ts";
 import { act, read } from "./requests.ts";
-import { route } from "./route.ts";
-import { eventsAge, metrics, sandbox } from "./state.ts";
-import { Badge, Copy, copyText } from "./widgets.tsx";
-import { counted, ExactTime, RESULTS, SecondTime } from "./words.tsx";
+import { eventsAge, metrics, route, sandbox } from "./state.ts";
+import { RESULTS } from "./words.tsx";
 
 /** What the service does with an event of each result. */
 const MEANING = {
@@ -68,7 +67,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
           <Text of={name} most={200} />
         </code>
         <span class="push small quiet">
-          <ExactTime at={at} />
+          <ClockTime at={at} to="millisecond" />
         </span>
       </div>
       <p class="small quiet">
@@ -201,7 +200,7 @@ function SameProblem({ problem }: { readonly problem: EventCause }) {
     .map(({ platform, events }) => `${events.toLocaleString("en")} ${visible(platform)}`);
   return (
     <p class="small quiet">
-      Same problem in {counted(current, "event")} since <SecondTime at={firstAt} /> ({shares.join(", ")}).{" "}
+      Same problem in {counted(current, "event")} since <ClockTime at={firstAt} to="second" /> ({shares.join(", ")}).{" "}
       <button type="button" class="plain" onClick={() => want({ problem: id })}>
         Show all
       </button>

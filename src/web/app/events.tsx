@@ -1,8 +1,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import type { VNode } from "preact";
-import { PATHS } from "../paths.ts";
 import type { EventCause, EventRow, Verdict } from "../sandbox-wire.ts";
-import { number } from "./announce.ts";
+import { PATHS } from "../wire.ts";
 import { Coverage } from "./coverage.tsx";
 import {
   hasOlder,
@@ -18,12 +17,11 @@ import {
   wanted,
 } from "./event-list.ts";
 import { EventPane } from "./event-pane.tsx";
-import { Pager, SCROLLS, Text } from "./parts.tsx";
+import { Badge, Bar, ClockTime, Columns, Copy, Filters, now, Pager, SCROLLS, Search, Text } from "./parts.tsx";
+import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { route } from "./route.ts";
-import { arrived, clockAhead, metrics, sandbox, verdicts } from "./state.ts";
-import { Badge, Bar, Columns, Copy, Filters, now, Search } from "./widgets.tsx";
-import { counted, ExactTime, NothingYet, RESULTS, SecondTime, SpokenHeads, WordsOf } from "./words.tsx";
+import { arrived, clockAhead, metrics, route, sandbox, verdicts } from "./state.ts";
+import { NothingYet, RESULTS, SpokenHeads, WordsOf } from "./words.tsx";
 
 /** How many problems are shown before a person asks for all. */
 const FIRST_PROBLEMS = 6;
@@ -261,7 +259,7 @@ function Problem({ problem }: { readonly problem: EventCause }) {
               <Text of={platform} most={20} /> ·{" "}
             </>
           )}
-          <SecondTime at={lastAt} />
+          <ClockTime at={lastAt} to="second" />
         </span>
       </button>
     </li>
@@ -342,7 +340,7 @@ function Row({ event, isChosen }: { readonly event: EventRow; readonly isChosen:
         <span class="spoken">{title}</span>
       </td>
       <td class="wide">
-        <ExactTime at={at} />
+        <ClockTime at={at} to="millisecond" />
       </td>
       <th scope="row">
         <a href={`#/events/${seq}`} {...(isChosen && { "aria-current": "true" as const })}>

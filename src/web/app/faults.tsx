@@ -1,12 +1,11 @@
 import { useSignal } from "@preact/signals";
 import type { TargetedSubmitEvent } from "preact";
-import { PATHS } from "../paths.ts";
 import type { FaultField, FaultRow, NewFault } from "../sandbox-wire.ts";
-import { number } from "./announce.ts";
+import { PATHS } from "../wire.ts";
 import { Table } from "./parts.tsx";
+import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { faults, sandbox } from "./state.ts";
-import { counted } from "./words.tsx";
 
 /** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses meanwhile at most. */
 const LOCK_MS = 5000;

@@ -1,20 +1,38 @@
-import type { ComponentChildren } from "preact";
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren, TargetedSubmitEvent } from "preact";
 import { useEffect } from "preact/hooks";
-import type { Hello, ShownEnvironment, ViewName } from "../wire.ts";
-import { announced, number } from "./announce.ts";
+import {
+  type Hello,
+  type IssuerLogin,
+  type LoginWays,
+  type OpenedSession,
+  PATHS,
+  type ShownEnvironment,
+  type ViewName,
+} from "../wire.ts";
 import { Approvals } from "./approvals.tsx";
 import { Events } from "./events.tsx";
 import { Faults, removeAll } from "./faults.tsx";
 import { useKeys } from "./keys.ts";
-import { Login } from "./login.tsx";
 import { Overview } from "./overview.tsx";
-import { Text } from "./parts.tsx";
-import { logOut } from "./requests.ts";
-import { route, VIEW_TITLES } from "./route.ts";
+import { Empty, Text } from "./parts.tsx";
+import { number } from "./plain-words.ts";
+import { keepLogin, keepSession, logOut, send } from "./requests.ts";
 import { Runs } from "./runs.tsx";
-import { faults, hello, isConnected, link, notice, outcome, sandbox, waitingRuns } from "./state.ts";
+import {
+  announced,
+  faults,
+  hello,
+  isConnected,
+  link,
+  notice,
+  outcome,
+  route,
+  sandbox,
+  VIEW_TITLES,
+  waitingRuns,
+} from "./state.ts";
 import { Targetings } from "./targetings.tsx";
-import { Empty } from "./widgets.tsx";
 
 const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   overview: Overview,
@@ -173,5 +191,66 @@ function Unopened() {
       Ask the agent to make its change again: the page then opens by itself. To open the page without an agent, run{" "}
       <code>targeting-mcp page</code>.
     </Empty>
+  );
+}
+
+/** What a person without session sees: why, and how to log in where that is possible. */
+function Login({ ways }: { readonly ways: LoginWays }) {
+  const refusal = useSignal("");
+  const isPossible = ways.token === true || ways.issuer !== undefined;
+  const submit = async (event: TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const token = new FormData(event.currentTarget).get("token");
+    const answer = await send<OpenedSession>(PATHS.login, { token });
+    if ("message" in answer) {
+      refusal.value = answer.message;
+      return;
+    }
+    keepSession(answer.data.session);
+    // The view or run that the address names is kept.
+    location.reload();
+  };
+  const goToIssuer = async (event: Event) => {
+    event.preventDefault();
+    const answer = await send<IssuerLogin>(ways.issuer ?? "");
+    if ("message" in answer) {
+      refusal.value = answer.message;
+      return;
+    }
+    keepLogin(answer.data.login);
+    location.assign(answer.data.location);
+  };
+  return (
+    <main class="alone">
+      <p>
+        <strong>◎ targeting-mcp</strong>
+      </p>
+      <h1>{isPossible ? "Log in" : "This page needs a link"}</h1>
+      <p>{ways.message}</p>
+      {!isPossible && (
+        <p>
+          The server opens this page by itself when a change waits for you. To open it now, run this command in a
+          terminal: <code>targeting-mcp page</code>
+        </p>
+      )}
+      {ways.token && (
+        <form class="row" onSubmit={submit}>
+          <label>
+            Token <input name="token" type="password" autocomplete="off" required />
+          </label>
+          <button type="submit" class="primary">
+            Log in
+          </button>
+        </form>
+      )}
+      {ways.issuer !== undefined && (
+        <p>
+          <a class="button" href={ways.issuer} onClick={goToIssuer}>
+            Log in through the authorization server
+          </a>
+        </p>
+      )}
+      <p aria-live="polite">{refusal}</p>
+    </main>
   );
 }

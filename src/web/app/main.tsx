@@ -1,12 +1,25 @@
+import { batch } from "@preact/signals";
 import { render } from "preact";
-import { PATHS } from "../paths.ts";
-import type { LoginWays, OpenedSession } from "../wire.ts";
+import type { EventsMessage } from "../sandbox-wire.ts";
+import { type LoginWays, type Message, type OpenedSession, PATHS, type RunsMessage } from "../wire.ts";
 import { Frame } from "./frame.tsx";
-import { send } from "./requests.ts";
-import { noteAddress } from "./route.ts";
-import { keepSession, sessionToken, takeLogin, takePlace, written } from "./session.ts";
-import { link } from "./state.ts";
-import { follow } from "./stream.ts";
+import { keepSession, send, sessionToken, takeLogin, takePlace, withSession, written } from "./requests.ts";
+import {
+  clockAhead,
+  events,
+  eventsAge,
+  faults,
+  hello,
+  link,
+  MOST_EVENTS,
+  metrics,
+  noteAddress,
+  notice,
+  runs,
+  sandbox,
+  targetings,
+  verdicts,
+} from "./state.ts";
 
 const { pathname, search } = location;
 render(<Frame />, document.body);
@@ -36,4 +49,131 @@ async function start(): Promise<void> {
   const ways = written<LoginWays>("login");
   if (sessionToken() === undefined && ways !== undefined) link.value = { is: "refused", ways };
   else await follow();
+}
+
+const PAUSE_MS = 1000;
+/** How often a server that does not come back by itself is tried before the page says that it has ended. */
+const TRIES = 3;
+/** Servers send a sign of life every 10 s. */
+const SILENCE_MS = 25_000;
+
+/** Follows the server's stream for as long as the page is open, and says in `link` how that goes. */
+export async function follow(): Promise<void> {
+  let position: string | undefined;
+  for (let failures = 0; ; failures += 1) {
+    const answer = await opened(position);
+    if (answer?.ok) {
+      failures = 0;
+      link.value = { is: "live" };
+      position = await readUpdates(answer, position);
+    } else if (answer?.status === 401 && !(await canComeBackIn(answer))) {
+      return;
+    }
+    if (failures >= TRIES && hello.value?.returns !== true) {
+      link.value = { is: "ended" };
+      return;
+    }
+    if (link.value.is === "live") link.value = { is: "lost" };
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** The answer of the stream, or undefined where the server cannot be reached. */
+async function opened(position: string | undefined): Promise<Response | undefined> {
+  try {
+    return await withSession(PATHS.stream, { headers: position === undefined ? {} : { "Last-Event-ID": position } });
+  } catch (thrown) {
+    if (thrown instanceof TypeError) return undefined;
+    throw thrown;
+  }
+}
+
+/** Whether a page whose session is over gets on by itself: by renewing it, or by a new one, as a sandbox gives it. */
+async function canComeBackIn(answer: Response): Promise<boolean> {
+  const ways: LoginWays = await answer.json();
+  if (ways.renews && sessionToken() !== undefined) return true;
+  keepSession(undefined);
+  if (written("session") !== undefined) {
+    const page = await (await fetch(PATHS.page)).text();
+    keepSession(written("session", new DOMParser().parseFromString(page, "text/html")));
+    return true;
+  }
+  link.value = { is: "refused", ways };
+  return false;
+}
+
+/** Applies updates until the stream ends; gives the last position. */
+async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
+  let position = from;
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  let pending = "";
+  while (reader !== undefined) {
+    const timer = setTimeout(() => reader.cancel(), SILENCE_MS);
+    const text = await reader.read().then(
+      ({ value }) => value,
+      () => undefined,
+    );
+    clearTimeout(timer);
+    if (text === undefined) break;
+    const parts = (pending + text).split("\n\n");
+    pending = parts.pop() ?? "";
+    for (const part of parts) position = applyUpdate(part) ?? position;
+  }
+  return position;
+}
+
+/** Writes what an update says into the state, at once; gives its position, where it has one. */
+function applyUpdate(text: string): string | undefined {
+  const fields = new Map(
+    text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
+  );
+  const data = fields.get("data");
+  if (data === undefined) return undefined;
+  const messages: readonly Message[] = JSON.parse(data);
+  batch(() => {
+    for (const message of messages) applyMessage(message);
+  });
+  return fields.get("id");
+}
+
+function applyMessage(message: Message): void {
+  switch (message.kind) {
+    case "hello":
+      hello.value = message;
+      break;
+    case "notice":
+      notice.value = message.text;
+      break;
+    case "runs":
+      applyRuns(message);
+      break;
+    case "sandbox":
+      sandbox.value = message;
+      break;
+    case "events":
+      applyEvents(message);
+      break;
+    case "targetings":
+      targetings.value = message;
+      break;
+    case "faults":
+      faults.value = message;
+      break;
+  }
+}
+
+function applyRuns({ whole, runs: changed, gone = [] }: RunsMessage): void {
+  const all = new Map(whole ? [] : runs.value);
+  for (const run of changed) all.set(run.runId, run);
+  for (const id of gone) all.delete(id);
+  runs.value = all;
+}
+
+function applyEvents(message: EventsMessage): void {
+  const { whole, events: arrived, counts, histogram } = message;
+  events.value = [...arrived.toReversed(), ...(whole ? [] : events.value)].slice(0, MOST_EVENTS);
+  if (whole) eventsAge.value += 1;
+  verdicts.value = counts;
+  metrics.value = message;
+  clockAhead.value = histogram.now - Date.now();
 }

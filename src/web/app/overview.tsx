@@ -1,11 +1,9 @@
 import type { EventCause } from "../sandbox-wire.ts";
 import type { RunRow } from "../wire.ts";
-import { number } from "./announce.ts";
-import { Text, visible } from "./parts.tsx";
+import { Ago, Bar, type Column, Columns, Empty, Figure, now, type Share, sharesText, Text, visible } from "./parts.tsx";
+import { durationWords, number } from "./plain-words.ts";
 import { Requester, Status, Title } from "./run-words.tsx";
 import { arrived, coverage, hello, metrics, runList, verdicts, waitingRuns } from "./state.ts";
-import { durationWords } from "./time-words.ts";
-import { Ago, Bar, type Column, Columns, Empty, Figure, now, type Share, sharesText } from "./widgets.tsx";
 import { RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;

@@ -1,7 +1,15 @@
-import { PATHS, TOKEN_HEADER } from "../paths.ts";
-import type { LoginWays, OpenedSession } from "../wire.ts";
-import { keepSession, sessionToken } from "./session.ts";
-import { outcome } from "./state.ts";
+import { signal } from "@preact/signals";
+import {
+  type LoginWays,
+  type OpenedSession,
+  PATHS,
+  type RunAction,
+  type RunDetail,
+  type RunRow,
+  TOKEN_HEADER,
+} from "../wire.ts";
+import { visible } from "./parts.tsx";
+import { go, outcome } from "./state.ts";
 
 /** What a request came to: the data of its answer, or why it was not carried out. */
 export type Answered<Data> = { readonly data: Data } | { readonly message: string; readonly status: number };
@@ -63,11 +71,7 @@ export async function act(path: string, body: unknown, done: string): Promise<bo
 }
 
 /** The same; gives the answer, and undefined where it was refused, or is under way already. */
-export async function acted<Data>(
-  path: string,
-  body: unknown,
-  done: string,
-): Promise<{ readonly data: Data } | undefined> {
+async function acted<Data>(path: string, body: unknown, done: string): Promise<{ readonly data: Data } | undefined> {
   const asked = path + JSON.stringify(body);
   if (underWay.has(asked)) return undefined;
   underWay.add(asked);
@@ -118,4 +122,107 @@ function silence(thrown: unknown): string {
 function messageOf(data: unknown, status: number): string {
   const isTold = typeof data === "object" && data !== null && "message" in data && typeof data.message === "string";
   return isTold && "message" in data ? String(data.message) : `The server refused it (${status}).`;
+}
+
+// The secret of the session. It lives in this tab of this very origin: no other port of the host can read it, as it could
+// a cookie, and it stands in no address.
+
+/** Where a tab keeps its session, and what a login at the authorization server began with. */
+const SESSION = "session";
+const LOGIN = "login";
+const PLACE = "place";
+
+/** What the server wrote into the page. */
+export function written<Content>(name: "login" | "session", page: ParentNode = document): Content | undefined {
+  const content = page.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content;
+  return content === undefined ? undefined : JSON.parse(decodeURIComponent(content));
+}
+
+/** The token of the session; undefined where there is none. */
+export function sessionToken(): string | undefined {
+  return sessionStorage.getItem(SESSION) ?? undefined;
+}
+
+/** Keeps the token of a session from now on; undefined ends it. */
+export function keepSession(token: string | undefined): void {
+  if (token === undefined) sessionStorage.removeItem(SESSION);
+  else sessionStorage.setItem(SESSION, token);
+}
+
+/** Keeps what a login began with, and the view that it began in, until the person is back in this tab. */
+export function keepLogin(login: string): void {
+  sessionStorage.setItem(LOGIN, login);
+  sessionStorage.setItem(PLACE, location.hash);
+}
+
+/** The view in which the login of this tab began, once. */
+export function takePlace(): string {
+  const place = sessionStorage.getItem(PLACE) ?? "";
+  sessionStorage.removeItem(PLACE);
+  return place;
+}
+
+/** What the login of this tab began with, once. */
+export function takeLogin(): string {
+  const login = sessionStorage.getItem(LOGIN) ?? "";
+  sessionStorage.removeItem(LOGIN);
+  return login;
+}
+
+/** What is known of the run that is shown, beyond its row. */
+export const detail = signal<RunDetail | undefined>(undefined);
+
+/** How often what is beneath the row of a running run is read again. */
+const EVERY_MS = 1000;
+/** The run whose detail is wanted, and whether a read of one is under way or was a moment ago. */
+let wanted: RunRow | undefined;
+let isBusy = false;
+/** The row for which it was read last: every update of the stream brings all rows. */
+let looked = "";
+
+/** Reads what is beneath the row of a run, and reads it again as the row changes. */
+export function look(run: RunRow): void {
+  const row = JSON.stringify(run);
+  if (row === looked) return;
+  looked = row;
+  wanted = run;
+  if (!isBusy) void readWanted();
+}
+
+async function readWanted(): Promise<void> {
+  const run = wanted;
+  if (run === undefined) return;
+  wanted = undefined;
+  isBusy = true;
+  const answer = await read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(run.runId)}`);
+  if ("data" in answer) detail.value = answer.data;
+  else {
+    outcome.value = answer.message;
+    looked = "";
+  }
+  await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+  isBusy = false;
+  await readWanted();
+}
+
+const DONE = {
+  approve: "Approved",
+  decline: "Declined",
+  cancel: "The run is being cancelled",
+  undo: "The undo is planned, and waits for your approval",
+  resume: "The run is being resumed",
+} as const;
+
+const MOST_LETTERS = 120;
+
+/** Does what a run's button says, and says of which run. An undo leads to its plan, which then waits for an approval. */
+export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
+  const { runId, title, waiting } = run;
+  const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };
+  const body = action === "approve" || action === "decline" ? said : {};
+  const path = `${PATHS.runs}/${encodeURIComponent(runId)}/${action}`;
+  const done = `${DONE[action]}: ${visible(title.slice(0, MOST_LETTERS))}.`;
+  const answer = await acted<{ readonly runId?: string }>(path, body, done);
+  const planned = action === "undo" ? answer?.data.runId : undefined;
+  if (planned !== undefined) go(`#/approvals/${planned}`, done);
 }

@@ -1,17 +1,12 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
-import { PATHS } from "../paths.ts";
-import type { ProblemList, RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
-import { number } from "./announce.ts";
-import { Changes } from "./changes.tsx";
-import { Decision, UndoButton } from "./decision.tsx";
-import { Differences } from "./differences.tsx";
-import { Sentences, Steps, Table, Text } from "./parts.tsx";
-import { read, save } from "./requests.ts";
-import { actOnRun, detail, look } from "./run-page.ts";
+import { PATHS, type ProblemList, type RunAction, type RunDetail, type RunRow, type StoryStep } from "../wire.ts";
+import { Decision, UndoButton } from "./approvals.tsx";
+import { Changes, Differences } from "./changes.tsx";
+import { Ago, Bar, ClockTime, Copy, copyText, Empty, Filters, now, Sentences, Steps, Table, Text } from "./parts.tsx";
+import { durationWords, number } from "./plain-words.ts";
+import { actOnRun, detail, look, read, save } from "./requests.ts";
 import { doneOf, Progress, Requester, Status, sharesOf, Title } from "./run-words.tsx";
 import { isConnected, outcome, runs } from "./state.ts";
-import { durationWords } from "./time-words.ts";
-import { Ago, Bar, ClockTime, Copy, copyText, Empty, Filters, now } from "./widgets.tsx";
 
 const FILES = {
   sheet: "Download the sheet with results",
@@ -176,7 +171,7 @@ function Story({ of }: { readonly of: readonly StoryStep[] }) {
         <li key={title}>
           <i class={`dot ${tone}`} />
           <Text of={title} />
-          {at !== undefined && <ClockTime at={at} />}
+          {at !== undefined && <ClockTime at={at} to="minute" />}
           {says !== undefined && <span class="quiet">{says}</span>}
         </li>
       ))}

@@ -1,7 +1,6 @@
 import type { RunRow } from "../wire.ts";
-import { number } from "./announce.ts";
-import { Text } from "./parts.tsx";
-import { Badge, Bar, type Share, type Tone } from "./widgets.tsx";
+import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
+import { number } from "./plain-words.ts";
 
 // Runs in words: their sentences, who requested them, how they ended, and their bars.
 

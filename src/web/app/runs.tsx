@@ -1,13 +1,11 @@
 import { signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import type { RunRow } from "../wire.ts";
-import { SCROLLS, Steps } from "./parts.tsx";
-import { route } from "./route.ts";
+import { Ago, Empty, Filters, now, SCROLLS, Search, Steps } from "./parts.tsx";
+import { dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
 import { Progress, Requester, STATUSES, Status, Title } from "./run-words.tsx";
-import { MOST_ROWS, runList } from "./state.ts";
-import { dayWords, durationWords } from "./time-words.ts";
-import { Ago, Empty, Filters, now, Search } from "./widgets.tsx";
+import { MOST_ROWS, route, runList } from "./state.ts";
 
 /** Running and past runs, or the one that the address names. */
 export function Runs() {

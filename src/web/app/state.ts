@@ -1,6 +1,7 @@
-import { computed, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 import type { EventFigures, EventRow, FaultsMessage, SandboxMessage, TargetingsMessage } from "../sandbox-wire.ts";
-import type { Hello, LoginWays, RunRow } from "../wire.ts";
+import type { Hello, LoginWays, RunRow, ViewName } from "../wire.ts";
+import { counted, number } from "./plain-words.ts";
 
 // What the page knows. The stream writes it; the views read it.
 
@@ -56,3 +57,85 @@ export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operat
 /** The most rows of a list; of the list of events fewer, since it changes four times a second. */
 export const MOST_ROWS = 500;
 export const MOST_EVENTS = 100;
+
+/** The views' names as people read them, in their order. */
+export const VIEW_TITLES = {
+  overview: "Overview",
+  approvals: "Approvals",
+  runs: "Runs",
+  targetings: "Targetings",
+  events: "Events",
+  faults: "Fault injection",
+} as const satisfies Record<ViewName, string>;
+
+const hash = signal(location.hash);
+/** What is said in the view that is gone to next. */
+let carried = "";
+addEventListener("hashchange", () => {
+  hash.value = location.hash;
+  // What came of a button belongs to the view in which it was pressed.
+  outcome.value = carried;
+  carried = "";
+});
+
+/** Takes over an address that was set without going there. */
+export function noteAddress(): void {
+  hash.value = location.hash;
+}
+
+/** Goes to another view, and says there what came of a button that was pressed here. */
+export function go(address: string, said: string): void {
+  carried = said;
+  location.hash = address;
+}
+
+/** The view that is shown, and what is chosen in it, as the address says: `#/runs/{runId}`; `#/` is the first view. */
+export const route = computed(() => {
+  const [, name, id] = hash.value.split("/");
+  const views = hello.value?.views ?? [];
+  const view = views.find((one) => one === name) ?? views[0];
+  return { view, id: id || undefined };
+});
+
+/** Counts change many times a second, and are read out at most this often. */
+const EVERY_MS = 2000;
+
+const counts = computed(() => {
+  switch (route.value.view) {
+    case "approvals":
+      return counted(waitingRuns.value.length, "run waits for a decision.", "runs wait for a decision.");
+    case "runs": {
+      const running = runList.value.filter(({ status }) => status === "running").length;
+      return `${counted(runList.value.length, "run")}, ${running} running.`;
+    }
+    case "events": {
+      const { recorded, ignored, rejected } = verdicts.value;
+      const all = counted(arrived.value, "event");
+      return `${all}: ${number(recorded)} recorded, ${number(ignored)} dropped, ${number(rejected)} rejected.`;
+    }
+    case "targetings":
+      return `${counted(targetings.value.targetings.length, "targeting")}.`;
+    case "faults":
+      return `${counted(faults.value.faults.length, "fault")}.`;
+    default:
+      return "";
+  }
+});
+
+/** The counts of the view that is shown, as the live region says them. */
+export const announced = signal("");
+
+let isDue = false;
+let shownView = route.peek().view;
+effect(() => {
+  const text = counts.value;
+  const { view } = route.value;
+  if (view !== shownView || announced.peek() === "") announced.value = text;
+  shownView = view;
+  if (isDue) return;
+  isDue = true;
+  setTimeout(() => {
+    isDue = false;
+    announced.value = counts.peek();
+  }, EVERY_MS);
+});

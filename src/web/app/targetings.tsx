@@ -1,12 +1,11 @@
 import { type ReadonlySignal, type Signal, signal, useSignal, useSignalEffect } from "@preact/signals";
-import { PATHS } from "../paths.ts";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "../sandbox-wire.ts";
-import { number } from "./announce.ts";
-import { Steps, Table, Text, visible } from "./parts.tsx";
+import { PATHS } from "../wire.ts";
+import { Ago, Bar, Copy, now, Search, Steps, Table, Text, visible } from "./parts.tsx";
+import { counted, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { clockAhead, outcome, sandbox, targetings } from "./state.ts";
-import { Ago, Bar, Copy, now, Search } from "./widgets.tsx";
-import { counted, NothingYet } from "./words.tsx";
+import { NothingYet } from "./words.tsx";
 
 /** Rows of a branch; three of them can be open below each other, and no more than 500 rows are shown. */
 const BRANCH_ROWS = 150;

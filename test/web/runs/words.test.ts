@@ -1,8 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { differingWords } from "../../../src/web/app/differing-words.ts";
-import { agoWords, dayWords, durationWords } from "../../../src/web/app/time-words.ts";
-import { type TitleParts, titleOf } from "../../../src/web/title.ts";
-import { isTyped, typedFor } from "../../../src/web/waiting.ts";
+import { agoWords, dayWords, differingWords, durationWords } from "../../../src/web/app/plain-words.ts";
+import { isTyped, type TitleParts, titleOf, typedFor } from "../../../src/web/waiting.ts";
 
 const PART: TitleParts = { tool: "bulk_add_options", status: "succeeded", items: 3000, done: 3000 };
 

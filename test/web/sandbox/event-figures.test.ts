@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { arrivedEvent, eventLog } from "../../../src/sandbox/event-log.ts";
 import { eventFindings, finding } from "../../../src/sandbox/event-verdict.ts";
-import { eventFigures } from "../../../src/web/event-figures.ts";
-import { eventDetail, fittingEvents } from "../../../src/web/event-rows.ts";
+import { eventDetail, eventFigures, fittingEvents } from "../../../src/web/event-figures.ts";
 import type { Words } from "../../../src/web/sandbox-wire.ts";
 
 const START = Date.UTC(2026, 0, 2, 12);

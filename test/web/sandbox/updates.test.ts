@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { plantSeed, seedSchema } from "../../../src/sandbox/seed.ts";
 import { newWorld } from "../../../src/sandbox/world.ts";
-import { sandboxUpdates } from "../../../src/web/sandbox-updates.ts";
+import { sandboxUpdates } from "../../../src/web/sandbox-page.ts";
 import type { Message } from "../../../src/web/wire.ts";
 
 function world() {

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { bodyOf, refusedPost, refusedScheme } from "../../../src/web/guard.ts";
-import { sealFor } from "../../../src/web/seal.ts";
-import { pageSessions } from "../../../src/web/sessions.ts";
+import { bodyOf, refusedPost, refusedScheme } from "../../../src/web/answers.ts";
+import { pageSessions, sealFor } from "../../../src/web/sessions.ts";
 
 const OURS = {
   host: "127.0.0.1:4010",

@@ -1,11 +1,17 @@
-// Times as people say them, relative to the present one.
+// Numbers, times and texts as people read them.
 
 /** The exact point in time. */
 export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
-/** The time of a day. */
-export const CLOCK = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hour12: false });
+const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hour12: false } as const;
+const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
+/** Forms of the time of a day. */
+export const CLOCKS = {
+  minute: new Intl.DateTimeFormat("en", TO_THE_MINUTE),
+  second: new Intl.DateTimeFormat("en", { timeStyle: "medium", hour12: false }),
+  millisecond: new Intl.DateTimeFormat("en", TO_THE_MILLISECOND),
+} as const;
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -20,7 +26,7 @@ export function agoWords(at: number, from: number): string {
   if (about !== undefined) return ms > 0 ? `${about} ago` : `in ${about}`;
   const date = new Date(at);
   return date.getFullYear() === new Date(from).getFullYear()
-    ? `${DAY.format(date)}, ${CLOCK.format(date)}`
+    ? `${DAY.format(date)}, ${CLOCKS.minute.format(date)}`
     : YEAR.format(date);
 }
 
@@ -39,4 +45,32 @@ export function durationWords(ms: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
   return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+const NUMBERS = new Intl.NumberFormat("en");
+
+/** A number as people read it. */
+export function number(value: number): string {
+  return NUMBERS.format(value);
+}
+
+/** A count with its noun. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+/** Divides a text into the words that it begins with as another one does, those that differ, and those that end both. */
+export function differingWords(text: string, other: string) {
+  const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
+  let first = 0;
+  while (first < words.length && first < others.length && words[first]?.trimEnd() === others[first]?.trimEnd())
+    first += 1;
+  let last = 0;
+  const most = Math.min(words.length, others.length) - first;
+  while (last < most && words.at(-1 - last)?.trimEnd() === others.at(-1 - last)?.trimEnd()) last += 1;
+  return {
+    before: words.slice(0, first).join(""),
+    middle: words.slice(first, words.length - last).join(""),
+    after: words.slice(words.length - last).join(""),
+  };
 }
