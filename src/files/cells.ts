@@ -6,20 +6,20 @@ import { LIMITS } from "../spec/limits.ts";
 import type { Header } from "./columns.ts";
 import { damageIn } from "./damage.ts";
 
-/** How Context IDs of one cell are separated where nothing else is known; a line break separates them always. */
+/** The default separator of several Context IDs in one cell. A line break always separates them. */
 export const BETWEEN_CONTEXTS = "|";
 
-/** What a cell says that means none, or the top level; a blank cell changes nothing. */
+/** The cell content that means "none", or the top level. A blank cell changes nothing. */
 export const NONE = "[]";
 
-/** The Context IDs of a row, trimmed; none at all where its cell is blank; or why they cannot be used. */
+/** The Context IDs of a row, trimmed; undefined if the cell is blank; or why they cannot be used. */
 export type CellContexts =
   | { readonly contexts: string[]; readonly isBlank: boolean; readonly split?: SplitCells }
   | { readonly reason: Reason };
 
 /**
- * Makes the reader of the Context IDs of a row: from the column `contextId`, one a row, or from `contexts`, all in one
- * cell. Throws a FileError where the file has both.
+ * Creates the reader of a row's Context IDs: from the column `contextId`, one per row, or from `contexts`, all in one
+ * cell. Throws a FileError if the file has both columns.
  */
 export function contextsReader(header: Header, separator?: string): (cells: readonly string[]) => CellContexts {
   const one = header.at("contextId");
@@ -54,18 +54,16 @@ function oneText(cell: string): readonly string[] {
   return cell.trim() === NONE ? [] : [cell];
 }
 
-/** The cells of Context IDs of a row that were taken apart at a separator, and that separator. */
+/** A row's Context ID cells that were split at a separator, and that separator. */
 export interface SplitCells {
   readonly cells: readonly string[];
   readonly separator: string;
 }
 
-/** A Context ID has no more letters, and a cell a few spaces around it. */
+/** The maximum length of a Context ID, plus a few spaces around it. */
 const MOST_LETTERS = LIMITS.contextIdBytes.value + 16;
 
-/**
- * The Context IDs of cells that were taken apart: those that an option holds with a separator in them stay whole.
- */
+/** The Context IDs of split cells. An ID that the option already holds with a separator in it stays whole. */
 export function splitBeside({ cells, separator }: SplitCells, held: Iterable<string>): readonly string[] {
   const between = separatorsOf(separator);
   const whole = new Set([...held].filter((id) => between.test(id)));
@@ -98,7 +96,10 @@ function separatorsOf(separator: string): RegExp {
   return separator === "\n" ? /\n/ : new RegExp(`[${separator.replaceAll(/[\\\]^-]/g, "\\$&")}\n]`);
 }
 
-/** Makes what takes a cell of Context IDs apart; it gives undefined for a cell that begins with `[` and is no list. */
+/**
+ * Creates a function that splits a cell of Context IDs. It returns undefined for a cell that begins with `[` and is not
+ * a list.
+ */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
   return (cell) => {
@@ -126,13 +127,13 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/** Why a name of a row cannot be used: a spreadsheet most likely made it of another text. */
+/** Why the name in a row cannot be used: a spreadsheet has most likely converted another text to it. */
 export function damagedName(name: string, what: "name" | "group"): Reason | undefined {
   const damage = damageIn(name);
   return damage === undefined ? undefined : damaged(what, name, damage);
 }
 
-/** Makes the reader of a column; it gives an empty text where the row or the file has none. */
+/** Creates the reader of a column. It returns an empty text if the row or the file has no such cell. */
 export function cellReader(header: Header, column: string): (cells: readonly string[]) => string {
   const at = header.at(column);
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
@@ -141,7 +142,7 @@ export function cellReader(header: Header, column: string): (cells: readonly str
 const YES = new Set(["yes", "true", "1", "y", "예", "ja", "j", "collection", "group", "그룹", "gruppe"]);
 const NO = new Set(["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option", "옵션"]);
 
-/** What a cell says that is yes or no: undefined where it is blank, null where it says something else. */
+/** The yes or no of a cell; undefined if it is blank, null if it contains something else. */
 export function truthIn(cell: string): boolean | undefined | null {
   const text = cell.trim().toLowerCase();
   if (text === "") return undefined;
@@ -154,7 +155,7 @@ const ACTIONS = {
   remove: ["remove", "delete", "삭제", "제거", "entfernen", "löschen"],
 } as const;
 
-/** What is to become of the option of a row: undefined where the cell is blank, null where it says something else. */
+/** The action for the option of a row; undefined if the cell is blank, null if it contains something else. */
 export function actionIn(cell: string): keyof typeof ACTIONS | undefined | null {
   const text = cell.trim().toLowerCase();
   if (text === "") return undefined;
@@ -168,7 +169,7 @@ const OPS = {
   set: ["set", "replace", "설정", "교체", "setzen", "ersetzen"],
 } as const;
 
-/** What is to become of the Context IDs of a row: undefined where the cell is blank, null where it says something else. */
+/** The action for the Context IDs of a row; undefined if the cell is blank, null if it contains something else. */
 export function contextActionIn(cell: string): keyof typeof OPS | undefined | null {
   const text = cell.trim().toLowerCase();
   if (text === "") return undefined;

@@ -2,37 +2,37 @@ import { FileError } from "../platform/files.ts";
 import { nearestWord } from "../platform/near-words.ts";
 import { HEADINGS, headingOf, plainHeading, REASON_COLUMN } from "./headings.ts";
 
-/** Headings of columns that this server writes, and that are ignored when they are read. */
+/** The headings of columns that this server writes, and ignores when it reads them. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));
 
 /** The columns that a file may have. */
 export interface ValidColumns {
   readonly columns: readonly string[];
-  /** Of each of these groups a file needs one column. */
+  /** The file needs one column of each of these groups. */
   readonly required: readonly (readonly string[])[];
-  /** Whether any other column is refused: what it holds would be lost. */
+  /** Whether unknown columns are refused, because their content would be lost. */
   readonly isStrict?: true;
-  /** The column that a wrong name plainly means; absent: no wrong name means one. */
+  /** Returns the column that a misspelt name means; absent: misspelt names are unknown. */
   readonly spelt?: (name: string) => string | undefined;
 }
 
-/** Which headings a caller reads as which columns, such as `{name: "옵션명"}`. */
+/** The caller's mapping of columns to headings, such as `{name: "옵션명"}`. */
 export type ColumnsArgument = Readonly<Record<string, string>>;
 
-/** Where the columns of a file are. */
+/** The positions of the columns of a file. */
 export interface Header {
-  /** The position of a column; -1 where the file has none of that name. */
+  /** The position of a column; -1 if the file does not have it. */
   readonly at: (column: string) => number;
-  /** For each cell of the header the column that it is read as; empty for a cell that is ignored. */
+  /** The column of each header cell; empty for an ignored cell. */
   readonly names: readonly string[];
-  /** The headings of cells that are ignored, but for those that this server writes. */
+  /** The headings of ignored cells, except those that this server writes. */
   readonly ignored: readonly string[];
 }
 
-/** The first rows of a sheet among which its header is looked for. */
+/** The header is searched in this many rows at the beginning of a sheet. */
 export const HEADER_WITHIN = 100;
 
-/** How well a heading says a column: as the caller maps it, by its name, or by another heading. */
+/** How well a heading matches a column: by the caller's mapping, by its name, or by an alias. */
 const [MAPPED, NAMED, ALIASED] = [0, 1, 2];
 
 interface Reading {
@@ -40,7 +40,7 @@ interface Reading {
   readonly rank: number;
 }
 
-/** Makes what finds the column that a heading means. Throws a FileError where the caller maps to a column that is none. */
+/** Creates a function that finds the column of a heading. Throws a FileError if the caller maps an unknown column. */
 function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: ColumnsArgument) {
   const known = new Map<string, Reading>();
   for (const column of columns.toReversed()) {
@@ -56,7 +56,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     for (const [plain, reading] of known) {
       if (reading.rank === MAPPED || reading.column !== column) continue;
-      // A column that is mapped is read from that heading alone.
+      // A mapped column is read from the mapped heading only.
       known.delete(plain);
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
@@ -71,7 +71,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   };
 }
 
-/** Makes what reads a row as a header. Throws a FileError where the caller maps to a column that is none. */
+/** Creates a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
 export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}): (cells: readonly string[]) => Header {
   const read = readingOf(shape, mapped);
   return (cells) => {
@@ -91,19 +91,19 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
   };
 }
 
-/** Whether a header has all columns that a file needs. */
+/** Whether a header has all required columns. */
 export function isWhole(header: Header, { required }: ValidColumns): boolean {
   return required.every((group) => group.some((column) => header.at(column) >= 0));
 }
 
-/** How many columns of a header are read. */
+/** The number of columns of a header that are read. */
 export function columnCount({ names }: Header): number {
   return names.filter((name) => name !== "").length;
 }
 
 /**
- * Throws a FileError where a header lacks a column, has one twice, or has another one where that would be lost; the
- * error shows the header as it was read and what its headings most likely mean.
+ * Throws a FileError if a header lacks a column, has one twice, or has an unknown one whose content would be lost. The
+ * error shows the header as it was read, and what its headings most likely mean.
  */
 export function checkHeader(
   header: Header,
@@ -142,7 +142,7 @@ export function checkHeader(
 const SHOWN_HEADINGS = 12;
 const LONGEST_HEADING = 60;
 
-/** What headings most likely mean that were not understood: those that are near, or hold a heading that is known. */
+/** The likely meanings of headings that were not understood: they are similar to a known heading, or contain one. */
 function likelyMapping(
   header: Header,
   shown: readonly string[],
@@ -163,7 +163,7 @@ function likelyMapping(
       free.delete(found);
       break;
     }
-    // Where one heading is left, it is what is missing.
+    // If only one heading is left, it is most likely the missing column.
     const [only, ...others] = [...free];
     const isOpen = !group.some((column) => column in likely);
     if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) likely[group[0]] = only;
@@ -175,7 +175,7 @@ function validWords(columns: readonly string[]): string {
   return `Valid columns: ${columns.join(", ")}.`;
 }
 
-/** Names as a sentence lists them. */
+/** Formats names as a list in a sentence. */
 export function listed(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }

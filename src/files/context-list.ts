@@ -7,18 +7,19 @@ import { EncodingDetector } from "./detect-encoding.ts";
 import { isArchive } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
-/** A Context ID of a list, trimmed, and the line that it stands on, or its row in a sheet. */
+/** A Context ID of a list, trimmed, with its line, or its row in a sheet. */
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
 }
 
-/** No text holds it: a line is one cell. */
+/** A delimiter that no text contains: each line is one cell. */
 const NO_DELIMITER = "\0";
 
 /**
- * The Context IDs of a file without a header: one a line, or one a row in the first column of a workbook. Blank lines are
- * skipped; a line in quotes is read as a spreadsheet writes it. Throws a FileError where the file cannot be read.
+ * Reads the Context IDs of a file without a header: one per line, or one per row in the first column of a workbook.
+ * Blank lines are skipped; quoted lines are read as a spreadsheet writes them. Throws a FileError if the file cannot be
+ * read.
  */
 export async function listedContextIds(
   bytes: ByteSource,

@@ -1,4 +1,4 @@
-/** Spreadsheets take a CSV file for UTF-8 only if it begins with this. */
+/** Spreadsheet programs read a CSV file as UTF-8 only if it begins with this. */
 export const BYTE_ORDER_MARK = "\uFEFF";
 
 /** A record of a CSV file, with its line end. */

@@ -1,13 +1,13 @@
-/** What spreadsheets make of texts that look like something else to them, by the word for it. */
+/** What spreadsheet programs make of texts that they take for something else, by kind of damage. */
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A formula that failed: a name that begins with =, + or -.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
-  // The same as German, French, Spanish and Italian programs export it.
+  // The same in German, French, Spanish and Italian programs.
   [
     "formulaError",
     /^#(?:NV|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡REF!|¡NUM!|¡DIV\/0!|VALORE!|RIF!|NOME\?)$/,
   ],
-  // A long number, or digits around an E: the last digits are lost. Spreadsheets always write the sign.
+  // A long number, or digits around an E: the last digits are lost. Spreadsheets always write the sign of the exponent.
   ["scientific", /^[+-]?\d(?:[.,]\d+)?E[+-]\d{1,3}$/i],
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // 3-4, or MAR4.
@@ -22,17 +22,15 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ],
   // A column that was too narrow when it was saved.
   ["narrow", /^#{3,}$/],
-  // How people keep leading zeros: a formula, which was saved as a text.
+  // A formula that people use to keep leading zeros, saved as text.
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
-/**
- * Characters that nobody sees: non-breaking spaces and zero-width characters. Joiners inside of an emoji are not meant.
- */
+/** Invisible characters: non-breaking spaces and zero-width characters. Joiners inside an emoji are excluded. */
 const INVISIBLE =
   /[\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\u00a0\ufeff]|(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d/gu;
 
-/** What is wrong with a text that a spreadsheet saved. */
+/** What is wrong with a text that a spreadsheet program saved. */
 export interface Damage {
   readonly damage:
     | "formulaError"
@@ -43,14 +41,14 @@ export interface Damage {
     | "formulaText"
     | "invisible"
     | "noValue";
-  /** The invisible characters, as code points such as U+200B. */
+  /** The invisible characters as code points, such as U+200B. */
   readonly characters?: readonly string[];
 }
 
-/** The text of a cell of `.xlsx` whose formula has no stored value. No text can hold it by itself. */
+/** The text of an `.xlsx` cell whose formula has no stored value. No real text contains it. */
 export const NO_VALUE = "\uFFFF";
 
-/** What a spreadsheet most likely made of another text; undefined where a text looks well. */
+/** Detects a text that a spreadsheet program most likely converted from another one; undefined if it looks intact. */
 export function damageIn(text: string): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
@@ -64,14 +62,14 @@ function codePoint(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** A text with its Hangul composed to syllables, as macOS and some tools take them apart. */
+/** Composes Hangul to syllables. macOS and some tools decompose it. */
 export function composedHangul(text: string): string {
   return /[\u1100-\u11FF]/.test(text)
     ? text.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"))
     : text;
 }
 
-/** How to get the text back. */
+/** How to get the original text back. */
 const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string, remedy: string]>> = {
   formulaError: [
     "is the error of a formula",
@@ -92,7 +90,7 @@ const DAMAGE_WORDS: Readonly<Record<Damage["damage"], readonly [message: string,
   ],
 };
 
-/** The words for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
+/** The message for a damaged text: what is wrong with it, as the end of a sentence, and how to fix it. */
 export function damageWords({ damage, characters = [] }: Damage): {
   readonly message: string;
   readonly remedy: string;

@@ -1,19 +1,19 @@
 import { FileError } from "../platform/files.ts";
 
-/** A record of a file: the line on which it begins, or its row in a sheet, counted from 1, and its cells. */
+/** A record of a file: its first line, or its row in a sheet, counted from 1, and its cells. */
 export interface SheetRecord {
   readonly line: number;
   readonly cells: readonly string[];
-  /** Where each cell of a text stands; in a sheet a cell stands in its row and column. */
+  /** The place of each cell in a text. In a workbook, the row and the column are enough. */
   readonly places?: readonly CellPlace[];
-  /** Whether a formula of a workbook adds up or counts in it. */
+  /** Whether one of its formulas sums or counts, in a workbook. */
   readonly hasSum?: true;
 }
 
-/** A formula that adds up or counts, in English and German programs; a text file may hold it with a quote before it. */
+/** A formula that sums or counts, in English and German programs. A text file may contain it with a leading quote. */
 export const SUM_FORMULA = /^'?=(?:SUM|SUBTOTAL|AGGREGATE|COUNTA?|SUMME|TEILERGEBNIS|AGGREGAT|ANZAHL2?)\(/i;
 
-/** Where a cell stands in a text. Lines and columns count from 1; `start` and `end` are positions, quotes included. */
+/** The place of a cell in a text. Lines and columns count from 1; `start` and `end` are positions, including quotes. */
 export interface CellPlace {
   readonly line: number;
   readonly column: number;
@@ -21,7 +21,7 @@ export interface CellPlace {
   readonly end: number;
 }
 
-/** A fault of the quotes of a text, with its place. */
+/** Mismatched quotes in a text, with their place. */
 export class QuoteFault extends Error {
   readonly line: number;
   readonly column: number;
@@ -35,27 +35,30 @@ export class QuoteFault extends Error {
 export const QUOTES =
   'A cell with a separator, a quote or a line break stands in quotes, and a quote inside it is doubled: "a ""b"", c".';
 
-/** How a text is taken apart. */
+/** How a text is split. */
 export interface Delimited {
   readonly delimiter: string;
-  /** Whether records say where their cells stand. */
+  /** Whether records contain the places of their cells. */
   readonly withPlaces?: boolean;
-  /** The longest record, in bytes of UTF-8; no limit where absent. */
+  /** The maximum size of a record in bytes of UTF-8; no limit if absent. */
   readonly maxBytes?: number | undefined;
 }
 
 const MEGABYTE = 1_048_576;
 
 /**
- * Takes a text apart into records, piece by piece. An empty line is a record of one empty cell. A quote counts only at
- * the beginning of a cell.
+ * Splits a text into records, piece by piece. An empty line is a record with one empty cell. A quote counts only at the
+ * beginning of a cell.
  */
 export class DelimitedReader {
   readonly #options: Delimited;
-  /** The text from the beginning of the record that is not whole yet. */
+  /** The text from the beginning of the unfinished record. */
   #begun: string[] = [];
   #begunLength = 0;
-  /** Looked at again only once it has doubled, so that a long record is not searched again with each piece. */
+  /**
+   * The unfinished record is searched again only once it has doubled, so that a long record is not searched with each
+   * piece.
+   */
   #lookAt = 0;
   #offset = 0;
   #line = 1;
@@ -64,7 +67,9 @@ export class DelimitedReader {
     this.#options = options;
   }
 
-  /** The records that end in the next piece. Throws a QuoteFault, and a FileError for a record that is too long. */
+  /**
+   * Returns the records that end in the next piece. Throws a QuoteFault, and a FileError for a record that is too long.
+   */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
     this.#begunLength += text.length;
@@ -73,7 +78,7 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /** The last record, where the text does not end with a line break. Throws as `take` does. */
+  /** Returns the last record, if the text does not end with a line break. Throws like `take`. */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -126,7 +131,7 @@ class TextScan {
   #cells: string[] = [];
   #places: CellPlace[] = [];
   #lineStart = 0;
-  /** Where the next separator and line break are, so that none is looked for twice. */
+  /** The positions of the next separator and line break, so that neither is searched twice. */
   readonly #next = { delimiter: -1, newline: -1 };
 
   constructor(text: string, options: ScanOptions) {
@@ -135,7 +140,7 @@ class TextScan {
     this.line = options.line;
   }
 
-  /** The next record; undefined where the text ends before it does. */
+  /** The next record; undefined if the text ends before it does. */
   record(): SheetRecord | undefined {
     const { delimiter, isLast, withPlaces } = this.#options;
     const { line } = this;
@@ -148,7 +153,7 @@ class TextScan {
       const next = this.#text.charAt(this.at);
       if (next === delimiter) {
         this.at += 1;
-        // The text may go on behind the separator.
+        // The text may continue behind the separator.
         if (this.at === this.#text.length && !isLast) return undefined;
         continue;
       }
@@ -166,7 +171,7 @@ class TextScan {
     return this.#next[what];
   }
 
-  /** A cell without quotes: up to the next separator or line break. */
+  /** Reads a cell without quotes, up to the next separator or line break. */
   #bare(): boolean {
     const text = this.#text;
     const lineEnd = this.#find("newline");
@@ -235,7 +240,7 @@ class TextScan {
 
 const [QUOTE, RETURN, NEWLINE] = [0x22, 0x0d, 0x0a];
 
-/** The records of a whole text. Throws as the reader does. */
+/** The records of a whole text. Throws like the reader. */
 export function recordsIn(text: string, options: Delimited): readonly SheetRecord[] {
   const reader = new DelimitedReader(options);
   return [...reader.take(text), ...reader.end()];

@@ -2,14 +2,14 @@ import type { Encoding } from "./input-file.ts";
 import { markedEncoding } from "./text.ts";
 
 /**
- * Detects the encoding of a content that is taken piece by piece: by its mark; else UTF-16 where it has zero bytes, UTF-8
- * where all of it is valid, and otherwise CP949 or Windows-1252, by which decodes to letters. A content of several
- * encodings, in which whole characters are UTF-8, counts as UTF-8: reading it says which line is something else.
+ * Detects the encoding of a content, piece by piece: by its byte order mark; otherwise UTF-16 if it has zero bytes,
+ * UTF-8 if all of it is valid, and else CP949 or Windows-1252, whichever decodes to letters. A content in mixed
+ * encodings with whole UTF-8 characters counts as UTF-8: reading it then reports the line that is not UTF-8.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
   #isFirst = true;
-  /** Zero bytes at even and at odd positions. */
+  /** The number of zero bytes at even and at odd positions. */
   readonly #zeros: [even: number, odd: number] = [0, 0];
   #position = 0;
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true });
@@ -50,15 +50,15 @@ function isValid(decode: () => string): boolean {
 }
 
 /**
- * Whether bytes look like CP949: common syllables are two bytes there, from B0 to C8 and above A0. A Western letter stands
- * alone among ASCII, where CP949 has either no character or one of the rare syllables that end in an ASCII letter; two
- * Western letters beside each other, as in "öß", are most often one of its Chinese characters.
+ * Whether bytes look like CP949. Its common syllables have two bytes, from B0 to C8 and above A0. A single Western
+ * letter stands between ASCII bytes, where CP949 has either no character or one of the rare syllables that end in an
+ * ASCII letter; two adjacent Western letters, as in "öß", are usually one of its Chinese characters.
  */
 class KoreanLikeness {
   #lead = 0;
   #common = 0;
   #chinese = 0;
-  /** Quotation marks and the like. */
+  /** The number of quotation marks and similar signs. */
   #signs = 0;
   #rare = 0;
   #invalid = 0;
@@ -86,11 +86,11 @@ class KoreanLikeness {
 }
 
 /**
- * Whether bytes look like UTF-8 that is damaged. Three bytes of one character are no Western text, and in two bytes each
- * a Western letter is followed by a sign, as in "Ã¤", which happens a few times at the most.
+ * Whether bytes look like damaged UTF-8. Three bytes of one character are never Western text; in two bytes, a Western
+ * letter is followed by a sign, as in "Ã¤", which is rare.
  */
 class UnicodeLikeness {
-  /** How many bytes of the character are to come, and how many it has. */
+  /** The number of bytes that the current character still needs, and has in total. */
   #left = 0;
   #length = 0;
   #three = 0;

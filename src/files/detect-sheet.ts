@@ -15,7 +15,7 @@ import {
 import { type SheetHeader, type SheetNotes, type SheetRow, sheetRows } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
-/** What a caller says of a file; what is absent is detected. */
+/** What a caller specifies about a file. The rest is detected. */
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
   /** The name of a sheet, or its number, counted from 1. */
@@ -25,20 +25,20 @@ export interface SheetArguments {
   readonly fillDown?: readonly string[] | undefined;
 }
 
-/** A sheet that is looked at. */
+/** A sheet to be examined. */
 export interface LookedAt {
   readonly bytes: ByteSource;
   readonly format: "csv" | "xlsx";
   readonly encoding: Encoding;
   readonly shape: ValidColumns;
-  /** Whether the file's name says that tabs separate its cells. */
+  /** Whether the file name says that tabs separate the cells. */
   readonly isTabbed: boolean;
   readonly maxBytes: number | undefined;
 }
 
 /**
- * Finds out how a sheet is to be read, and what is to be reported of it. Reads it to its end. Throws a FileError where it
- * cannot be read, or lacks a column.
+ * Detects how a sheet is to be read, and what to report about it. Reads it to its end. Throws a FileError if it cannot
+ * be read, or lacks a column.
  */
 export async function detectSheet(
   looked: LookedAt,
@@ -74,7 +74,7 @@ export async function detectSheet(
   };
 }
 
-/** What is known of where the rows of a file are. */
+/** What is known about the place of the rows in a file. */
 interface Placed {
   readonly form: SheetForm;
   readonly seen: SheetSeen;
@@ -86,7 +86,7 @@ async function sheetOf({ bytes, shape }: LookedAt, { sheet, columns }: SheetArgu
   return findSheet(bytes, sheet, (cells) => isWhole(read(cells), shape));
 }
 
-/** How much of a text is looked at for its delimiter, in characters. */
+/** How much of a text is examined for its delimiter, in characters. */
 const SAMPLE = 65_536;
 const SAMPLE_RECORDS = 100;
 
@@ -111,7 +111,7 @@ async function delimiterOf({ bytes, encoding, shape, isTabbed }: LookedAt, { col
   return { form: { delimiter: best.delimiter }, seen: {} };
 }
 
-/** The first records of a sample: those above the line where its quotes do not match for this delimiter. */
+/** The first records of a sample, up to the line where its quotes do not match for this delimiter. */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
   try {
@@ -124,7 +124,10 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
   }
 }
 
-/** How well a text reads: whether a row is a header, how many columns are read of one, and how many cells there are. */
+/**
+ * How well a text reads with a delimiter: whether a row is a header, how many of its columns are known, and how many
+ * cells there are.
+ */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
 function likeness(
@@ -144,19 +147,19 @@ function isMore(one: Likeness, other: Likeness): boolean {
   return at >= 0 && (one[at] ?? 0) > (other[at] ?? 0);
 }
 
-/** Ignored columns that are named, and columns that are named with their headings. */
+/** The maximum number of ignored columns, and of columns with their headings, in an answer. */
 const NAMED = 12;
-/** A column of digits of this length may have lost leading zeros. */
+/** A column with digits of this length may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
-/** What is counted of the rows of a sheet. */
+/** Counts facts about the rows of a sheet. */
 class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
   readonly #at: { readonly contexts: number; readonly group: number; readonly targeting: number };
-  /** How many cells of Context IDs hold each separator. */
+  /** The number of Context ID cells that contain each separator. */
   readonly #holding = new Map<string, number>();
-  /** How many Context IDs are of how many digits; undefined once one is something else. */
+  /** The number of Context IDs by their number of digits; undefined once one is not a number. */
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
@@ -197,7 +200,7 @@ class Facts {
     }
   }
 
-  /** What separates the Context IDs of one cell; undefined where each cell is one Context ID. */
+  /** The separator of several Context IDs in one cell; undefined if each cell is one Context ID. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     if (this.#header.at("contextId") >= 0) return undefined;
@@ -229,7 +232,10 @@ class Facts {
     };
   }
 
-  /** How many Context IDs of digits are shorter than all others, which have one length: leading zeros may be lost. */
+  /**
+   * The number of numeric Context IDs that are shorter than all others, which have one length: leading zeros may be
+   * lost.
+   */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);
     const [longest, ...others] = lengths;

@@ -6,12 +6,12 @@ import { holdFolder, type Place, SymlinkError } from "../platform/held-folder.ts
 
 export type { Place } from "../platform/held-folder.ts";
 
-/** How many similar file names an error lists. */
+/** The number of similar file names in an error. */
 const NAMES_SHOWN = 5;
 
 /**
- * Finds an existing regular file inside one of the allowed folders. A relative path is tried in each of them. Throws a
- * FileError that names the folders, and similar file names where the file does not exist; links and `..` are refused.
+ * Finds an existing regular file in one of the allowed folders. A relative path is tried in each of them. Throws a
+ * FileError that names the folders, and similar file names if the file does not exist. Links and `..` are refused.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -23,7 +23,7 @@ export async function findFile(given: string, allowedDirs: readonly string[]): P
   );
 }
 
-/** As `findFile`; undefined where the file does not exist. */
+/** Like `findFile`; undefined if the file does not exist. */
 export async function findFileIfThere(given: string, allowedDirs: readonly string[]): Promise<Place | undefined> {
   return firstThere(await placesOf(given, allowedDirs));
 }
@@ -34,8 +34,8 @@ async function firstThere(places: readonly Place[]): Promise<Place | undefined> 
 }
 
 /**
- * Finds the place of a new file, in an existing folder inside one of the allowed ones. Throws a FileError where a file
- * of that name exists: nothing is overwritten.
+ * Finds the place of a new file, in an existing folder inside an allowed one. Throws a FileError if a file of this name
+ * exists: nothing is overwritten.
  */
 export async function findFreePlace(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -80,7 +80,7 @@ function placeIn(root: string, steps: readonly string[]): Place {
   return { root, steps, path: join(root, ...steps) };
 }
 
-/** The steps from a folder down to a path in it; undefined where the path lies outside. */
+/** The steps from a folder down to a path in it; undefined if the path is outside. */
 function partsInside(folder: string, path: string): readonly string[] | undefined {
   const inside = relative(folder, path);
   if (inside === "" || isAbsolute(inside)) return undefined;
@@ -97,7 +97,7 @@ async function realFolder(folder: string): Promise<string | undefined> {
   }
 }
 
-/** Whether any step below an allowed folder is a link; links could lead out of it. */
+/** Whether any step below an allowed folder is a link, which could lead out of it. */
 async function hasLink(root: string, parts: readonly string[]): Promise<boolean> {
   for (let length = 1; length <= parts.length; length += 1) {
     const found = await statOf(join(root, ...parts.slice(0, length)));
@@ -143,7 +143,7 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
-/** The names of the files beside a place; none where its folder cannot be read, since they are only a hint. */
+/** The names of the files in the folder of a place; none if it cannot be read, because they are only a hint. */
 async function filesBeside(place: Place): Promise<readonly string[]> {
   try {
     const folder = await holdFolder(place);
@@ -155,7 +155,7 @@ async function filesBeside(place: Place): Promise<readonly string[]> {
   }
 }
 
-/** The pairs of neighbouring letters of a name: names that share many are alike. */
+/** The pairs of adjacent letters of a name: names that share many pairs are similar. */
 function pairsOf(name: string): ReadonlySet<string> {
   const letters = ` ${name.toLowerCase()} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));
@@ -174,19 +174,19 @@ function quoted(text: string): string {
   return JSON.stringify(text);
 }
 
-/** What no root of a client may open: places that hold keys or runs. */
+/** What no root of a client may open: places that contain keys or runs. */
 export interface RootGuard {
-  /** The home folder of the person. */
+  /** The person's home folder. */
   readonly home: string;
-  /** Folders that no root may hold, be, or lie in. */
+  /** Folders that no root may contain, be, or be inside. */
   readonly folders: readonly string[];
-  /** Files that no root may hold; no root lies in their folders, but for the home folder. */
+  /** Files that no root may contain. A root must not be inside their folders either, except for the home folder. */
   readonly files: readonly string[];
 }
 
 /**
  * The folders of a client's roots that may be read: existing folders, but never the root of a disk, the home folder, or
- * what the guard names. Everything is compared without links.
+ * what the guard names. All paths are compared without links.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);
@@ -204,7 +204,7 @@ export async function usableRoots(uris: readonly string[], guard: RootGuard): Pr
   return [...new Set(usable.flatMap((folder) => folder ?? []))];
 }
 
-/** Whether a folder is another one, or holds it. */
+/** Whether a folder equals another one, or contains it. */
 function holds(folder: string, other: string): boolean {
   const inside = relative(folder, other);
   return inside === "" || (!isAbsolute(inside) && inside.split(sep)[0] !== "..");
@@ -216,7 +216,7 @@ async function folderOf(uri: string): Promise<string | undefined> {
     const path = await realpath(fileURLToPath(uri));
     return (await stat(path)).isDirectory() ? path : undefined;
   } catch {
-    // It is not there, may not be looked at, or is no path of this system: it opens nothing.
+    // The root does not exist, is not accessible, or is not a path on this system: it allows nothing.
     return undefined;
   }
 }

@@ -1,9 +1,9 @@
-/** A column or field that every file may have, and that is ignored: reject files hold the reason of a failure there. */
+/** A column or field that every file may have and that is ignored: files of failed rows contain the reason there. */
 export const REASON_COLUMN = "reason";
 
 /**
- * The columns of sheets by the names of the API's fields: the heading that is written, and other headings that mean the
- * same. Case, spaces, `_`, `-` and invisible characters of a heading do not matter.
+ * The columns of sheets by the names of the API's fields: the heading that is written, and its aliases. Case, spaces,
+ * `_`, `-` and invisible characters of a heading do not matter.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion"],
@@ -39,12 +39,12 @@ export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
 };
 
-/** The heading that a column is written with; the name itself where it has none. */
+/** The heading that a column is written with; the name of the column if it has none. */
 export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** A heading without what does not matter: case, spaces, separators, invisible characters, how Hangul is composed. */
+/** A heading without case, spaces, separators and invisible characters, with its Hangul composed. */
 export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")

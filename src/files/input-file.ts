@@ -1,15 +1,15 @@
 import * as z from "zod";
 import type { Fixed } from "../platform/json.ts";
 
-/** The forms of files, by the ending of their names; `csv` is any text of cells, whatever separates them. */
+/** The forms of files, by the ending of their names. `csv` is any text of cells, with any delimiter. */
 const FORMATS = ["csv", "xlsx", "ndjson", "json"] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** Encodings of files; `euc-kr` is what Korean Excel saves as CSV (CP949). */
+/** Encodings of files. `euc-kr` is what Korean Excel saves as CSV (CP949). */
 export const ENCODINGS = ["utf-8", "utf-16le", "utf-16be", "euc-kr", "windows-1252"] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** Encodings as people know them. */
+/** Encodings by their common names. */
 export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   "utf-8": "UTF-8",
   "utf-16le": "UTF-16",
@@ -18,59 +18,59 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
   "windows-1252": "Windows-1252",
 };
 
-/** What may separate the cells of a text file, in the order in which they are tried. */
+/** The possible delimiters of a text file, in the order in which they are tried. */
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
-/** How a sheet is read, as it was given or detected: what it needs to be read the same way again. */
+/** How a sheet is read, whether specified or detected: what is needed to read it the same way again. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
-  /** The name of the sheet of a workbook. */
+  /** The name of the sheet in a workbook. */
   sheet: z.string().exactOptional(),
   /** Headings by the column that they are read as. */
   columns: z.record(z.string(), z.string()).exactOptional(),
-  /** What separates the Context IDs of one cell, beside line breaks. */
+  /** The separator of several Context IDs in one cell, in addition to line breaks. */
   separator: z.string().exactOptional(),
-  /** Columns whose blank cells continue the one above. */
+  /** Columns whose blank cells repeat the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The lines of rows of totals above the last row, which are skipped. */
+  /** The lines of total rows above the last row, which are skipped. */
   subtotals: z.array(z.number()).exactOptional(),
 });
 export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** What was seen of a sheet when it was opened; what did not occur is absent. */
+/** What was noticed about a sheet when it was opened. What did not occur is absent. */
 const sheetSeen = z.object({
-  /** Where the header is, when not on the first line, and how many filled rows stand above it. */
+  /** The line of the header, if it is not the first, and the number of filled rows above it. */
   headerLine: count,
   above: count,
-  /** How many columns are ignored, and the first of them. */
+  /** The number of ignored columns, and the first of them. */
   ignored: count,
   ignoredHeadings: z.array(z.string()).exactOptional(),
-  /** Columns that were read from another heading than their own. */
+  /** Columns that were read from an alias of their heading. */
   read: z.array(z.object({ column: z.string(), heading: z.string() })).exactOptional(),
-  /** How many cells hold several Context IDs, and which separators were found there. */
+  /** The number of cells with several Context IDs, and the separators in them. */
   severalIds: count,
-  /** How many cells hold commas, or other separators that do not separate. */
+  /** The number of cells that contain commas, or other separators that do not separate. */
   commas: count,
   unseparated: count,
-  /** How many rows continue the option above, and how many cells were filled down. */
+  /** The number of rows that continue the option above, and of cells that were filled down. */
   continued: count,
   filled: count,
-  /** How many blank cells of a group stand below filled ones. */
+  /** The number of blank group cells below filled ones. */
   blankGroups: count,
-  /** How many cells had their Hangul composed. */
+  /** The number of cells whose Hangul was composed. */
   composed: count,
-  /** How many Context IDs of a column of digits are shorter than all others. */
+  /** The number of numeric Context IDs that are shorter than all others. */
   shorter: count,
-  /** How many rows repeat the header, as sheets of several pages have it; they were skipped. */
+  /** The number of rows that repeat the header, as multi-page sheets do. They were skipped. */
   repeated: count,
-  /** The line of a row of totals at the end, which was skipped. */
+  /** The line of a total row at the end, which was skipped. */
   total: count,
   /** Other sheets of the workbook. */
   otherSheets: count,
-  /** Whether links, macros or formulas of the workbook were left alone. */
+  /** Whether links, macros or formulas of the workbook were ignored. */
   formulas: count,
   macros: z.literal(true).exactOptional(),
   /** The targeting that the first filled row names. */
@@ -78,29 +78,29 @@ const sheetSeen = z.object({
 });
 export type SheetSeen = Fixed<z.infer<typeof sheetSeen>>;
 
-/** What the caller said of a sheet, and what its name says: by this it is found out how the sheet is read. */
+/** What the caller specified about a sheet, and what its name says: the basis of the detection. */
 const sheetGiven = z.object({
   sheet: z.union([z.string(), z.number()]).exactOptional(),
   columns: z.record(z.string(), z.string()).exactOptional(),
   separator: z.string().exactOptional(),
   fillDown: z.array(z.string()).exactOptional(),
   isTabbed: z.literal(true).exactOptional(),
-  /** The longest line, in bytes. */
+  /** The maximum length of a line, in bytes. */
   maxBytes: count,
 });
 
-/** A file by its content, independent of its path. */
+/** A file, identified by its content and not by its path. */
 export const inputFile = z.object({
   format: z.enum(FORMATS),
   encoding: z.enum(ENCODINGS),
   /** SHA-256 of its bytes, in hexadecimal digits. */
   digest: z.string(),
-  /** Of a sheet; runs of earlier versions have none. */
+  /** For sheets only; absent in runs of earlier versions. */
   given: sheetGiven.exactOptional(),
-  /** Absent in a sheet of which it was not found out, when its call answered, how it is read. */
+  /** Absent for a sheet whose form was not yet detected when its call answered. */
   sheet: sheetForm.exactOptional(),
   seen: sheetSeen.exactOptional(),
-  /** By which ID and names its rows may speak of the targeting of the call. */
+  /** The ID and names by which its rows may refer to the targeting of the call. */
   targeting: z.array(z.string()).exactOptional(),
 });
 export type InputFile = Fixed<z.infer<typeof inputFile>>;

@@ -9,10 +9,10 @@ export interface JsonText {
   readonly text: string;
 }
 
-/** The lines of an NDJSON file that are not empty, piece by piece. Throws a FileError for bytes of another encoding. */
+/** The non-empty lines of an NDJSON file, piece by piece. Throws a FileError for bytes in another encoding. */
 export async function* ndjsonTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   let line = 1;
-  // Joined when their line ends: a long line is not searched again with each piece.
+  // Joined at the line end, so that a long line is not searched again with each piece.
   let begun: string[] = [];
   const takeLines = (text: string): readonly JsonText[] => {
     const [first = "", ...others] = text.split("\n");
@@ -35,8 +35,8 @@ const NOT_AN_ARRAY =
   "A .json file holds one array of rows: [{...}, {...}]. One object a line is NDJSON: name it .ndjson.";
 
 /**
- * The elements of a file that holds one JSON array, piece by piece: the file is never held in memory as a
- * whole. Elements are split off, and not parsed. Throws a FileError where the file is no array.
+ * The elements of a file that contains one JSON array, piece by piece, so that the file is never in memory as a whole.
+ * Elements are split and not parsed. Throws a FileError if the file is not an array.
  */
 export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {
   const splitter = new ArraySplitter();
@@ -44,19 +44,19 @@ export async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): As
   splitter.end();
 }
 
-/** Cuts the text of a JSON array into the texts of its elements. */
+/** Splits the text of a JSON array into the texts of its elements. */
 class ArraySplitter {
-  /** How many brackets are open: 0 before the array, 1 between elements; -1 when the array has ended. */
+  /** The number of open brackets: 0 before the array, 1 between elements; -1 after the array. */
   #depth = 0;
   #inText = false;
   #escaped = false;
   #line = 1;
   #elementLine = 1;
   #element = "";
-  /** Whether anything but white space of the element was met. */
+  /** Whether the element has begun, apart from white space. */
   #begun = false;
 
-  /** Takes the next piece; gives the elements that end in it. */
+  /** Adds the next piece. Returns the elements that end in it. */
   take(chunk: string): readonly JsonText[] {
     const found: JsonText[] = [];
     let from = 0;
@@ -90,7 +90,7 @@ class ArraySplitter {
     return found;
   }
 
-  /** Throws a FileError when the array has not ended. */
+  /** Throws a FileError if the array has not ended. */
   end(): void {
     if (this.#depth >= 0)
       throw new FileError(`the JSON array of the file does not end (line ${this.#line})`, NOT_AN_ARRAY);
@@ -102,7 +102,7 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /** Allows only white space before and after the array. Gives the position where the next element may begin. */
+  /** Allows only white space before and after the array. Returns the position where the next element may begin. */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

@@ -1,6 +1,6 @@
 import { FileError } from "../platform/files.ts";
 
-/** What is bounded in a file: each line, or each JSON value that lies in at most so many brackets. */
+/** What is limited in a file: each line, or each JSON value at most `jsonDepth` brackets deep. */
 export type BoundedUnit = "line" | { readonly jsonDepth: number };
 
 const MEGABYTE = 1_048_576;
@@ -9,8 +9,8 @@ const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
 /**
- * Passes a content on unchanged. Throws a FileError that names the line where a unit begins that is longer than
- * `mostBytes` bytes, before more of it is read.
+ * Passes a content on unchanged. Throws a FileError that names the first line of a unit with more than `mostBytes`
+ * bytes, before reading more of it.
  */
 export async function* withinLineLimit(
   content: AsyncIterable<Uint8Array>,
@@ -24,7 +24,7 @@ export async function* withinLineLimit(
   }
 }
 
-/** Checks a content, given piece by piece, as `withinLineLimit` does. */
+/** Checks a content piece by piece, like `withinLineLimit`. */
 export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
   const endsUnit = unitEnds(unit);
   let line = 1;
@@ -39,7 +39,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
         unitBytes = 0;
         isBlank = true;
       } else unitBytes += 1;
-      // White space before a value belongs to it, and its line is that of its first letter.
+      // White space before a value counts as part of it, but its line is the line of its first character.
       if (isBlank && byte > SPACE && unitBytes > 0) {
         isBlank = false;
         unitLine = line;
@@ -49,7 +49,7 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
   };
 }
 
-/** Tells of each byte in turn whether a unit ends with it. */
+/** Reports for each byte whether a unit ends with it. */
 function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
   if (unit === "line") return (byte) => byte === NEWLINE;
   let isQuoted = false;

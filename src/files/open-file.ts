@@ -22,27 +22,27 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
   ".json": "json",
 };
 
-/** What is bounded in a file of rows while it is opened: what is held in memory at once. */
+/** The unit of a file of rows whose size is limited when it is opened: the part that is in memory at once. */
 const UNITS: Readonly<Record<Exclude<Format, "xlsx">, BoundedUnit>> = {
   csv: "line",
   ndjson: "line",
   json: { jsonDepth: 1 },
 };
 
-/** A workbook is held in memory as it is packed. */
+/** A workbook is kept in memory in its compressed form. */
 const MOST_PACKED_BYTES = 104_857_600;
 
-/** What decides which files may be read. */
+/** Which files may be read. */
 export interface FileRules {
-  /** Absolute paths of the folders that they may lie in. */
+  /** Absolute paths of the allowed folders. */
   readonly allowedDirs: readonly string[];
-  /** The longest line or value, in bytes. */
+  /** The maximum size of a line or value, in bytes. */
   readonly maxLineBytes: number;
 }
 
 /**
- * Opens a file of rows that lies in an allowed folder; how a sheet is read is not found out yet (`lookedAt`). Throws a
- * FileError where it may not be read, is not there, is of no known form, or holds a line that is too long.
+ * Opens a file of rows in an allowed folder. The form of a sheet is detected later (`lookedAt`). Throws a FileError if
+ * the file may not be read, does not exist, has no known form, or contains a line that is too long.
  */
 export async function openFile(
   path: string,
@@ -55,14 +55,14 @@ export async function openFile(
   return unreadBytes(bytesAt(found), { path, format, maxLineBytes }, given);
 }
 
-/** A content that is to be opened, and what its name says. */
+/** A content to be opened, and what its name says. */
 interface NamedContent {
   readonly path: string;
   readonly format: Format;
   readonly maxLineBytes: number | undefined;
 }
 
-/** Opens the content of a file, and finds out how it is read. Throws as `openFile` and `lookedAt` do. */
+/** Opens the content of a file, and detects its form. Throws like `openFile` and `lookedAt`. */
 export async function openBytes(
   bytes: ByteSource,
   named: NamedContent,
@@ -73,7 +73,7 @@ export async function openBytes(
   return { ...opened, file: await lookedAt(bytes, opened.file, shape) };
 }
 
-/** Opens the content of a file without finding out how a sheet is read. Throws a FileError where it is of no known form. */
+/** Opens the content of a file without detecting the form of a sheet. Throws a FileError if its form is unknown. */
 export async function unreadBytes(
   bytes: ByteSource,
   { path, format: named, maxLineBytes }: NamedContent,
@@ -109,21 +109,21 @@ export async function unreadBytes(
   return { file: toBeLookedAt({ ...file, given }), bytes, size };
 }
 
-/** JSON is Unicode: other bytes in it are a fault. */
+/** JSON is Unicode: other bytes in it are an error. */
 function encodingOf(format: Format, encodings: EncodingDetector): Encoding {
   if (format === "xlsx") return "utf-8";
   const found = encodings.found();
   return format === "csv" || found.startsWith("utf-") ? found : "utf-8";
 }
 
-/** The format that the ending of a file's name means; undefined for any other ending. */
+/** The format that the ending of a file's name means; undefined for an unknown ending. */
 export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
 }
 
 const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
-/** How to save what other programs write, by the ending of its name. */
+/** How to save the files of other programs in a readable form, by the ending of their names. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xls": ["an old Excel workbook", AS_XLSX],
   ".xlsb": ["a binary Excel workbook", AS_XLSX],
@@ -132,7 +132,7 @@ const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>>
   ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
 };
 
-/** The error for a file whose name says no form that is read. */
+/** The error for a file whose name has no readable form. */
 export function unknownForm(path: string, further = ""): FileError {
   const foreign = FOREIGN[extname(path).toLowerCase()];
   if (foreign !== undefined) {
@@ -144,7 +144,7 @@ export function unknownForm(path: string, further = ""): FileError {
   );
 }
 
-/** The form of a file by its first bytes, whatever its name says. Throws a FileError for what is not read. */
+/** The form of a file by its first bytes, regardless of its name. Throws a FileError for an unreadable form. */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
   const first = Buffer.from(chunk.subarray(0, 8)).toString("latin1");
   const quoted = JSON.stringify(path);

@@ -3,7 +3,7 @@ import { headingOf } from "./headings.ts";
 import { inertCell, workbookCell } from "./sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 
-/** An option as a row of a sheet has it. */
+/** An option as a row of a sheet. */
 export interface SheetOption {
   readonly _id: string;
   readonly name: string;
@@ -19,12 +19,12 @@ const COLUMNS = ["_id", "name", "parentName", "contexts", "op", "type", "exposeC
 /** The header of a sheet of options. */
 export const OPTION_HEADER: WrittenRow = { cells: COLUMNS.map(headingOf) };
 
-/** A cell of Excel holds 32,767 characters. */
+/** A cell of Excel can contain 32,767 characters. */
 const MOST_CHARACTERS = 32_000;
 
 /**
- * An option as rows of a sheet: one, or several where its Context IDs do not fit into one cell. Every Context ID that the
- * option holds is named, so that `Set` changes nothing.
+ * An option as rows of a sheet: one, or several if its Context IDs do not fit into one cell. All Context IDs of the
+ * option are written, so that `Set` changes nothing.
  */
 export function optionCells(option: SheetOption, { format }: SheetFormat): readonly WrittenRow[] {
   const { _id, name, groupName = NONE, isGroup, exposeChildren, contexts } = option;
@@ -39,17 +39,20 @@ function yesOrNo(is: boolean): string {
   return is ? "yes" : "no";
 }
 
-/** A Context ID that cannot stand beside others, separated by `|`. Hangul that is taken apart would be composed. */
+/** A Context ID that cannot be separated from others by `|`. Decomposed Hangul would be composed. */
 const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
 
-/** Context IDs as cells, each as long as a spreadsheet takes: separated by `|`, or as a JSON array where that is needed. */
+/**
+ * Context IDs as cells of at most the length that a spreadsheet allows: separated by `|`, or as a JSON array if
+ * necessary.
+ */
 export function contextCells(contexts: readonly string[]): readonly string[] {
   if (contexts.length === 0) return [NONE];
   const parts: string[][] = [];
   let part: string[] = [];
   let length = 0;
   for (const id of contexts) {
-    // At most: every letter of it is escaped.
+    // The upper limit: every character is escaped.
     const size = NEEDS_LIST.test(id) ? 6 * id.length + 4 : id.length + 4;
     if (part.length === 0 || length + size > MOST_CHARACTERS) {
       part = [];

@@ -1,6 +1,6 @@
 const PIECE_CHARACTERS = 65_536;
 
-/** Joins short texts to pieces that are worth a write each; bytes pass as they are. */
+/** Joins short texts to pieces that are large enough for a write each. Bytes pass unchanged. */
 export async function* inPieces<Piece extends string | Uint8Array>(
   pieces: AsyncIterable<Piece> | Iterable<Piece>,
 ): AsyncGenerator<Piece | string> {

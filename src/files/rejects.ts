@@ -7,14 +7,14 @@ import { REASON_COLUMN } from "./headings.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 
-/** The failures by the index of their rows, and the words for their reasons. */
+/** The failures by the index of their rows, and the texts of their reasons. */
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
   readonly words: (reason: Reason) => string;
 }
 
 /**
- * The failed rows of a file, each with its reason, in a form that can be corrected and read again: a sheet becomes CSV,
+ * The failed rows of a file, each with its reason, in a form that can be corrected and read again. A sheet becomes CSV,
  * any other format NDJSON, in which a row keeps only its failed parts.
  */
 export async function* rejectedRows<Item>(
@@ -72,7 +72,7 @@ function restOf<Item>(
   return failed.map(({ reason }) => ({ row: objectIn(text) ?? { row: text }, reason }));
 }
 
-/** The JSON object in a text; undefined where it is none, and the row is then given back as a text. */
+/** The JSON object in a text; undefined if it is not an object. The row is then returned as a text. */
 function objectIn(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -8,36 +8,38 @@ import { type SheetHeader, type SheetRow, sheetRecords, sheetRows } from "./shee
 import { inertCell, uninertCell, workbookCell } from "./sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 
-/** What became of a row. */
+/** The result of a row. */
 export interface RowResult {
   readonly result: string;
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
-  /** The ID of its option, where it is known. */
+  /** The ID of its option, if known. */
   readonly _id?: string | undefined;
-  /** What is done with the option of such a row, and with its Context IDs, where its cells do not say that. */
+  /** The action for the option of such a row, and for its Context IDs, if its cells do not say it. */
   readonly action?: string;
   readonly contextAction?: string;
-  /** The columns of which one holds what is wrong; the first that the sheet has is marked. */
+  /** The columns of which one is wrong; the first that the sheet has is marked. */
   readonly columns?: readonly string[];
-  /** Or the position of the cell that is wrong, in a workbook. */
+  /** Or the position of the wrong cell, in a workbook. */
   readonly at?: number | undefined;
 }
 
-/** A sheet as it was given, and what became of its rows. */
+/** A sheet as it was given, and the results of its rows. */
 export interface ResultSource {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
-  /** Makes what says which item a row is about, where several rows may be about one. */
+  /** Creates a function that identifies the item of a row, if several rows may belong to one. */
   readonly keyReader: (header: SheetHeader) => (cells: readonly string[]) => string | undefined;
-  /** What became of a row, by its line and the line of the first row about the same item; undefined: it is left out. */
+  /**
+   * The result of a row, by its line and by the line of the first row of the same item; undefined: the row is left out.
+   */
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
-  /** Our columns that it gets. */
+  /** The columns that are added. */
   readonly columns: readonly ResultColumn[];
 }
 
-/** Our columns in the order in which they are added; each by its names as headings. */
+/** The added columns in their order, with the headings of each. */
 const COLUMNS = {
   _id: [headingOf("_id")],
   action: [headingOf("action")],
@@ -48,14 +50,14 @@ const COLUMNS = {
 } as const;
 export type ResultColumn = keyof typeof COLUMNS;
 
-/** The columns of every sheet with results, and those of one of options. */
+/** The columns of every sheet with results, and those of a sheet of options. */
 export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "howToFix"];
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * The rows of a sheet as it was given, in their order, with what became of each: what stands above the header, blank rows
- * and rows of totals stay as they were. In a workbook each row stays where it stood, below those that are left out. Throws a FileError where the sheet
- * cannot be read.
+ * The rows of a sheet as given, in their order, each with its result. What is above the header, blank rows and total
+ * rows stay as they were. In a workbook each row stays in its place, below those that are left out. Throws a FileError
+ * if the sheet cannot be read.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;
@@ -69,7 +71,7 @@ export async function* resultRows(source: ResultSource, form: SheetFormat): Asyn
   let omitted = 0;
   for await (const batch of sheetRecords({ bytes, file })) {
     for (const record of batch) {
-      // Rows of a workbook that hold nothing are not in it.
+      // A workbook does not contain its empty rows.
       for (; form.format === "xlsx" && written < record.line - 1 - omitted; written += 1) yield { cells: [] };
       const isHead = record.line === writer.header.line;
       let shown = isHead ? writer.head() : undefined;
@@ -139,7 +141,7 @@ class ResultWriter {
     return { cells: cells.map((cell) => this.#own(cell)) };
   }
 
-  /** A row with what became of it; undefined where it is left out. */
+  /** A row with its result; undefined if it is left out. */
   row(row: SheetRow): WrittenRow | undefined {
     const key = this.#keyOf(row.cells);
     const owner = (key === undefined ? undefined : this.#owners.get(key)) ?? row.line;
@@ -159,7 +161,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // Cells beyond the header stay beyond it: they are what is wrong with the row.
+    // Cells beyond the header stay there: they are what is wrong with the row.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;
@@ -168,13 +170,13 @@ class ResultWriter {
     return { cells, marks: [{ column, comment: howToFix === undefined ? problem : `${problem}\n${howToFix}` }] };
   }
 
-  /** The position of the first of the columns that the sheet has; else where the problem is said. */
+  /** The position of the first of the columns that the sheet has; otherwise of the column with the problem. */
   #marked(columns: readonly string[]): number {
     const found = columns.map((column) => this.header.at(column)).find((at) => at >= 0);
     return found ?? this.#at.get("problem") ?? 0;
   }
 
-  /** A cell of the person's own: what would run as a formula gets a quote in a text, but for numbers. */
+  /** A cell of the person. In a text file, a cell that would run as a formula gets a quote, except for numbers. */
   #own(cell: string): string {
     if (cell === NO_VALUE) return "";
     const isText = this.#form.format === "csv" && !NUMBER.test(cell);

@@ -9,11 +9,11 @@ import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
 import { lookedAt, type ReadableFile } from "./looked-at.ts";
 import type { SheetHeader } from "./sheet-rows.ts";
 
-/** A file to be read: what it is, and its content. */
+/** A file to be read: its description and its content. */
 export interface OpenedFile {
   readonly file: InputFile;
   readonly bytes: ByteSource;
-  /** How many bytes it has. */
+  /** Its size in bytes. */
   readonly size: number;
 }
 
@@ -25,23 +25,23 @@ export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined };
 
-/** What else decides how the rows of a sheet are read. */
+/** What else determines how the rows of a sheet are read. */
 export interface MoreOfSheet {
-  /** What separates the Context IDs of one cell; absent: not detected. */
+  /** The separator of several Context IDs in one cell; absent: not detected. */
   readonly separator?: string | undefined;
   /** The ID and names of the targeting of the call; absent: rows may name any. */
   readonly targeting?: readonly string[] | undefined;
 }
 
-/** Describes how the rows of one kind of file are read. */
+/** How the rows of one kind of file are read. */
 export interface RowShape<Item> extends ValidColumns {
-  /** Makes the reader of the rows of a sheet. Throws a FileError where its columns do not go together. */
+  /** Creates the reader of the rows of a sheet. Throws a FileError if its columns are inconsistent. */
   readonly fromCells: (header: Header, more: MoreOfSheet) => (cells: readonly string[]) => RowContent<Item>;
   /** Reads a row of an NDJSON file, or an element of a JSON array. */
   readonly fromValue: (value: unknown) => RowContent<Item>;
-  /** Merges a further row of the same key into an item; gives the reason where they contradict each other. */
+  /** Merges another row with the same key into an item. Returns the reason if they contradict each other. */
   readonly merge: (item: Item, further: Item) => Reason | undefined;
-  /** The rows to send again for an item of which some objects failed, each with its reason. */
+  /** The rows to send again for an item with failed objects, each with its reason. */
   readonly rest: (item: Item, failed: readonly FailedObject[]) => readonly RestRow[];
 }
 
@@ -60,25 +60,25 @@ export interface RestRow {
 /** A row of a call: its position and its content. */
 export interface Row<Item> {
   readonly content: RowContent<Item>;
-  /** The position among the items, or the data row of the file; counted from 0. */
+  /** The position among the items, or the data row of the file, counted from 0. */
   readonly index: number;
-  /** Where it came from a file: the line on which it begins, counted from 1. */
+  /** For a file: the line on which it begins, counted from 1. */
   readonly line?: number;
-  /** How many empty rows were passed over before it, or behind the last; absent where none was. */
+  /** The number of empty rows skipped before it, or after the last row; absent if there were none. */
   readonly skipped?: number;
 }
 
-/** A row of a file, with its text for a reject file. */
+/** A row of a file, with its original text for the file of failed rows. */
 export interface FileRow<Item> extends Row<Item> {
   /** The line on which it begins, counted from 1. */
   readonly line: number;
-  /** The cells of a row of a sheet, or the JSON text of any other. */
+  /** The cells of a row of a sheet, or the JSON text of any other row. */
   readonly raw: readonly string[] | string;
 }
 
 /**
- * The rows of a file in order, piece by piece; `onHeader` gets the header of a sheet. An unusable row carries
- * its reason. Throws a FileError where the file as a whole cannot be read.
+ * The rows of a file in order, piece by piece. `onHeader` receives the header of a sheet. An unusable row contains its
+ * reason. Throws a FileError if the file as a whole cannot be read.
  */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
@@ -101,7 +101,7 @@ async function* sheetFileRows<Item>(
   let read: ((cells: readonly string[]) => RowContent<Item>) | undefined;
   let columns = 0;
   let index = 0;
-  // Loaded with the first sheet that is read.
+  // Loaded with the first sheet.
   const { sheetRows } = await import("./sheet-rows.ts");
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
@@ -128,7 +128,7 @@ async function* jsonRows<Item>(
   }
 }
 
-/** The first line of an exported targeting: its version and targeting. */
+/** Whether a text is the first line of an exported targeting, with its version and targeting. */
 function isHead(text: string): boolean {
   const value = text.startsWith('{"version":') ? parseJson(text) : undefined;
   return typeof value === "object" && value !== null && "version" in value && "targeting" in value;
@@ -147,16 +147,16 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   return shape.fromValue(row);
 }
 
-/** The content of an unusable row; `problem` is a word of which `answers/` makes a sentence. */
+/** The content of an unusable row. `problem` is a code that `answers/` turns into a sentence. */
 export function invalidRow(problem: string, detail: Readonly<Record<string, unknown>>): { readonly reason: Reason } {
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** An item of a call, or the reason why it is unusable; `line` where it came from a file. */
+/** An item of a call, or the reason why it is unusable. `line` is set if it came from a file. */
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
-  /** How many further rows of the file were merged into it, and how many empty ones passed over. */
+  /** The number of other rows that were merged into it, and of empty rows that were skipped. */
   readonly merged?: number;
   readonly skipped?: number;
 } & ({ readonly item: Item } | { readonly reason: Reason });
@@ -168,7 +168,7 @@ export function placeOf({ index, line }: { readonly index: number; readonly line
 
 const ITEMS_AT_ONCE = 2000;
 
-/** Items that were given in a call, as rows. Between two parts of many others get their turn. */
+/** The items of a call as rows. Between two parts of many items other calls get their turn. */
 export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator<readonly Row<Item>[]> {
   for (let from = 0; from < items.length; from += ITEMS_AT_ONCE) {
     if (from > 0) await nextTurn();
@@ -177,14 +177,14 @@ export async function* rowsOfItems<Item>(items: readonly Item[]): AsyncGenerator
   }
 }
 
-/** Items that were given in a call. */
+/** The items of a call. */
 export function givenItems<Item>(items: readonly Item[]): readonly GivenItem<Item>[] {
   return items.map((item, index) => ({ index, item }));
 }
 
 /**
- * The items of a file; rows of one key are merged into one item under the index of the first row. An unusable row fails
- * alone, unless it has the key of an item.
+ * The items of a file. Rows with the same key are merged into one item with the index of the first row. An unusable row
+ * fails alone, unless it has the key of an item.
  */
 export async function itemsIn<Item>(
   bytes: ByteSource,
@@ -233,7 +233,7 @@ export async function itemsIn<Item>(
   return given;
 }
 
-/** How many rows of a file came to what it gives. */
+/** How many rows a file has, by what became of them. */
 export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");

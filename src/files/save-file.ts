@@ -11,14 +11,14 @@ import type { SheetFormat } from "./written-rows.ts";
 /** How rows are saved. */
 export type SavedForm = SheetFormat | { readonly format: "ndjson" };
 
-/** Where a file will be, and in which form. */
+/** The place of a new file, and its form. */
 export interface FreePlace extends Place {
   readonly form: SavedForm;
 }
 
 /**
- * A place for a new file of rows in an allowed folder; `delimiter` as an argument names it. Throws a FileError where
- * there may be none, there is a file already, or its form has no delimiter.
+ * Finds a place for a new file of rows in an allowed folder. `delimiter` is the caller's argument. Throws a FileError
+ * if no file may be there, the file exists, or its form has no delimiter.
  */
 export async function freePlaceFor(
   path: string,
@@ -29,7 +29,10 @@ export async function freePlaceFor(
   return { ...place, form: savedForm(path, delimiter) };
 }
 
-/** The form that the name of a file says. Throws a FileError where it says none, or has no delimiter that is given. */
+/**
+ * The form of a file by its name. Throws a FileError if the name has no known form, or the form has no delimiter and
+ * one is given.
+ */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
   const between = delimiter === undefined ? undefined : delimiterNamed(delimiter);
@@ -49,34 +52,34 @@ export function savedForm(path: string, delimiter: string | undefined): SavedFor
   );
 }
 
-/** A file that is to be written. */
+/** A file to be written. */
 interface NewFile {
   readonly place: Place;
   readonly pieces: AsyncIterable<string | Uint8Array>;
 }
 
 /**
- * Writes a file completely or not at all, and replaces none. Throws a FileError where it cannot be
- * written, or its path leads through a link by then, and the errors of `pieces`. `makeLink` is how the operating system
- * makes a second name for a file.
+ * Writes a file completely or not at all, and replaces none. Throws a FileError if it cannot be written or its path now
+ * contains a link, and the errors of `pieces`. `makeLink` creates a hard link.
  */
 export function saveFile(place: Place, pieces: NewFile["pieces"], makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
 }
 
 /**
- * Writes files, one after another, and gives them their names once the last one is whole, the first at the very end:
- * where it is there, the others are. Throws as `saveFile`.
+ * Writes files one after another, and gives them their names once the last one is complete, the first file last: if it
+ * exists, the others do. Throws like `saveFile`.
  */
 export async function saveFiles([file, ...others]: readonly NewFile[], makeLink = link): Promise<void> {
   if (file === undefined) return;
-  // The others come between its last byte and its name, so that a name means that the files before it are there.
+  // The other files come between the last byte and the name of this one, so a name means that the files before it
+  // exist.
   const whole = () => saveFiles(others, makeLink);
   const put: Put = (written, unfinished, path) => putInFreePlace(written, unfinished, path, makeLink);
   await saveBy(file, put, whole);
 }
 
-/** Replaces a file that is there in one step; it keeps its mode. Throws as `saveFile` does. */
+/** Replaces an existing file atomically; it keeps its mode. Throws like `saveFile`. */
 export async function replaceFile(place: Place, pieces: AsyncIterable<string>): Promise<void> {
   await saveBy({ place, pieces }, async (written, unfinished, path) => {
     await written.chmod((await stat(path)).mode & 0o777);
@@ -111,12 +114,12 @@ async function saveIn(
   const unfinished = folder.at(`.${name}.${randomBytes(6).toString("hex")}.unfinished`);
   const handle = await open(unfinished, "wx+");
   try {
-    // Where the system cannot hold a folder open: no byte may be written through a link.
+    // For systems that cannot hold a folder open: no byte may be written through a link.
     await folder.check();
     for await (const piece of pieces) await handle.appendFile(piece);
     await handle.datasync();
     await whole?.();
-    // The answer names the path: it must still be the path of this folder.
+    // The answer contains the path, so it must still be the path of this folder.
     await folder.check();
     const path = folder.at(name);
     await put(handle, unfinished, path);
@@ -127,7 +130,7 @@ async function saveIn(
   }
 }
 
-/** Makes a hard link, which fails where a file exists already; a rename would replace it. */
+/** Creates a hard link, which fails if a file exists. A rename would replace it. */
 async function putInFreePlace(
   written: FileHandle,
   unfinished: string,
@@ -138,13 +141,13 @@ async function putInFreePlace(
     await makeLink(unfinished, place);
   } catch (thrown) {
     if (hasCode(thrown, "EEXIST")) throw thrown;
-    // FAT, exFAT and some shares have no links, and each system says so in its own way. A copy replaces nothing
-    // either, but is visible while it is incomplete.
+    // FAT, exFAT and some network shares have no hard links, and each system reports that differently. A copy does not
+    // replace a file either, but is visible while it is incomplete.
     await copyTo(place, written);
   }
 }
 
-/** Copies from the open handle, since its name may lead elsewhere by now. A failed copy is removed. */
+/** Copies from the open handle, because its name may now lead elsewhere. A failed copy is removed. */
 async function copyTo(place: string, written: FileHandle): Promise<void> {
   const copy = await open(place, "wx");
   let isWhole = false;
@@ -154,13 +157,13 @@ async function copyTo(place: string, written: FileHandle): Promise<void> {
     await copy.datasync();
     isWhole = true;
   } finally {
-    // Windows removes nothing that is open.
+    // Windows cannot remove an open file.
     await copy.close();
     if (!isWhole) await removeFile(place);
   }
 }
 
-/** The message of the operating system without its paths: some of them are descriptors of this process. */
+/** The message of the operating system without its paths, some of which are descriptors of this process. */
 function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }

@@ -16,23 +16,23 @@ import type { InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";
 
-/** The header of a sheet: its cells, and where its columns are. */
+/** The header of a sheet: its cells, and the positions of its columns. */
 export interface SheetHeader extends Header {
   readonly line: number;
   readonly cells: readonly string[];
-  /** How many filled rows stand above it. */
+  /** The number of filled rows above it. */
   readonly above: number;
 }
 
 /** A filled row of a sheet below its header. */
 export interface SheetRow {
   readonly line: number;
-  /** Its cells as they are meant: filled down, Hangul composed, formulas that were made texts as they were. */
+  /** Its cells as intended: filled down, with Hangul composed, and without the quotes before formulas. */
   readonly cells: readonly string[];
-  /** Its cells as the file has them, but for those that were filled down. */
+  /** Its cells as in the file, except for those that were filled down. */
   readonly raw: readonly string[];
   readonly places?: readonly CellPlace[];
-  /** How many blank rows were skipped before it, or behind the last; absent where none was. */
+  /** The number of blank rows skipped before it, or after the last row; absent if there were none. */
   readonly skipped?: number;
 }
 
@@ -50,17 +50,20 @@ export interface SheetReading {
   readonly bytes: ByteSource;
   readonly file: Pick<InputFile, "format" | "encoding" | "sheet">;
   readonly shape: ValidColumns;
-  /** Whether rows say where their cells stand. */
+  /** Whether rows contain the places of their cells. */
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
   readonly notes?: SheetNotes;
-  /** Gets the lines of rows of totals above the last row, which are skipped; absent: those that the file says. */
+  /**
+   * Receives the lines of total rows above the last row, which are skipped; absent: the lines stored with the file are
+   * skipped.
+   */
   readonly subtotals?: number[];
 }
 
 /**
- * The filled rows of a sheet below its header, piece by piece; `onHeader` gets the header before them. The header is the
- * first row that has the required columns. Throws a FileError where the sheet as a whole cannot be read.
+ * The filled rows of a sheet below its header, piece by piece; `onHeader` receives the header first. The header is the
+ * first row that has the required columns. Throws a FileError if the sheet as a whole cannot be read.
  */
 export async function* sheetRows(
   reading: SheetReading,
@@ -77,7 +80,7 @@ export async function* sheetRows(
     onHeader(header);
     return new RowReader(header, reading);
   };
-  /** Where no row has all that is required: the row that has most of it, by which the error says what is missing. */
+  /** If no row has all required columns, the row with most of them is used: the error then says what is missing. */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
@@ -103,8 +106,8 @@ export async function* sheetRows(
 }
 
 /**
- * The records of a sheet of any form, those above its header and blank ones included. What was a workbook may have been
- * kept as a text. Throws a FileError where it cannot be read.
+ * The records of a sheet of any form, including blank ones and those above its header. A workbook may have been stored
+ * as a text. Throws a FileError if it cannot be read.
  */
 export async function* sheetRecords({
   bytes,
@@ -140,12 +143,12 @@ export async function isArchive(bytes: ByteSource): Promise<boolean> {
   return false;
 }
 
-/** The first line of what Excel is to read: which separator the file has. */
+/** The first line of a CSV file that tells Excel its separator. */
 function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
-/** How much a row looks like a header: by its known columns, and then by its texts. */
+/** How much a row looks like a header: by its known columns, then by its texts. */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
   const texts = cells.filter((cell) => cell.trim() !== "" && !NUMBER.test(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
@@ -159,15 +162,17 @@ function isBlank({ cells }: SheetRecord): boolean {
 
 const TOTAL_WORDS =
   "(?:grand |sub[- ]?)?totals?|sum|합계|총계|총합계?|소계|부분합|계|(?:gesamt|zwischen|teil)?summe|gesamt";
-/** What begins a row of totals; where a formula adds up in it, also what spreadsheets write, such as "Nike Total". */
+/**
+ * The beginning of a total row. With a formula that sums, also what spreadsheet programs write, such as "Nike Total".
+ */
 const TOTAL = new RegExp(`^(?:${TOTAL_WORDS}):?$`, "i");
 const TOTAL_OF = new RegExp(`(?:^|\\s)(?:${TOTAL_WORDS}|(?:gesamt|teil)?ergebnis|요약):?$`, "i");
 const NUMBER = /^[\d.,'\s%₩$€-]*\d[\d.,'\s%₩$€-]*$/;
 
-/** Columns of an option that a row without them continues. */
+/** Columns of an option that are repeated in rows without them. */
 const CONTINUED = ["_id", "name", "op", "action"];
 
-/** Reads rows below a header one by one; holds the last one back, which may be one of totals. */
+/** Reads rows below a header one by one. It holds back the last one, which may be a total row. */
 class RowReader {
   readonly #header: SheetHeader;
   readonly #notes: SheetNotes;
@@ -180,16 +185,16 @@ class RowReader {
   readonly #ids: readonly number[];
   /** The columns that are read, by position. */
   readonly #read: readonly boolean[];
-  /** The lines of rows of totals above the last row; the reader that finds them gets none. */
+  /** The lines of total rows above the last row; undefined for the reader that detects them. */
   readonly #known: ReadonlySet<number> | undefined;
   readonly #found: number[];
-  /** The line of a row of totals that may be the last row. */
+  /** The line of a total row that may be the last row. */
   #total: number | undefined;
   #held: SheetRow | undefined;
   #last: SheetRecord | undefined;
   #before: readonly string[] = [];
   #blank = 0;
-  /** How many rows there are so far, and since the last row of totals. */
+  /** The number of rows so far, and since the last total row. */
   #count = 0;
   #countBelow = 0;
   #hasDigits = false;
@@ -238,7 +243,7 @@ class RowReader {
     this.#countBelow += 1;
   }
 
-  /** The last row, unless it is one of totals. */
+  /** The last row, unless it is a total row. */
   end(): readonly SheetRow[] {
     const [held, last] = [this.#held, this.#last];
     if (held === undefined || last === undefined) return [];
