@@ -29,16 +29,16 @@ import { type Apis, openApis, watched } from "./open-apis.ts";
 import { availabilityOf, routesOf } from "./settings-input.ts";
 import { backendOf } from "./store.ts";
 
-/** The context of tools, and what starts and stops it. */
+/** The context of tools, and the functions that start and stop it. */
 export interface ServerProcess {
   readonly services: ToolServices;
   readonly offer: ToolAvailability;
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Starts what has to run before the first answer; resolves when it runs, or has failed. */
+  /** Starts what must run before the first answer; resolves when it runs, or has failed. */
   readonly start: () => Promise<void>;
-  /** Stops runs between two requests, so that a later process can take them up; resolves when they rest. */
+  /** Stops runs between two requests, so that a later process can continue them; resolves when they have stopped. */
   readonly stopRuns: () => Promise<void>;
   /** Stops runs, closes the connections to the APIs, and writes the rest of the audit. */
   readonly close: () => Promise<void>;
@@ -50,17 +50,17 @@ export interface Shared extends LogParts {
   readonly stopping: AbortSignal;
   /** The store of everything that outlives the process. */
   readonly backend: Backend;
-  /** Gives the key that seals confirmations. */
+  /** Returns the key that seals confirmations. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The log, where it was made before. */
+  /** The log, if it already exists. */
   readonly logging?: LogSetup;
-  /** Looks at what the process does. */
+  /** Observes what the process does. */
   readonly observer?: Observer | undefined;
-  /** What a caller may do now; absent: whatever the settings allow. */
+  /** The current rights of a caller; absent: whatever the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
 }
 
-/** Connects the rooms below the server; no request is made yet, and no file is touched. */
+/** Connects the layers below the server. No request is made yet, and no file is opened. */
 export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { stopping, backend, sealKey, observer } = shared;
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
@@ -108,7 +108,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   };
 }
 
-/** Does some work for a command that seals nothing, with the rooms below the server; closes them after it. */
+/** Does some work for a command that seals nothing, with the layers below the server, and closes them afterwards. */
 export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,
@@ -124,7 +124,7 @@ export async function withServices<Result>(
   }
 }
 
-/** With a shared store nobody may look at the table: each line is in the log of its process, too. */
+/** With a shared store the audit table may be out of sight, so each line is written to the log of its process, too. */
 function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   return async (line) => {
     log.info("audit", { line });
@@ -132,7 +132,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/** What the services keep their runs in, and who looks at them. */
+/** What the services store their runs in, and what observes them. */
 interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
   readonly backend: Backend;
   readonly log: Log;
@@ -140,7 +140,7 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
 
 const lookAgain: LookAgain = async (...given) => (await import("../plans/look-again.ts")).lookAgainAt(...given);
 const renewBase: RenewBase = async (...given) => (await import("../plans/renew-base.ts")).renewBaseAt(...given);
-/** What runs of changes need of plans: only one that is applied loads it. */
+/** What runs of changes need from plans. It is loaded only when a plan is applied. */
 const PLANS = { lookAgain, renewBase };
 
 function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
@@ -160,7 +160,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const { id, name = id } = settings.project;
   const half = environment.kind === "live" ? environment.half : undefined;
   const routes = routesOf(settings);
-  // A request that hangs is to leave time for another one, also while a caller waits.
+  // A request that hangs must leave time for another attempt, also while a caller waits.
   const firstTryMs = Math.ceil(Math.max(waitMs, LEAST_READ_MS) / 3);
   const retried = (budgetMs: number): ManagementApi | undefined =>
     management &&
@@ -179,7 +179,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...{ readOnly, maxDeletes, maxChangePercent, allowedDirs, ...(allowedTargetings && { allowedTargetings }) },
     input: (runId) => backend.runs.part(runId, "input"),
   };
-  // Loaded late: with the first run.
+  // Loaded with the first run.
   const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(guarded));
   const mayExecute: MayExecute = async (run) => (await guard())(run);
   const world = {

@@ -5,7 +5,7 @@ import { mayOpen, openBrowser, ownCaller, personHere } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
-/** How long a person has to come to a page that was opened for them. */
+/** How long a person has to open a page that the server opened for them. */
 const COMES_WITHIN_MS = 15_000;
 
 /** The services of a server over stdio, with the page on which its person decides. */
@@ -16,7 +16,7 @@ export function withPage(
 ): ToolServices {
   const { project } = services;
   const serve = async (): Promise<LinkedPage> => {
-    // Loaded late, like all that the page shows: most servers never open it.
+    // Loaded late, like everything that the page shows: most servers never open it.
     const [{ localPage }, { shownEnvironment }] = await Promise.all([
       import("./local-page.ts"),
       import("../web/seen.ts"),
@@ -33,17 +33,17 @@ export function withPage(
   return all;
 }
 
-/** What the page of this machine's person is made of. */
+/** The parts of the page for this machine's person. */
 interface Parts {
   readonly page: "auto" | "on" | "off";
-  /** Serves it; called when it is first needed. */
+  /** Serves the page; called when it is first needed. */
   readonly serve: () => Promise<LinkedPage>;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * The page that a server opens in the browser of this machine's person, in one tab however many runs wait: a link that was
- * opened is not opened again while its tab may still come.
+ * The page that a server opens in the browser of this machine's person, in one tab for all waiting runs: an opened link
+ * is not opened again while its tab may still load.
  */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);

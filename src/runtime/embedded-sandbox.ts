@@ -6,16 +6,16 @@ import { BUILT_IN_KEYS } from "../sandbox/keys.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 
-/** A sandbox inside this process: it starts when its address is first asked for, and never keeps the process alive. */
+/** A sandbox inside this process. It starts when its address is first requested, and never keeps the process alive. */
 export interface EmbeddedSandbox {
-  /** Rejects when the port stays taken, or what it is to hold cannot be read. */
+  /** Rejects if the port stays in use, or its seed cannot be read. */
   readonly url: () => Promise<string>;
-  /** The targetings that it holds at its start. Rejects where they cannot be read. */
+  /** The targetings that it has at its start. Rejects if they cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
   close(): Promise<void>;
 }
 
-/** A host may start a second copy of a server for a moment to look at it; that copy then holds the port. */
+/** A host may briefly start a second copy of a server to inspect it; that copy then uses the port. */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 
@@ -34,7 +34,10 @@ type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly seed: SandboxSeed;
 };
 
-/** Prepares a sandbox inside this process, which starts to listen on `port` (0 takes a free one) when its address is first asked for. */
+/**
+ * Prepares a sandbox inside this process. It starts to listen on `port` (0: any free port) when its address is first
+ * requested.
+ */
 export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
   let starting: Promise<Sandbox> | undefined;
   const seed = once(async () =>
@@ -59,13 +62,13 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
   };
 }
 
-/** An API tells of a failed connection in words of ours alone; what is wrong with the file stands in the log. */
+/** An API reports a failed connection in our own words only, so the fault of the file is logged. */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
   return new StoppedError(`TARGETING_MCP_SANDBOX_SEED names ${choice.file}, which cannot be used as a seed`, { cause });
 }
 
-/** Loads what serves the page once it is first opened. */
+/** Loads what serves the page when it is first opened. */
 export const pageOf: NonNullable<SandboxOptions["page"]> = async (world, url) =>
   (await import("../web/sandbox-page.ts")).sandboxPage(world, url);
 
@@ -78,13 +81,13 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // The process lives on meanwhile: before the first answer nothing else may keep it alive.
+      // The process stays alive meanwhile: before the first answer nothing else may keep it alive.
       await delay(PORT_WAIT_MS);
     }
   }
 }
 
-/** The keys of the settings, without those that every sandbox has with scopes of its own. */
+/** The configured keys, without those that every sandbox has with scopes of its own. */
 export function acceptedKeys(managementKey: string, appKey: string): Keys {
   const builtIn: readonly string[] = BUILT_IN_KEYS.management.map(({ key }) => key);
   return {

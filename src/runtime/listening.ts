@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import { SettingsError } from "../settings/value-types.ts";
 
-/** Opens the port of a server; gives its address. Throws a SettingsError where the port cannot be opened. */
+/** Opens the port of a server. Returns its address. Throws a SettingsError if the port cannot be opened. */
 export async function listen(server: Server, host: string, port: number): Promise<string> {
   try {
     return originOf(host, await openPort(server, host, port));
@@ -11,7 +11,7 @@ export async function listen(server: Server, host: string, port: number): Promis
   }
 }
 
-/** Opens the port of a server; gives its number. Throws what the system says where it cannot be opened. */
+/** Opens the port of a server. Returns its number. Throws the error of the system if it cannot be opened. */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");
@@ -20,7 +20,7 @@ export async function openPort(server: Server, host: string, port: number): Prom
   return address.port;
 }
 
-/** The error for a server that cannot listen, in words for the person who started it. */
+/** The error for a server that cannot listen, for the person who started it. */
 export function cannotListen(host: string, port: number, cause: unknown): SettingsError {
   const why = cause instanceof Error ? cause.message : String(cause);
   return new SettingsError(`cannot listen on ${host}, port ${port} (${why}): choose others with --host and --port`);
@@ -31,7 +31,7 @@ export function originOf(host: string, port: number): string {
   return `http://${bracketed(host)}:${port}`;
 }
 
-/** An IPv6 address as it stands in a URL. */
+/** An IPv6 address as in a URL. */
 export function bracketed(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

@@ -9,10 +9,10 @@ import type { PageScope } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
 import { openPort, originOf } from "./listening.ts";
 
-/** Where the page of this machine's user is served. */
+/** The host of the page for this machine's user. */
 export const LOOPBACK = "127.0.0.1";
 
-/** The page of this machine's user, on a loopback port. */
+/** The page for this machine's user, on a loopback port. */
 export interface LocalPage extends LinkedPage {
   close(): Promise<void>;
 }
@@ -22,7 +22,7 @@ interface Served {
   readonly environment: ShownEnvironment;
 }
 
-/** Serves the page on a free port of loopback; `port` asks for a certain one. It never keeps the process alive. */
+/** Serves the page on a free loopback port, or on `port`. It never keeps the process alive. */
 export async function localPage(
   shown: PageScope,
   { log, environment, port = 0 }: Served & { readonly port?: number },

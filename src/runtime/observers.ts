@@ -6,22 +6,22 @@ import type { Backend } from "../runs/backend.ts";
 import type { Settings } from "../settings/settings.ts";
 import { VERSION } from "./version.ts";
 
-/** What is logged with the problem. */
+/** The message that is logged with the problem. */
 export const NO_TRACES =
   "an OpenTelemetry SDK is loaded, and no traces are made: the package @opentelemetry/api must be installed beside this one";
 
-/** Loads those who look: figures where they are wanted, and traces where the person has loaded an OpenTelemetry SDK. */
+/** Loads the observers: metrics if they are enabled, and traces if the person has loaded an OpenTelemetry SDK. */
 export async function observers(wantsFigures: boolean) {
   const figures = wantsFigures ? await figuresOf() : undefined;
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
-    /** Undefined where nobody looks: then nothing is slower. */
+    /** Undefined if there are no observers, so that nothing is slowed down. */
     observer: combineObservers([traces, figures?.observer].filter((one) => one !== undefined)),
-    /** The store, measured where figures are wanted. */
+    /** The store, measured if metrics are enabled. */
     over: figures?.over ?? ((backend: Backend) => backend),
-    /** The figures; undefined where they are not wanted. */
+    /** The metrics; undefined if they are not enabled. */
     text: figures?.text,
-    /** Why no traces are made although an SDK is loaded. */
+    /** Why there are no traces although an SDK is loaded. */
     problem,
   } as const;
 }
@@ -31,7 +31,7 @@ async function figuresOf() {
   return instrument(VERSION, () => performance.now());
 }
 
-/** The package is the person's, beside this one: without it the server works, and makes no traces. */
+/** The person may have installed this package beside ours. Without it the server works and creates no traces. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/traces.ts"), import("@opentelemetry/api")]);
@@ -41,21 +41,21 @@ async function tracesOf(): Promise<{ readonly traces?: Observer; readonly proble
   }
 }
 
-/** The log on standard error, and what keeps secrets out of it and out of answers. */
+/** The log on standard error, and the redactor for the log and for answers. */
 export interface LogSetup {
   readonly redactor: Redactor;
   readonly log: Log;
 }
 
-/** What the settings do not say about a log. */
+/** What settings do not determine about a log. */
 export interface LogParts {
-  /** Where each line says to which request it belongs; at the level `debug` it does in any case. */
+  /** Lets each line contain the request that it belongs to. At the level `debug` this is always so. */
   readonly work?: FollowedWork;
-  /** Secrets besides those of the settings. */
+  /** Secrets in addition to those of the settings. */
   readonly secrets?: readonly string[];
 }
 
-/** The log of these settings. */
+/** The log for these settings. */
 export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {}): LogSetup {
   const redactor = redactorFor([...settings.secrets, ...secrets]);
   const log = createLog({
@@ -68,10 +68,10 @@ export function logOf(settings: Settings, { work, secrets = [] }: LogParts = {})
   return { redactor, log };
 }
 
-/** Where every copy of the package of OpenTelemetry, of its major version 1, finds the SDK that was loaded. */
+/** The global symbol under which every copy of the OpenTelemetry package (major version 1) finds the loaded SDK. */
 const SDK_PLACE = Symbol.for("opentelemetry.js.api.1");
 
-/** Whether the person has loaded an SDK that makes traces, such as with `node --import`. */
+/** Whether the person has loaded an SDK that creates traces, for instance with `node --import`. */
 function hasTracingSdk(): boolean {
   const place: unknown = Reflect.get(globalThis, SDK_PLACE);
   return typeof place === "object" && place !== null && "trace" in place;

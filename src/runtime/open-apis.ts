@@ -10,43 +10,43 @@ import type { Settings } from "../settings/settings.ts";
 import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
 import { startsSandbox } from "./settings-input.ts";
 
-/** The ways out of this process; nothing is connected or started before the first request. */
+/** The outgoing connections of this process. Nothing is connected or started before the first request. */
 export interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /** The sandbox that events are tested against: in live mode one of its own, so that tests disturb nothing. */
+  /** The sandbox that events are tested against. In live mode it is a separate one, so that tests disturb nothing. */
   readonly bench?: Http | undefined;
-  /** Where the sandbox listens that emitted tests send to: the one that can be looked at, else that of tests. */
+  /** The address of the sandbox that generated tests use: the inspected one, or else the one for tests. */
   readonly benchUrl: () => Promise<string>;
-  /** The sandbox that can be looked at. */
+  /** The sandbox that can be inspected. */
   readonly sandbox?: Http | undefined;
-  /** The targetings that an embedded sandbox holds at its start. */
+  /** The targetings that an embedded sandbox has at its start. */
   readonly seeded?: () => Promise<readonly Named[]>;
-  /** Starts what has to run before the first request; resolves when it runs. */
+  /** Starts what must run before the first request; resolves when it runs. */
   readonly start: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
-/** Opens the APIs that the settings name. */
+/** Opens the APIs in the settings. */
 export function openApis(settings: Settings): Apis {
   const { environment } = settings;
   return environment.kind === "sandbox" ? openSandbox(environment, settings) : openLive(environment, settings);
 }
 
-/** What logging the requests to the APIs needs. */
+/** What is needed to log the requests to the APIs. */
 interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
   readonly now: () => number;
   readonly monotonic: () => number;
   readonly request?: Observer["request"] | undefined;
-  /** Takes the time that an answer of an API says. */
+  /** Receives the time in an API's answer. */
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
 /**
- * Removes keys from the answers of an API, before they are shown, logged or kept in a file; logs each request; and sends
- * none before the time that the service has asked to wait for.
+ * Removes keys from the answers of an API before they are shown, logged or stored; logs each request; and sends no
+ * request earlier than the service has asked for.
  */
 export function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (

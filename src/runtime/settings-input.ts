@@ -6,17 +6,17 @@ import { SettingsError, toggle } from "../settings/value-types.ts";
 import { type RouteTable, routesWith } from "../spec/routes.ts";
 import { isUlid } from "../spec/ulid.ts";
 
-/** What the settings of this process are read from. */
+/** The sources of this process's settings. */
 export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Whether a toggle of a command is on. Throws a SettingsError where its value is neither on nor off. */
+/** Whether a toggle of a command is on. Throws a SettingsError if its value is neither on nor off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }
 
-/** Reads settings. Throws a SettingsError, also for what only the API documents can judge. */
+/** Reads settings. Throws a SettingsError, also for values that contradict the API documents. */
 export function settingsFrom(input: SettingsInput): Settings {
   const settings = readSettings(input);
   const foreign = settings.allowedTargetings?.find((id) => !isUlid(id));
@@ -30,7 +30,7 @@ export function settingsFrom(input: SettingsInput): Settings {
   return settings;
 }
 
-/** The routes in force. Throws a SettingsError where an override is none. */
+/** The configured routes. Throws a SettingsError if an override is invalid. */
 export function routesOf({ routes }: Settings): RouteTable {
   try {
     return routesWith(routes);
@@ -58,8 +58,8 @@ export function availabilityOf({ environment, readOnly, toolsets, sandboxUrl }: 
 }
 
 /**
- * Whether a sandbox inside this process has to run before the first call: one with a fixed port may be looked at by then,
- * while the address of any other is in an answer; an error of its file of seeds is logged at once.
+ * Whether a sandbox inside this process must run before the first call. One with a fixed port may be used by then; the
+ * address of any other is in an answer. An error in its seed file is logged at once.
  */
 export function startsSandbox({ environment }: Pick<Settings, "environment">): boolean {
   if (environment.kind !== "sandbox" || environment.url !== undefined) return false;

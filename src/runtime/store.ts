@@ -10,10 +10,10 @@ import { SettingsError } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 import { inputOf, settingsFrom } from "./settings-input.ts";
 
-/** How long a server waits at its start for the database, in milliseconds. */
+/** How long a server waits for the database at its start, in milliseconds. */
 const WAIT_MS = 30_000;
 
-/** The store for these settings; nothing is connected, and no file is touched yet. */
+/** The store for these settings. Nothing is connected, and no file is opened yet. */
 export async function backendOf({
   stateDir,
   keep,
@@ -27,8 +27,8 @@ export async function backendOf({
 }
 
 /**
- * Makes sure that a server can work with the store of its settings, and brings its tables up to date where `migrates`
- * says so; what is weak about it is logged. Gives false where it cannot be used, which is told on standard error.
+ * Checks that a server can use the configured store, and migrates its tables if `migrates`. Logs what is weak about the
+ * store. Returns false if it cannot be used; the reason is written to standard error.
  */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
@@ -45,7 +45,7 @@ export async function isStoreReady(
   }
 }
 
-/** Brings the tables of the store up to date; gives the exit code. */
+/** Migrates the tables of the store. Returns the exit code. */
 export async function runMigrate(line: CommandLine): Promise<number> {
   const { store } = settingsFrom({ ...inputOf(line), overHttp: true });
   if (store === undefined) return withoutStore("migrate");
@@ -61,12 +61,12 @@ export async function runMigrate(line: CommandLine): Promise<number> {
   }
 }
 
-/** A process that ends waits no longer than this for a store that is away, in milliseconds. */
+/** A process that ends waits at most this long for a store that is away, in milliseconds. */
 export function giveUpAfter(backend: Pick<Backend, "close">, ms: number): void {
   setTimeout(() => void backend.close().catch(() => undefined), ms).unref();
 }
 
-/** Tells that a command needs a store; gives the exit code. */
+/** Reports that a command needs a store. Returns the exit code. */
 export function withoutStore(command: string): number {
   process.stderr.write(`targeting-mcp: ${command} needs TARGETING_MCP_STORE, the postgres:// address of a database\n`);
   return 1;
@@ -79,15 +79,15 @@ function tellOf(thrown: unknown): void {
 
 const KEY_BYTES = 32;
 
-/** What a key seals. Each purpose has its own key, so that a seal of one is invalid for another. */
+/** What a key seals. Each purpose has its own key, so that a seal for one is invalid for another. */
 type SealPurpose = "confirmation" | "question" | "page";
 
-/** Gives the key of a purpose: 32 bytes, the same for all processes that share the setting or the kept key. */
+/** Returns the key for a purpose: 32 bytes, the same for all processes that share the setting or the stored key. */
 export type SealKeys = (purpose: SealPurpose) => Promise<Uint8Array>;
 
 /**
- * Keys for seals, made from the setting (base64) or else from the one that `kept` gives. Throws a SettingsError where
- * that cannot be had.
+ * Keys for seals, derived from the setting (base64), or else from the key that `kept` returns. Throws a SettingsError
+ * if there is none.
  */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>): SealKeys {
   const root = once(async () => (sealKey === undefined ? kept().catch(asSetting) : Buffer.from(sealKey, "base64")));

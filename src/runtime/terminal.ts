@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline";
 
 /**
- * The signals that ask a process to end. On Windows a closed console window says SIGHUP; elsewhere `nohup` is to be
+ * The signals that ask a process to end. On Windows closing a console window sends SIGHUP; elsewhere `nohup` must be
  * respected.
  */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
@@ -9,8 +9,8 @@ export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[
 }
 
 /**
- * Resolves when this process is asked to end. It may be asked twice: npx passes on an interrupt that the terminal has
- * sent to both already. So later signals do nothing; each command limits the time that stopping takes.
+ * Resolves when this process is asked to end. It may be asked twice: npx forwards an interrupt that the terminal has
+ * sent to both. Later signals therefore do nothing; each command limits the time for stopping.
  */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
@@ -18,7 +18,7 @@ export function stopSignal(): Promise<void> {
   });
 }
 
-/** What some work gives; undefined where this process is asked to end before. */
+/** The result of some work; undefined if this process is asked to end before. */
 export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T | undefined> {
   return Promise.race([work, asked.then(() => undefined)]);
 }
@@ -26,7 +26,7 @@ export function orStopped<T>(work: Promise<T>, asked: Promise<void>): Promise<T 
 /** The person pressed Ctrl-C at a question. */
 export class QuestionInterrupted extends Error {}
 
-/** Asks a question in the terminal; only a yes counts. Throws an QuestionInterrupted on Ctrl-C. */
+/** Asks a question in the terminal. Only a yes counts. Throws a QuestionInterrupted on Ctrl-C. */
 export function askInTerminal(question: string): Promise<boolean> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
   return new Promise((resolve, reject) => {
@@ -34,7 +34,7 @@ export function askInTerminal(question: string): Promise<boolean> {
       reject(new QuestionInterrupted());
       terminal.close();
     });
-    // An input that ends answers nothing, which is no yes.
+    // An input that ends has no answer, which is not a yes.
     terminal.once("close", () => resolve(false));
     terminal.question(`${question} [y/N] `, (answer) => {
       resolve(/^y(es)?$/i.test(answer.trim()));

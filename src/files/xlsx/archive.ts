@@ -2,14 +2,14 @@ import { parser } from "sax";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 import { FileError } from "../../platform/files.ts";
 
-/** More parts than this no workbook has that is meant. */
+/** The maximum number of parts. Genuine workbooks have fewer. */
 const MOST_PARTS = 10_000;
 const MEGABYTE = 1_048_576;
 
-/** The parts of a workbook by their names; each is unpacked as it is read. */
+/** The parts of a workbook by name. Each is unpacked while it is read. */
 export interface Archive {
   readonly names: readonly string[];
-  /** The unpacked bytes of a part; none where it is not there. Throws a FileError beyond `mostBytes`. */
+  /** The unpacked bytes of a part; none if it does not exist. Throws a FileError beyond `mostBytes`. */
   readonly part: (name: string, mostBytes: number) => AsyncGenerator<Uint8Array>;
 }
 
@@ -20,7 +20,7 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
 
-/** Opens an archive. Throws a FileError where it is damaged, or has names that an honest one does not have. */
+/** Opens an archive. Throws a FileError if it is damaged, or has names that genuine archives do not have. */
 export async function openArchive(packed: Buffer): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();
@@ -57,7 +57,7 @@ function opened(packed: Buffer): Promise<ZipFile> {
 }
 
 async function* unpacked(zip: ZipFile, entry: Entry, mostBytes: number): AsyncGenerator<Uint8Array> {
-  // What an archive says of its sizes may be wrong: the bytes are counted as well.
+  // The sizes stated in an archive may be wrong, so the bytes are counted as well.
   if (entry.uncompressedSize > mostBytes) throw tooLarge(entry, mostBytes);
   const stream = await new Promise<AsyncIterable<unknown>>((resolve, reject) => {
     zip.openReadStream(entry, (thrown, found) => {
@@ -89,7 +89,7 @@ function tooLarge({ fileName }: Entry, mostBytes: number): FileError {
   );
 }
 
-/** What is done with each element of a part; names are without their prefixes. */
+/** Handlers for the elements of a part. Names have no prefixes. */
 export interface Elements {
   readonly open?: (name: string, attribute: (name: string) => string | undefined) => void;
   readonly text?: (text: string) => void;
@@ -97,8 +97,8 @@ export interface Elements {
 }
 
 /**
- * Reads the XML of a part, piece by piece; gives control back after each. Document types and entities are refused.
- * Throws a FileError where it is no XML.
+ * Reads the XML of a part piece by piece, and yields after each piece. Document types and entities are refused. Throws
+ * a FileError if it is not XML.
  */
 export async function* readXml(bytes: AsyncIterable<Uint8Array>, elements: Elements): AsyncGenerator<undefined> {
   const reader = parser(true, { position: false });
@@ -140,7 +140,7 @@ export async function readWholeXml(bytes: AsyncIterable<Uint8Array>, elements: E
   for await (const _ of readXml(bytes, elements));
 }
 
-/** Characters that XML cannot hold are written as `_x000D_`. */
+/** Decodes characters that XML cannot contain, which are written as `_x000D_`. */
 export function unescaped(text: string): string {
   return text.includes("_x")
     ? text.replaceAll(/_x([0-9A-Fa-f]{4})_/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))

@@ -12,7 +12,7 @@ export interface CellText {
   readonly text: string;
 }
 
-/** Text that goes in at a position of the XML, for so much that goes out. */
+/** A replacement of `removed` characters at a position of the XML. */
 interface Splice {
   readonly at: number;
   readonly removed: number;
@@ -23,7 +23,7 @@ const MOST_PART_BYTES = 268_435_456;
 
 /**
  * Writes texts into cells of one sheet of a workbook, piece by piece. Other cells, formats, formulas, other sheets and
- * everything else in the file stay as they are. Throws a FileError where the workbook cannot be read, or has no such row.
+ * the rest of the file stay as they are. Throws a FileError if the workbook cannot be read, or has no such row.
  */
 export async function* withCells(
   packed: Uint8Array,
@@ -52,7 +52,7 @@ async function* edited(bytes: AsyncGenerator<Uint8Array>, cells: readonly CellTe
   yield xml.slice(from);
 }
 
-/** What changes in the XML of a sheet, in its order. */
+/** The replacements in the XML of a sheet, in order. */
 function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   const wanted = new Map<number, CellText[]>();
   for (const cell of [...cells].sort((a, b) => a.column - b.column)) {
@@ -64,7 +64,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   const reader = parser(true, { position: true });
   let line = 0;
   let column = 0;
-  /** The cells of the row at hand that are still to be written. */
+  /** The cells of the current row that are still to be written. */
   let open: CellText[] = [];
   let replaced: (Splice & { readonly depth: number }) | undefined;
   let depth = 0;
@@ -75,7 +75,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
     const prefix = name.slice(0, name.indexOf(":") + 1);
     switch (name.slice(prefix.length)) {
       case "dimension":
-        // The range that is filled: programs find it out where it is not said.
+        // The filled range is removed: programs compute it if it is absent.
         if (isSelfClosing) splices.push({ at: start, removed: end - start, text: "" });
         break;
       case "row": {
@@ -126,7 +126,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
   throw new FileError(`the sheet has no row ${missing}`, "Save the workbook again in a spreadsheet program.");
 }
 
-/** The XML of a cell that holds a text; `style` is the number of its format, empty for none. */
+/** The XML of a cell with a text. `style` is the number of its format; empty for none. */
 function cellXml({ line, column, text }: CellText, prefix: string, style = ""): string {
   const format = style === "" ? "" : ` s="${style}"`;
   const content = `<${prefix}is><${prefix}t>${escaped(text)}</${prefix}t></${prefix}is>`;

@@ -13,13 +13,13 @@ export interface SheetParts {
 }
 
 const MEGABYTE = 1_048_576;
-/** A sheet is unpacked as it is read; nothing of it is held but the rows at hand. */
+/** A sheet is unpacked while it is read; only the current rows are in memory. */
 const MOST_SHEET_BYTES = 256 * MEGABYTE;
 const MOST_COLUMNS = 512;
 const MOST_CELLS = 5_000_000;
 const MOST_MERGED_RANGES = 100_000;
 
-/** A range whose first cell is shown in place of all: the column, and the rows below the first. */
+/** A merged range, whose first cell is shown for all: the column, and the rows below the first. */
 interface MergedRange {
   readonly column: number;
   readonly from: number;
@@ -27,8 +27,8 @@ interface MergedRange {
 }
 
 /**
- * The rows of a sheet, piece by piece: cells are texts as they are shown, and merged cells are filled down. Throws a
- * FileError where the part cannot be read, or is larger than what is read.
+ * The rows of a sheet, piece by piece. Cells are texts as they are displayed, and merged cells are filled down. Throws
+ * a FileError if the part cannot be read, or is too large.
  */
 export async function* readSheet(
   archive: Archive,
@@ -43,12 +43,12 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Merged ranges stand behind the rows: they are looked for before the rows are read. */
+/** Merged ranges come after the rows in the file, so they are collected before the rows are read. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);
   for await (const chunk of bytes) {
-    // A reference may be cut at the end of a piece.
+    // A reference may be split at the end of a piece.
     const piece = Buffer.concat([before, chunk]);
     const from = piece.indexOf("mergeCell");
     if (from < 0) {
@@ -76,7 +76,7 @@ async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly 
 
 const LONGEST_REFERENCE = 64;
 
-/** The position of a column by its letters. */
+/** The position of a column, from its letters. */
 export function columnOf(letters: string): number {
   let column = 0;
   for (const letter of letters) column = column * 26 + letter.charCodeAt(0) - 64;
@@ -87,7 +87,7 @@ class RowReader {
   readonly #parts: SheetParts;
   /** Merged ranges by the row in which they begin. */
   readonly #merged = new Map<number, MergedRange[]>();
-  /** By column: what a merged range shows there, and the last row that it reaches. */
+  /** By column: the content of a merged range, and its last row. */
   readonly #shown = new Map<number, { readonly to: number; readonly text: string }>();
   #rows: SheetRecord[] = [];
   #line = 0;
@@ -101,7 +101,7 @@ class RowReader {
   #hasFormula = false;
   #isText = false;
   #isPhonetic = false;
-  /** The beginning of the formula at hand; undefined outside of one. */
+  /** The beginning of the current formula; undefined outside of one. */
   #formula: string | undefined;
   #hasSum = false;
 
@@ -114,7 +114,7 @@ class RowReader {
     }
   }
 
-  /** The rows that were read since this was last called. */
+  /** Returns the rows that were read since the last call. */
   taken(): readonly SheetRecord[] {
     const rows = this.#rows;
     this.#rows = [];
@@ -196,7 +196,7 @@ class RowReader {
 
   #shownText(): string {
     const value = this.#value;
-    // A formula that gives an empty text says that it is a text.
+    // A formula with an empty text as its value has the type of a text.
     if (this.#hasFormula && value === "" && this.#type !== "str") return NO_VALUE;
     if (!this.#hasValue) return this.#hasFormula ? NO_VALUE : "";
     switch (this.#type) {
@@ -210,7 +210,7 @@ class RowReader {
       case "n":
         return this.#shownNumber(value);
       default:
-        // An error, such as #N/A, or a date as a text.
+        // An error, such as #N/A, or a date as text.
         return value;
     }
   }
@@ -221,7 +221,7 @@ class RowReader {
     const format = this.#parts.formats[this.#style];
     const isRounded = Math.abs(number) >= EXACT;
     if (format !== undefined && !isRounded) return formatValue(number, format, { is1904: this.#parts.is1904 }).trim();
-    // Of more digits a spreadsheet keeps the first fifteen.
+    // Spreadsheet programs keep the first fifteen digits of longer numbers.
     if (Number.isInteger(number) && !isRounded) return String(number);
     if (isRounded) return number.toExponential(14).replace("e", "E");
     return String(Number(number.toPrecision(15)));

@@ -7,10 +7,10 @@ import { type Archive, openArchive, readWholeXml, unescaped, unreadableWorkbook 
 import { readSheet, type SheetParts } from "./sheet.ts";
 
 const MEGABYTE = 1_048_576;
-/** Parts that are held in memory. */
+/** Parts that are kept in memory. */
 const MOST_PART_BYTES = 96 * MEGABYTE;
 
-/** A sheet of a workbook: its name, and the part that holds it. */
+/** A sheet of a workbook: its name, and the part that contains it. */
 interface Sheet {
   readonly name: string;
   readonly part: string;
@@ -24,8 +24,8 @@ interface Workbook {
 }
 
 /**
- * Finds the sheet that is meant: by its name or number, else the first that has a header. Throws a FileError where there
- * is none, or the workbook cannot be read.
+ * Finds a sheet by its name or number, or else the first sheet with a header. Throws a FileError if there is none, or
+ * the workbook cannot be read.
  */
 export async function findSheet(
   bytes: ByteSource,
@@ -42,7 +42,7 @@ export async function findSheet(
   };
 }
 
-/** The rows of a sheet, piece by piece; of the first one where none is named. Throws as `findSheet` does. */
+/** The rows of a sheet, piece by piece; of the first sheet if none is named. Throws like `findSheet`. */
 export async function* workbookRecords(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -51,7 +51,10 @@ export async function* workbookRecords(
   yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
 }
 
-/** The parts of a workbook, and which of them holds a sheet; the first one where none is named. Throws as `findSheet` does. */
+/**
+ * The parts of a workbook, and the part that contains a sheet; the first sheet if none is named. Throws like
+ * `findSheet`.
+ */
 export async function partOfSheet(
   bytes: ByteSource,
   sheet: string | undefined,
@@ -132,7 +135,7 @@ interface Relation {
   readonly target: string;
 }
 
-/** What a part refers to, by paths within the archive. Links that lead out of it are left aside. */
+/** The parts that a part refers to, by paths within the archive. Links that lead out of it are ignored. */
 async function relationsOf(archive: Archive, part: string): Promise<readonly Relation[]> {
   const folder = part.slice(0, part.lastIndexOf("/") + 1);
   const relations: Relation[] = [];
@@ -157,7 +160,7 @@ function pathOf(folder: string, target: string): string {
   return steps.join("/");
 }
 
-/** The texts that cells refer to, without how they are pronounced. */
+/** The texts that cells refer to, without their pronunciation. */
 async function sharedStrings(archive: Archive, part: string): Promise<readonly string[]> {
   const strings: string[] = [];
   let text = "";
@@ -181,7 +184,7 @@ async function sharedStrings(archive: Archive, part: string): Promise<readonly s
   return strings;
 }
 
-/** The number formats of cells, by the number of their style; undefined where a number is shown as it is. */
+/** The number formats of cells, by the number of their style; undefined if a number is displayed as it is. */
 async function cellFormats(archive: Archive, part: string): Promise<readonly (string | undefined)[]> {
   const codes = new Map<string, string>(BUILT_IN);
   const formats: (string | undefined)[] = [];
@@ -201,7 +204,7 @@ async function cellFormats(archive: Archive, part: string): Promise<readonly (st
   );
 }
 
-/** The formats that a workbook does not write down (ECMA-376, 18.8.30). */
+/** The formats that are not written in a workbook (ECMA-376, 18.8.30). */
 const BUILT_IN: readonly (readonly [string, string])[] = [
   ["1", "0"],
   ["2", "0.00"],

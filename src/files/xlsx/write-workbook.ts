@@ -3,16 +3,18 @@ import { FileError } from "../../platform/files.ts";
 import { thousands } from "../../platform/text.ts";
 import { type CellMark, VALUES_SHEET, type WrittenRow, type WrittenSheet } from "../written-rows.ts";
 
-/** What Excel takes. */
+/** The limit of Excel. */
 const MOST_ROWS = 1_048_576;
 const MOST_CHARACTERS = 32_767;
-/** Beyond so many, cells are marked without a comment: each is a shape that a spreadsheet program holds. */
+/**
+ * Beyond this number, cells are marked without a comment: spreadsheet programs keep a shape in memory for each comment.
+ */
 const MOST_COMMENTS = 10_000;
-/** Columns are as wide as the texts of so many rows. */
+/** The widths of columns are computed from this many rows. */
 const SAMPLE_ROWS = 500;
 const [LEAST_WIDTH, MOST_WIDTH] = [9, 60];
 
-/** Equal contents give equal bytes. */
+/** A constant, so that equal contents produce equal bytes. */
 const TIME = "2000-01-01T00:00:00Z";
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 const PACKAGE = "http://schemas.openxmlformats.org/package/2006";
@@ -27,17 +29,17 @@ interface Comment extends CellMark {
   readonly row: number;
 }
 
-/** What is known of sheets once they are written. */
+/** What is collected about sheets while they are written. */
 interface Seen {
   readonly comments: Comment[];
-  /** The range of the filter of each sheet. */
+  /** The filter range of each sheet. */
   readonly filters: string[];
 }
 
 /**
- * Writes a workbook of two sheets, piece by piece: the given one, with texts as texts, a header that stays in view, a
- * filter and columns as wide as what they hold; and one with the values and limits of its columns. Throws a FileError
- * where a workbook cannot hold so much.
+ * Writes a workbook of two sheets, piece by piece: the given one, with all cells as text, a header that stays in view,
+ * a filter and fitted columns; and one with the allowed values and limits of its columns. Throws a FileError if a
+ * workbook cannot contain so much.
  */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };
@@ -60,12 +62,12 @@ async function* inTurn(rows: readonly WrittenRow[]): AsyncGenerator<WrittenRow> 
   yield* rows;
 }
 
-/** A part whose text is made when it is its turn. */
+/** A part whose text is created when it is written. */
 async function* once(text: () => string): AsyncGenerator<string> {
   yield text();
 }
 
-/** An archive of parts, piece by piece, in their order. */
+/** An archive of parts, piece by piece, in order. */
 export async function* zipped(
   parts: readonly (readonly [name: string, content: AsyncIterable<string | Uint8Array>])[],
 ): AsyncGenerator<Uint8Array, void, undefined> {
@@ -92,7 +94,7 @@ export async function* zipped(
 /** How much of a sheet is compressed at once, in characters. */
 const PIECE = 65_536;
 
-/** The XML of a sheet; notes its filter, and the comments of its rows where they are kept. */
+/** The XML of a sheet. Records its filter and the comments of its rows. */
 async function* sheetXml(
   { rows, above }: WrittenSheet,
   { comments, filters }: Pick<Seen, "filters"> & Partial<Seen>,
@@ -144,7 +146,7 @@ function columnsXml(sample: readonly WrittenRow[], above: number): string {
   return columns.length === 0 ? "" : `<cols>${columns.join("")}</cols>`;
 }
 
-/** How wide a text is shown, in digits: letters of East Asia take two. */
+/** The displayed width of a text, in digits: East Asian characters take two. */
 function shownWidth(text: string): number {
   let width = 0;
   for (const letter of text.slice(0, MOST_WIDTH)) width += letter >= "\u1100" ? 2 : 1;
@@ -177,10 +179,13 @@ export function lettersOf(column: number): string {
 
 const NAMED: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 
-/** What XML cannot hold; a return would be read as a line feed. */
+/** Characters that XML cannot contain. A carriage return would be read as a line feed. */
 const NOT_IN_XML = /[^\P{Cc}\t\n]|[\ufffe\uffff]/gu;
 
-/** A text as XML holds it; other characters are written as spreadsheets do, and so are texts that look like that. */
+/**
+ * A text as XML. Characters that it cannot contain are encoded as spreadsheet programs do, and so are texts that look
+ * like such a code.
+ */
 export function escaped(text: string): string {
   return text
     .toWellFormed()
@@ -221,14 +226,14 @@ function sheetRelations(): string {
   ]);
 }
 
-/** The names of sheets as Excel takes them, each another one. */
+/** The names of sheets in a form that Excel accepts, all different. */
 function workbook(names: readonly [string, string], filters: readonly string[]): string {
   const [first, second] = names.map((name) => name.replaceAll(/[\\/?*[\]:]/g, " ").slice(0, 31));
   const shown = [first || "Options", second === first ? `${second?.slice(0, 29)} 2` : second];
   const sheets = shown.map(
     (name, at) => `<sheet name="${escaped(name ?? "")}" sheetId="${at + 1}" r:id="rId${at + 1}"/>`,
   );
-  // Without a name a spreadsheet program may not show the buttons of a filter.
+  // Without a defined name a spreadsheet program may not show the buttons of a filter.
   const ranges = filters.map((range, at) => {
     const name = escaped((shown[at] ?? "").replaceAll("'", "''"));
     return `<definedName name="_xlnm._FilterDatabase" localSheetId="${at}" hidden="1">'${name}'!${range}</definedName>`;
@@ -244,7 +249,7 @@ function commentsXml(comments: readonly Comment[]): string {
   return `${DECLARATION}<comments xmlns="${MAIN}"><authors><author>targeting-mcp</author></authors><commentList>${all.join("")}</commentList></comments>`;
 }
 
-/** The shapes of comments, without which Excel shows none. */
+/** The shapes of comments. Without them Excel shows no comments. */
 function drawing(comments: readonly Comment[]): string {
   const shapes = comments.map(
     ({ row, column }, at) =>

@@ -3,22 +3,22 @@ import type { SplitCells } from "../../files/cells.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionType } from "../../spec/records.ts";
 
-/** A place in a file. Both count from 1; columns count UTF-16 units, as editors do. */
+/** A place in a file. Both numbers count from 1; columns count UTF-16 units, as editors do. */
 export interface Spot {
   readonly line: number;
   readonly column: number;
 }
 
-/** The place of something that is more than a place. */
+/** The line and column of an object that has further fields. */
 export function spotOf({ line, column }: Spot): Spot {
   return { line, column };
 }
 
-/** A problem of a file, or of what it asks for: the place, the problem, and the remedy. */
+/** A problem of a file, or of what it requests: the place, the problem, and the remedy. */
 export interface Problem extends Spot {
-  /** Every line concerned, where there are several. */
+  /** All lines concerned, if there are several. */
   readonly lines?: readonly number[] | undefined;
-  /** Where it stands in what a call gave as an object, such as `options[1].name`. */
+  /** The path in an object that a call contained, such as `options[1].name`. */
   readonly path?: string;
   readonly message: string;
   readonly remedy: string;
@@ -27,24 +27,24 @@ export interface Problem extends Spot {
 /** The fields of an option that a file can manage. */
 type FieldName = "name" | "parent" | "type" | "exposeChildren" | "contexts";
 
-/** Where an option belongs: nothing is said, the top level, a group of the same file by its position, or a name. */
+/** The wanted parent of an option: not stated, the top level, a group in the same file by its position, or a name. */
 export type ParentWish =
   | { readonly kind: "keep" }
   | { readonly kind: "top" }
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The Context IDs that an option is to hold, trimmed, each once: exactly these, or at least these. */
+/** The wanted Context IDs of an option, trimmed and unique: exactly these, or at least these. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;
-  /** Where it is at least these: those that it is not to hold. */
+  /** With "at least": the Context IDs to remove. */
   readonly remove?: readonly string[];
-  /** The cells that were taken apart into them. */
+  /** The split cells that they come from. */
   readonly split?: SplitCells;
 }
 
-/** One option as a file describes it. What is absent is not managed. */
+/** An option as a file describes it. Absent fields are not managed. */
 export interface DesiredOption extends Spot {
   /** Whether it is to be deleted. */
   readonly isRemoved?: true;
@@ -54,35 +54,35 @@ export interface DesiredOption extends Spot {
   readonly type?: OptionType | undefined;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts?: ContextsWish | undefined;
-  /** Where each field stands. */
+  /** The place of each field. */
   readonly spots: { readonly [Field in FieldName | "_id"]?: Spot | undefined };
 }
 
-/** The targeting that a file speaks of. */
+/** The targeting of a file. */
 export interface DesiredTargeting extends Spot {
   readonly _id?: string | undefined;
   readonly name?: string | undefined;
 }
 
-/** A text that looks like something a spreadsheet made of another text. */
+/** A text that a spreadsheet program has probably converted from another text. */
 export interface Suspect extends Spot {
   readonly text: string;
-  /** The column that it stands in. */
+  /** The column that contains it. */
   readonly field: "name" | "parentName" | "contexts";
 }
 
-/** The desired state of a targeting: what a file of any of the four forms means. */
+/** The desired state of a targeting: the content of a file in any of the four forms. */
 export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
-  /** In the order of the file; a group stands before what the file nests in it. */
+  /** In file order; a group comes before the options that the file nests in it. */
   readonly options: readonly DesiredOption[];
-  /** Of sheets: what is a problem unless the service or the base holds exactly this text. */
+  /** For sheets: texts that are problems unless the service or the base has exactly this text. */
   readonly suspects: readonly Suspect[];
-  /** Of sheets: whether some row says what is to become of its option. */
+  /** For sheets: whether a row states an action for its option. */
   readonly hasActions?: true;
 }
 
-/** A file that cannot be read any further: only its one problem is reported. */
+/** A file that cannot be read any further. Only its one problem is reported. */
 export class UnreadableFile extends Error {
   readonly problem: Problem;
   constructor({ line, column }: Spot, message: string, remedy: string) {
@@ -95,13 +95,13 @@ export class UnreadableFile extends Error {
 export class Problems {
   readonly all: Problem[] = [];
 
-  /** Adds a problem; `lines` where it concerns several. */
+  /** Adds a problem, with `lines` if it concerns several. */
   add({ line, column }: Spot, message: string, remedy: string, lines?: readonly number[]): undefined {
     this.all.push({ line, column, ...(lines !== undefined && { lines }), message, remedy });
     return undefined;
   }
 
-  /** All of them by line and column. */
+  /** All problems by line and column. */
   sorted(): readonly Problem[] {
     return this.all.toSorted((one, other) => one.line - other.line || one.column - other.column);
   }
@@ -109,7 +109,7 @@ export class Problems {
 
 const LONGEST_QUOTED = 80;
 
-/** A text of the file in quotes, cut where it is long. */
+/** A text of the file in quotes, shortened if it is long. */
 export function quoted(text: string): string {
   return JSON.stringify(text.length > LONGEST_QUOTED ? `${text.slice(0, LONGEST_QUOTED)}…` : text);
 }
@@ -144,7 +144,7 @@ const option = z.strictObject({
   children: z.array(child).optional().describe("The sub-options that are managed; others stay. [] means a group, too."),
 });
 
-/** A desired state in YAML or JSON, as its published JSON Schema says it: for editors. `readDesired` says more. */
+/** A desired state in YAML or JSON, as in its published JSON Schema for editors. `readDesired` checks more. */
 const desiredState = z.strictObject({
   $schema: z.string().optional(),
   version: z.literal(1),

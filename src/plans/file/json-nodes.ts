@@ -15,7 +15,7 @@ import {
 import { addOption, CONTEXT_FIELDS, checkVersion, type Drafts, readTargeting } from "./tree.ts";
 import { entriesOf, textIn } from "./values.ts";
 
-/** What the parser finds wrong, in words, by its code. */
+/** The parser's errors in words, by code. */
 const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   1: "something stands here that is no JSON",
   2: "a number is written in a way that JSON does not have",
@@ -34,14 +34,14 @@ const WORDS: Readonly<Partial<Record<ParseErrorCode, string>>> = {
   16: "a control character stands in a text",
 };
 
-/** Counts the values of a file across the texts that are read of it. */
+/** Counts the values of a file over all texts read from it. */
 export interface NodeCount {
   nodes: number;
 }
 
 /**
  * Reads strict JSON into nodes with their places. `firstLine` is the line of the file on which the text begins. Throws
- * an UnreadableFile at the first fault of the syntax, and beyond the limits of depth and number.
+ * an UnreadableFile at the first syntax error, and beyond the limits of depth and number.
  */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
@@ -89,14 +89,14 @@ export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { node
     },
     { disallowComments: true, allowTrailingComma: false },
   );
-  // An empty text is an error to the parser, which was thrown above.
+  // The parser reports an empty text as an error, which was thrown above.
   if (root === undefined) throw new Error("the JSON parser gave no value and no error");
   return root;
 }
 
 /**
- * Where in JSON text a character stands, as a path such as `options[1].name`, for text without line breaks: what a call
- * gives as an object has no lines that a person knows. Empty for the value as a whole.
+ * The place of a character in JSON text as a path such as `options[1].name`, for text without line breaks: an object in
+ * a call has no lines that a person knows. Empty for the value as a whole.
  */
 export function jsonPathAt(text: string, offset: number): string {
   const steps = getLocation(text, offset).path.map((step) =>
@@ -108,8 +108,8 @@ export function jsonPathAt(text: string, offset: number): string {
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
 /**
- * Reads NDJSON: an option a line, and perhaps version and targeting on the first. Throws an UnreadableFile at the first
- * line that is no JSON.
+ * Reads NDJSON: one option per line, and optionally the version and targeting on the first line. Throws an
+ * UnreadableFile at the first line that is not JSON.
  */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
@@ -145,7 +145,7 @@ function readRow(node: MapNode, drafts: Drafts): void {
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);
 }
 
-/** Null and `[]` mean the top level; a blank text says nothing. */
+/** Null and `[]` mean the top level; a blank text means that nothing is stated. */
 function parentOf(entry: Entry | undefined, problems: Problems): ParentWish {
   if (entry === undefined) return { kind: "keep" };
   const { value } = entry;

@@ -1,14 +1,14 @@
 import { thousands } from "../../platform/text.ts";
 import { type Spot, UnreadableFile } from "./desired.ts";
 
-/** A text. `isPlain`: written without quotes, as only YAML can. */
+/** A text. `isPlain`: written without quotes, which only YAML allows. */
 interface TextNode extends Spot {
   readonly kind: "text";
   readonly text: string;
   readonly isPlain: boolean;
 }
 
-/** A number, a truth value or null of JSON. YAML has only texts here. */
+/** A number, a truth value or null of JSON. In YAML these are read as texts. */
 interface ValueNode extends Spot {
   readonly kind: "value";
   readonly value: number | boolean | null;
@@ -19,7 +19,7 @@ export interface ListNode extends Spot {
   readonly items: Node[];
 }
 
-/** A property; the spot is that of its key, `offset` the position of the key in the text. */
+/** A property with the place of its key. `offset` is the position of the key in the text. */
 export interface Entry extends Spot {
   readonly key: string;
   readonly offset: number;
@@ -29,18 +29,18 @@ export interface Entry extends Spot {
 export interface MapNode extends Spot {
   readonly kind: "map";
   readonly entries: Entry[];
-  /** Whether it stands in braces. */
+  /** Whether it is written in braces. */
   readonly isFlow: boolean;
 }
 
 /** A value of a YAML or JSON text, with its place. */
 export type Node = TextNode | ValueNode | ListNode | MapNode;
 
-/** How much one file may hold; what is repeated by aliases counts each time. */
+/** The maximum number of values in a file. Values repeated by aliases count each time. */
 export const MOST_NODES = 1_000_000;
 export const MOST_DEPTH = 20;
 
-/** The error for a file that nests deeper than is read. */
+/** The error for a file with too much nesting. */
 export function tooDeep(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
@@ -49,7 +49,7 @@ export function tooDeep(spot: Spot): UnreadableFile {
   );
 }
 
-/** The error for a file that holds more values than are read. */
+/** The error for a file with too many values. */
 export function tooMany(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
@@ -58,7 +58,7 @@ export function tooMany(spot: Spot): UnreadableFile {
   );
 }
 
-/** What a node is, in words. */
+/** The kind of a node, in words. */
 export function kindOf(node: Node): string {
   if (node.kind === "value") return node.value === null ? "null" : `a ${typeof node.value}`;
   if (node.kind === "text") return node.isPlain && node.text === "" ? "nothing" : "a text";

@@ -42,52 +42,50 @@ const BY_ENDING: Readonly<Record<string, DesiredFormat>> = {
   ".jsonl": "ndjson",
 };
 
-/**
- * More options than this are not read from YAML, nor written as it: each costs the memory of its place and comments.
- */
+/** The maximum number of options in YAML, for reading and writing: each costs the memory of its place and comments. */
 export const MOST_YAML_OPTIONS = 5000;
 
-/** The forms that are read: those that are written, and workbooks. */
+/** The forms that can be read: those that are written, and workbooks. */
 export type ReadFormat = DesiredFormat | "xlsx";
 
-/** What is bounded in each form that is no sheet: a line, or a value as large as an option. */
+/** The unit whose size is limited in each form that is not a sheet: a line, or a value as large as an option. */
 const UNITS: Readonly<Record<Exclude<DesiredFormat, "csv">, BoundedUnit>> = {
   yaml: "line",
   ndjson: "line",
   json: { jsonDepth: 2 },
 };
 
-/** A file of some 10,000 options. */
+/** The size of a file with about 10,000 options. */
 const LARGE_BYTES = 1_048_576;
 
 /** A desired state to be read. */
 export interface DesiredSource {
   readonly bytes: Uint8Array;
   readonly format: ReadFormat;
-  /** Its name, which may say how its cells are separated. */
+  /** Its name, which may determine the delimiter of its cells. */
   readonly path?: string;
-  /** How a sheet is read; what is absent is detected. */
+  /** How a sheet is read; the rest is detected. */
   readonly sheet?: SheetArguments;
-  /** Where `contextsFile` looks; undefined where the state did not come from a file. */
+  /** Where a `contextsFile` is searched; undefined if the state did not come from a file. */
   readonly folder: string | undefined;
-  /** The longest line or value, in bytes; no limit where absent. */
+  /** The maximum size of a line or value, in bytes; no limit if absent. */
   readonly maxLineBytes?: number;
 }
 
-/** What a file means; where it has problems, that is no more than what could be read. */
+/** The content of a file. If it has problems, the content is incomplete. */
 export interface ReadDesired {
   readonly desired: Desired;
   /** By line and column. */
   readonly problems: readonly Problem[];
   /** SHA-256 of the bytes that were read, in hexadecimal digits. */
   readonly digest: string;
-  /** Of a sheet: how it was read. */
+  /** For a sheet: how it was read. */
   readonly file?: InputFile | undefined;
   /** The columns that were read, by their headings. */
   readonly columns?: ReadSheet["columns"] | undefined;
 }
 
-/** The form that the ending of a name says. Throws a FileError where it says none. */
+/** The form of a file by the ending of its name. Throws a FileError if it has none. */
 export function formatOfDesired(path: string): DesiredFormat {
   const ending = extname(path).toLowerCase();
   const format = BY_ENDING[ending];
@@ -98,7 +96,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   );
 }
 
-/** The form of a file that is read, by the ending of its name. Throws a FileError where it is none. */
+/** The form of a readable file by the ending of its name. Throws a FileError if it has none. */
 export function formatToRead(path: string): ReadFormat {
   const format = BY_ENDING[extname(path).toLowerCase()];
   if (format !== undefined) return format;
@@ -108,9 +106,9 @@ export function formatToRead(path: string): ReadFormat {
 }
 
 /**
- * Reads a desired state strictly: a fault of the syntax is told alone, everything else that is wrong together. Texts
- * stay what is written, whatever they look like. Throws a FileError where a line is longer than `maxLineBytes`, and what
- * reading a contextsFile throws besides FileErrors.
+ * Reads a desired state strictly. A syntax error is reported alone, all other problems together. Texts stay as written,
+ * whatever they look like. Throws a FileError if a line is longer than `maxLineBytes`, and what reading a contextsFile
+ * throws except FileErrors.
  */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
@@ -124,7 +122,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // Whether the service has such texts is looked up for a file that is well otherwise.
+    // Only for a file without other problems the service is asked whether it has these texts.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -140,8 +138,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
 }
 
 /**
- * Makes the heap of this process grow by two fifths between two collections, in place of up to three times, from now on:
- * most of what is read for a large file is garbage, which would otherwise take more memory than what is kept.
+ * Limits the heap growth of this process between two collections to two fifths, instead of up to three times, from now
+ * on: most memory used for reading a large file is garbage, which would otherwise exceed what is kept.
  */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
@@ -170,7 +168,7 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   return { ...NO_SUSPECTS, targeting };
 }
 
-/** What the rows of a file mean, beside their options. */
+/** The content of the rows of a file, in addition to their options. */
 interface ReadRows {
   readonly targeting?: DesiredTargeting | undefined;
   readonly suspects: readonly Suspect[];
@@ -179,7 +177,7 @@ interface ReadRows {
   readonly columns?: ReadSheet["columns"];
 }
 
-/** Finds out how a sheet is read. Throws an UnreadableFile where it cannot be read. */
+/** Detects the form of a sheet. Throws an UnreadableFile if it cannot be read. */
 async function openSheet(
   { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
   format: "csv" | "xlsx",
@@ -197,7 +195,7 @@ async function openSheet(
   }
 }
 
-/** Text of UTF-8 bytes. Throws an UnreadableFile that names the line of the first bytes that are none. */
+/** Decodes UTF-8. Throws an UnreadableFile with the line of the first invalid bytes. */
 function textIn(bytes: Uint8Array): string {
   const foreign = foreignWords(bytes);
   if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1 }, ...foreign);
@@ -218,7 +216,7 @@ const AS_SHEET = "Name it .xlsx where it is a workbook; else unpack it.";
 const AS_XLSX = "Save it as .xlsx, and name it so.";
 const AS_TEXT = "Give YAML, JSON, NDJSON or a sheet.";
 
-/** What is told of files of other programs, by their first bytes: the problem, and the remedy. */
+/** Files of other programs, by their first bytes: the problem, and the remedy. */
 const FOREIGN: readonly (readonly [start: string, message: string, remedy: string])[] = [
   ["PK\u0003\u0004", "this is a spreadsheet or an archive, whatever its name says", AS_SHEET],
   ["\u00D0\u00CF\u0011\u00E0", "this is an old spreadsheet, whatever its name says", AS_XLSX],
@@ -235,7 +233,7 @@ function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: str
   return bytes.subarray(0, 1024).includes(0) ? ["the file holds binary data", AS_TEXT] : undefined;
 }
 
-/** Looks for what two rows of a file claim at once: an `_id`, or a name. */
+/** Finds rows that claim the same `_id` or name. */
 function checkRows(options: readonly DesiredOption[], problems: Problems): void {
   const ids = new Map<string, Spot>();
   const names = new Map<string, Spot>();
@@ -259,7 +257,7 @@ function claim(claimed: Map<string, Spot>, what: string, spot: Spot, words: stri
   }
 }
 
-/** The problem that a text most likely is not what was written before a spreadsheet opened the file. */
+/** Adds the problem that a spreadsheet program has most likely changed a text when it opened the file. */
 export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
   const damage = damageIn(text);
   if (damage === undefined) return;
@@ -271,14 +269,14 @@ export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems
   );
 }
 
-/** Where files of Context IDs are, and how long a line of them may be. */
+/** The location of files of Context IDs, and the maximum length of their lines. */
 interface BesideFile {
-  /** The folder of the desired state; undefined where it did not come from a file, which has none beside it. */
+  /** The folder of the desired state; undefined if it did not come from a file. */
   readonly folder: string | undefined;
   readonly maxLineBytes: number | undefined;
 }
 
-/** Reads the files of Context IDs that rows name, one ID a line, and puts them into the rows. */
+/** Reads the files of Context IDs that rows name, one ID per line, and adds them to the rows. */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
   const { files, options, problems } = drafts;
   const read = new Map<string, readonly ListedContextId[]>();

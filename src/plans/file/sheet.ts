@@ -28,10 +28,10 @@ export const desiredRows: ValidColumns = {
   required: [["_id", "name"]],
 };
 
-/** What a sheet says beside its options. */
+/** What a sheet contains besides its options. */
 export interface ReadSheet {
   readonly targeting?: DesiredTargeting | undefined;
-  /** The texts that a spreadsheet may have made of others. */
+  /** Texts that a spreadsheet program may have converted from others. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
   /** The columns that were read, by their headings. */
@@ -39,8 +39,8 @@ export interface ReadSheet {
 }
 
 /**
- * Reads a sheet, an option a row; with the column `contextId` all rows of one option are one. Throws an UnreadableFile
- * where there are too many values, and the FileErrors of reading.
+ * Reads a sheet with one option per row; with the column `contextId` all rows of one option are merged. Throws an
+ * UnreadableFile if there are too many values, and the FileErrors of reading.
  */
 export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Promise<ReadSheet> {
   let rows: Rows | undefined;
@@ -60,13 +60,13 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   return { targeting, suspects, columns, ...(hasActions && { hasActions }) };
 }
 
-/** Where a cell stands: in a text by its letters, in a workbook by its row and column. */
+/** The place of a cell: by characters in a text, by row and column in a workbook. */
 function spotIn({ line, places }: SheetRow, at: number): Spot {
   const place = places?.[at];
   return place === undefined ? { line, column: at + 1 } : spotOf(place);
 }
 
-/** A filled cell of a column, and where it stands. */
+/** A filled cell of a column, and its place. */
 interface Cell extends Spot {
   readonly text: string;
 }
@@ -81,7 +81,7 @@ class Rows {
   readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
-  /** The positions of options by their ID, or by their name where each row has one Context ID. */
+  /** The positions of options by their ID, or by their name if each row has one Context ID. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, separator: string, drafts: Drafts) {
@@ -120,7 +120,7 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // Another name, or nothing to add, is a row that stands twice.
+    // A row with another name, or with nothing to add, is a repeated row.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
@@ -183,7 +183,7 @@ class Rows {
     };
   }
 
-  /** A further row of an option adds to it. */
+  /** Merges another row of an option into it. */
   #merged(first: DesiredOption, further: DesiredOption): DesiredOption {
     const { problems } = this.#drafts;
     const differs =
@@ -214,7 +214,7 @@ class Rows {
     const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
     const ids = [...new Set([...one.ids, ...other.ids])];
     const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
-    // Which of them are to go and which to come is not known any more where both are.
+    // If both are present, it is no longer known which ones to remove and which to add.
     const isOne = remove.length === 0 || ids.length === 0;
     const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };

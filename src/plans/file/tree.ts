@@ -12,7 +12,7 @@ import {
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 import { contextsIn, entriesOf, idIn, nameIn, textIn, truthIn, typeIn } from "./values.ts";
 
-/** A file of Context IDs that a row names, to be read once the rows are known. */
+/** A file of Context IDs that a row names. It is read once all rows are known. */
 export interface NamedFile {
   readonly path: string;
   readonly spot: Spot;
@@ -20,27 +20,27 @@ export interface NamedFile {
   readonly row: number;
 }
 
-/** Rows as they are read: the options so far, and what is still to be looked up for them. */
+/** Rows while they are read: the options so far, and what must still be looked up for them. */
 export interface Drafts {
   readonly options: DesiredOption[];
   readonly files: NamedFile[];
   readonly problems: Problems;
 }
 
-/** What a row is besides its fields. */
+/** The context of a row besides its fields. */
 export interface RowPlace {
   readonly spot: Spot;
   readonly parent: ParentWish;
-  /** Where its parent stands, if the row says that itself. */
+  /** The place of its parent, if the row states it. */
   readonly parentSpot?: Spot | undefined;
-  /** Something else than `type` that makes it a group: its children. */
+  /** Whether it is a group for another reason than `type`: its children. */
   readonly isGroup?: boolean;
 }
 
-/** The fields that say which Context IDs an option holds; a row has one of them at most. */
+/** The fields that state which Context IDs an option has. A row has at most one of them. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** The text of a field, and where it stands; undefined where there is none. Another value is a problem. */
+/** The text of a field, and its place; undefined if it is absent. Any other value is a problem. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,
@@ -51,7 +51,7 @@ function textField(
   return entry === undefined || text === undefined ? undefined : { text, spot: spotOf(entry) };
 }
 
-/** Adds the option that the fields of an object describe; gives its position. */
+/** Adds the option that the fields of an object describe. Returns its position. */
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
   const { problems, options, files } = drafts;
   const row = options.length;
@@ -94,7 +94,7 @@ function tellBoth(first: Entry, second: Entry, problems: Problems): void {
   );
 }
 
-/** The Context IDs that fields name; `op`, which only rows have, says whether they are set, added or removed. */
+/** The Context IDs in fields. `op`, which only rows have, says whether they are set, added or removed. */
 function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
@@ -115,7 +115,7 @@ const ROOT_FIELDS = ["version", "targeting", "options"];
 const OPTION_FIELDS = ["_id", "name", "type", "exposeChildren", ...CONTEXT_FIELDS, "children"];
 const CHILD_FIELDS = ["_id", "name", "type", ...CONTEXT_FIELDS];
 
-/** Reads the tree that a YAML or JSON file is; gives its targeting. What is wrong goes to the problems. */
+/** Reads the tree of a YAML or JSON file. Returns its targeting; problems are added to `drafts`. */
 export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   if (root.kind !== "map") {
@@ -145,7 +145,7 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
   return readTargeting(fields.get("targeting"), problems);
 }
 
-/** `version` of a tree, or of the first line of NDJSON: 1, the only one that there is. */
+/** Checks `version` of a tree, or of the first line of NDJSON: only 1 exists. */
 export function checkVersion(entry: Entry | undefined, where: Spot, problems: Problems): void {
   if (entry === undefined) {
     problems.add(where, "version is missing", "Write version: 1, so that later versions can tell.");
@@ -160,7 +160,7 @@ export function checkVersion(entry: Entry | undefined, where: Spot, problems: Pr
   problems.add(entry, `version ${found} is not known`, "This program reads version 1, written as a number.");
 }
 
-/** `targeting` of a tree, or of the first line of NDJSON. */
+/** Reads `targeting` of a tree, or of the first line of NDJSON. */
 export function readTargeting(entry: Entry | undefined, problems: Problems): DesiredTargeting | undefined {
   if (entry === undefined) return undefined;
   if (entry.value.kind !== "map") {
@@ -224,7 +224,10 @@ function optionMap(node: Node, problems: Problems): MapNode | undefined {
   return problems.add(node, `an option must be an object, and ${kindOf(node)} stands here`, name);
 }
 
-/** Files of other programs that people mistake for this one; one problem says so instead of one for each key. */
+/**
+ * Detects files of other programs that people mistake for this kind, and reports one problem instead of one for each
+ * key.
+ */
 function isForeign(root: MapNode, problems: Problems): boolean {
   const keys = new Set(root.entries.map(({ key }) => key));
   if (ROOT_FIELDS.some((field) => keys.has(field) && field !== "version") || keys.size === 0) return false;

@@ -6,7 +6,7 @@ import { isUlid } from "../../spec/ulid.ts";
 import { type Problems, quoted, type Spot } from "./desired.ts";
 import { type Entry, kindOf, type MapNode, type Node } from "./node.ts";
 
-/** The entries of an object by key; what stands twice, or is no valid key, is a problem. */
+/** The entries of an object by key. A repeated or invalid key is a problem. */
 export function entriesOf(
   map: MapNode,
   valid: readonly string[],
@@ -29,7 +29,7 @@ export function entriesOf(
   return entries;
 }
 
-/** The text of a value; undefined where it is none, which is a problem. */
+/** The text of a value; undefined, with a problem, if it is not a text. */
 export function textIn(node: Node, spot: Spot, field: string, problems: Problems): string | undefined {
   if (node.kind === "text" && !(node.isPlain && node.text === "")) return node.text;
   const found = kindOf(node);
@@ -40,7 +40,7 @@ export function textIn(node: Node, spot: Spot, field: string, problems: Problems
   return problems.add(spot, `${field} must be a text, and ${found} stands here`, remedy);
 }
 
-/** An `_id` in the form of the service; lower case is the same. */
+/** An `_id` in the form of the service. Lower case is accepted. */
 export function idIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const id = text.trim().toUpperCase();
   if (isUlid(id)) return id;
@@ -51,7 +51,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/** A name that the service takes (management-api 8.3). */
+/** A name that the service accepts (management-api 8.3). */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -64,8 +64,8 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
 }
 
 /**
- * Adds a Context ID, trimmed, to those before it, which keeps the order of their first mention (management-api 8.1).
- * `where` is added to the message where the text stands in another file.
+ * Adds a Context ID, trimmed, to the previous ones, in the order of first mention (management-api 8.1). `where` is
+ * added to the message if the text is in another file.
  */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
@@ -82,7 +82,7 @@ export function addContextId(ids: Set<string>, text: string, spot: Spot, problem
   problems.add(spot, words[problem.rule] + where, "Fix it or remove it.");
 }
 
-/** The Context IDs of a list. Undefined where it is no list, which is a problem. */
+/** The Context IDs of a list; undefined, with a problem, if it is not a list. */
 export function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): readonly string[] | undefined {
   if (node.kind !== "list") {
     return problems.add(

@@ -10,9 +10,9 @@ import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
 /**
- * A targeting as a desired state, piece by piece: equal targetings give equal bytes. Context IDs are sorted, and
- * whatever another reader could take for something else than a text is quoted. Throws a FileError where a targeting has
- * more options than YAML may have.
+ * A targeting as a desired state, piece by piece. Equal targetings produce equal bytes. Context IDs are sorted, and
+ * everything that another reader might not take for a text is quoted. Throws a FileError if the targeting has too many
+ * options for YAML.
  */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
@@ -68,7 +68,7 @@ function* csvText(there: ServiceTargeting): Generator<string> {
   for (const { cells } of sheetOf(there, { format: "csv", delimiter: "," })) yield csvLine(cells);
 }
 
-/** A targeting as the rows of a sheet, its header included. */
+/** A targeting as the rows of a sheet, including the header. */
 export function* sheetOf(there: ServiceTargeting, form: SheetFormat): Generator<WrittenRow> {
   const names = new Map(there.options.map((option) => [option._id, option.name]));
   yield OPTION_HEADER;
@@ -110,11 +110,11 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** What every reader of YAML takes for a text without quotes, in lists in brackets too. */
+/** What every YAML reader takes for a text without quotes, also in lists in brackets. */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;
-/** What YAML does not print, and JSON does. */
+/** Characters that YAML must escape and JSON need not. */
 const UNPRINTED = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 function scalar(text: string): string {

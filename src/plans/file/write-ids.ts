@@ -11,7 +11,7 @@ import type { Entry, MapNode, Node } from "./node.ts";
 import { type DesiredSource, readDesired } from "./read-desired.ts";
 import { desiredRows } from "./sheet.ts";
 
-/** Text that goes in at a place, for so much that goes out. */
+/** A replacement of `removed` characters at a place. */
 interface Splice {
   readonly at: number;
   readonly removed?: number;
@@ -22,9 +22,9 @@ interface Splice {
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
 /**
- * Puts `_id`s into a file that was read without problems, by the position of the row among its options; everything else
- * stays verbatim: comments of a text, formats and other sheets of a workbook. Throws a FileError where the result would
- * not mean the same.
+ * Writes `_id`s into a file that was read without problems, by the position of the row among its options. Everything
+ * else stays the same: comments of a text, formats and other sheets of a workbook. Throws a FileError if the result
+ * would not mean the same.
  */
 export async function withIds(
   bytes: Uint8Array,
@@ -44,12 +44,12 @@ export async function withIds(
   );
 }
 
-/** The options of a file. Files of Context IDs are left alone. */
+/** The options of a file. Files of Context IDs are not read. */
 async function optionsOf(bytes: Uint8Array, file: WrittenFile): Promise<readonly DesiredOption[]> {
   return (await readDesired({ bytes, ...file, folder: undefined })).desired.options;
 }
 
-/** What an option means, without places. */
+/** The meaning of an option, without places. */
 function meaningOf({ _id, name, parent, type, exposeChildren, contexts }: DesiredOption) {
   return { _id, name, parent, type, exposeChildren, contexts };
 }
@@ -77,7 +77,7 @@ async function textWithIds(
   return Buffer.from(mark + applied(body, await splices));
 }
 
-/** Writes IDs into the column of IDs of a workbook; into a new one beside the others where it has none. */
+/** Writes IDs into the ID column of a workbook; into a new column if it has none. */
 async function workbookWithIds(
   bytes: Uint8Array,
   file: WrittenFile,
@@ -91,7 +91,7 @@ async function workbookWithIds(
     id === undefined ? [] : [{ line, column, text: id }],
   );
   const headed = own < 0 ? [{ line: header.line, column, text: headingOf("_id") }] : [];
-  // Loaded where a workbook is written.
+  // Loaded when a workbook is written.
   const { withCells } = await import("../../files/xlsx/edit-workbook.ts");
   return wholeOf(() => withCells(bytes, sheet.sheet, [...headed, ...cells]));
 }
@@ -112,7 +112,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Each row with the ID that it gets: where an option has several rows, all of them. */
+/** Each row with its ID. If an option has several rows, all of them get it. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: ReadonlyMap<number, string>,
@@ -149,9 +149,7 @@ function mapsIn(node: Node, key: string): readonly MapNode[] {
   return list?.kind === "list" ? list.items.flatMap((item) => (item.kind === "map" ? [item] : [])) : [];
 }
 
-/**
- * In front of the first field: on a line of its own where that one begins a line, or where the object has no braces.
- */
+/** Inserts before the first field: on a line of its own if that field begins a line, or if the object has no braces. */
 function mapSplice(text: string, { isFlow }: MapNode, { offset, column }: Entry, id: string, isJson: boolean): Splice {
   const start = text.lastIndexOf("\n", offset - 1) + 1;
   const before = text.slice(start, offset);

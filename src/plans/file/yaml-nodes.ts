@@ -2,9 +2,9 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MOST_DEPTH, MOST_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
-/** YAML is read with its comments and places in memory: what is longer belongs into another form. */
+/** The maximum size of YAML, which is read with its comments and places in memory. Larger files need another form. */
 const MOST_BYTES = 16_000_000;
-/** Tags that say of a text, a list or a map that it is one. */
+/** Tags that state that a text, a list or a map is one. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which may have any size.";
@@ -12,9 +12,9 @@ const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which may have any size.";
 type Yaml = typeof import("yaml");
 
 /**
- * Reads YAML into nodes with their places. Every scalar is the text that stands there: no tags are resolved. Throws an
- * UnreadableFile at the first fault of the syntax, for what a desired state does not use (merge keys, custom tags,
- * several documents), and beyond the limits of depth, number and size.
+ * Reads YAML into nodes with their places. Every scalar is read as the written text: no tags are resolved. Throws an
+ * UnreadableFile at the first syntax error, for what a desired state does not use (merge keys, custom tags, several
+ * documents), and beyond the limits of depth, number and size.
  */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MOST_BYTES) {
@@ -57,7 +57,7 @@ function linesIn(text: string, end: number): number {
   return line;
 }
 
-/** Looks at depth and number before anything recursive is done with what the file nests. */
+/** Checks depth and number before any recursive step over nested values. */
 function checkSize(tokens: readonly CST.Token[], lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
   let nodes = 0;
@@ -65,7 +65,7 @@ function checkSize(tokens: readonly CST.Token[], lines: LineCounter): void {
     const { token, depth } = next;
     if (depth > MOST_DEPTH) throw tooDeep(spotAt(lines, token.offset));
     nodes += 1;
-    // Keys and separators count too here, so that only what is far too much is refused before it is looked at closely.
+    // Keys and separators count here too, so only files far above the limit are refused before the exact count.
     if (nodes > 3 * MOST_NODES) throw tooMany(spotAt(lines, token.offset));
     if (token.type === "document" && token.value !== undefined) open.push({ token: token.value, depth: 1 });
     if (token.type !== "block-map" && token.type !== "block-seq" && token.type !== "flow-collection") continue;
@@ -76,7 +76,7 @@ function checkSize(tokens: readonly CST.Token[], lines: LineCounter): void {
   }
 }
 
-/** A node, and how much it holds, which counts again wherever an alias repeats it. */
+/** A node, and the number of its values, which count again for each alias. */
 interface Converted {
   readonly node: Node;
   readonly nodes: number;
