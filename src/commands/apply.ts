@@ -43,8 +43,8 @@ interface ApplyLine extends AskedFile {
 }
 
 /**
- * Applies a file, a plan that was written with `plan --out`, or a planned run; one that was cut short goes on. Gives the
- * exit code: 0 where all is done or nothing was to be done, else 1.
+ * Applies a file, a plan from `plan --out`, or a planned run. An interrupted run is continued. Returns the exit code: 0
+ * if everything is done or there was nothing to do, otherwise 1.
  */
 export async function runApply(line: CommandLine): Promise<number> {
   const asked: ApplyLine = {
@@ -63,7 +63,7 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/** Options that say how a file is planned mean nothing for what was planned already. */
+/** Options about planning a file have no meaning for something that is already planned. */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const given = [
     asked.targeting !== undefined && "--targeting",
@@ -78,10 +78,10 @@ function refusePlanning(asked: ApplyLine): ApplyLine {
   throw new SettingsError(`${given} is for the file of a desired state, and this is planned already`);
 }
 
-/** How a plan begins that `plan --out` wrote. */
+/** The beginning of a plan that `plan --out` wrote. */
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
 
-/** The plan that a file holds; undefined where it holds something else. */
+/** The plan in a file; undefined if the file contains something else. */
 async function planIn(file: string): Promise<PlanDocument | undefined> {
   const bytes = await bytesAtPath(file);
   const begin = bytes.subarray(0, PLAN_BEGINS.length).toString("utf8");
@@ -121,7 +121,7 @@ async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, conte
   return printReport(await carriedOut(header, context), context);
 }
 
-/** Applies a planned run, or goes on with one that was cut short. */
+/** Applies a planned run, or continues an interrupted one. */
 async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context: PlanContext): Promise<number> {
   const run = await plannedRun(runId, context);
   const { header } = run;
@@ -147,7 +147,10 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   return printReport(resumed, context);
 }
 
-/** Looks whether a dry run still does what it showed, shows it, asks, and applies it. Where it does not, nothing is sent. */
+/**
+ * Checks whether a dry run would still do what it showed, shows it, asks, and applies it. If it would not, nothing is
+ * sent.
+ */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -158,7 +161,7 @@ async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): 
   return printReport(await carriedOut(header, context), context);
 }
 
-/** Throws a FileError where a plan was made for another service. */
+/** Throws a FileError if a plan was made for another service. */
 function checkOrigin({ environment, apiUrl }: PlanDocument, context: PlanContext): void {
   if (environment !== context.environment || apiUrl !== context.apiUrl) throw otherService();
 }
@@ -175,15 +178,15 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** The base beside a file, which the run that applies the file renews. Throws where there is none. */
+/** The base of a file. The run that applies the file renews it. Throws if there is none. */
 export async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };
 }
 
 /**
- * The base beside the file that a kept plan was made from; undefined where it had none. Where that file is not found from
- * the plan, the command tells so, and the base stays as it was.
+ * The base of the file that a stored plan was made from; undefined if it had none. If that file is not found from the
+ * plan, the command says so, and the base stays as it was.
  */
 export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
@@ -194,8 +197,8 @@ export async function baseFileOfPlan(planPath: string, { file }: PlanDocument): 
 }
 
 /**
- * Writes the `_id`s of adopted and created options into the rows of a file that have none; everything else in it stays.
- * False where the file has changed since it was read: then nothing is written.
+ * Writes the `_id`s of adopted and created options into the rows of a file that have none. The rest of the file stays
+ * the same. Returns false if the file has changed since it was read: then nothing is written.
  */
 export async function writeIds(
   { file, sheet }: Pick<AskedFile, "file" | "sheet">,

@@ -12,15 +12,15 @@ import { type Decision, startDecided } from "../tools/write/decide.ts";
 import { personHere } from "../web/browser.ts";
 import { confirmInTerminal, type PlanContext, tell } from "./project.ts";
 
-/** Asks the person whether to go ahead, unless `yes` says so already. Without a terminal nothing is asked. */
+/** Asks the person whether to continue, unless `yes` already says so. Without a terminal nothing is asked. */
 export async function isAgreed(question: string, yes: boolean): Promise<boolean> {
   const without = "Nothing was sent: there is no terminal to ask in, and --yes was not given.";
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
 /**
- * Keeps a plan as a run that is not started, with the sheet that it was made of; gives its header. `base` is renewed when
- * the run ends.
+ * Stores a plan as a run that is not started, with the sheet that it was made from. Returns its header. `base` is
+ * renewed when the run ends.
  */
 export async function kept(
   { document, there }: MadePlan,
@@ -35,8 +35,8 @@ export async function kept(
 }
 
 /**
- * Starts a planned run that the person agreed to, after a look at what is there now, and waits until it rests. Where
- * something has changed so that it matters, nothing is sent and the run has failed.
+ * Starts a planned run that the person approved, after checking the current state, and waits until it stops. If
+ * something relevant has changed, nothing is sent and the run fails.
  */
 export async function carriedOut(header: ChangeHeader, context: PlanContext): Promise<ChangeRun> {
   const changes = changesOf(context);
@@ -51,10 +51,10 @@ export async function carriedOut(header: ChangeHeader, context: PlanContext): Pr
   return run;
 }
 
-/** Without a terminal, progress is a line for this many objects. */
+/** Without a terminal, a progress line is printed for this many objects. */
 const OBJECTS_PER_LINE = 1000;
 
-/** Waits until a run rests, and shows how far it is; a signal stops it between two requests. */
+/** Waits until a run stops, and shows its progress. A signal stops it between two requests. */
 export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): Promise<void> {
   const isTerminal = process.stderr.isTTY;
   let told = 0;
@@ -72,7 +72,7 @@ export async function rested(run: Pick<ChangeRun, "rest" | "watch" | "stop">): P
   if (isTerminal) process.stderr.write("\r\u001b[K");
 }
 
-/** Whether something of a run is still to be done, or to be found out. */
+/** Whether anything of a run is still to be done, or unknown. */
 export function isUnfinished(run: ChangeRun): boolean {
   const status = run.status();
   const { pending, notApplied, unknown } = run.state.counts();
@@ -80,10 +80,7 @@ export function isUnfinished(run: ChangeRun): boolean {
   return pending + notApplied + unknown > 0;
 }
 
-/**
- * A report without the steps that name tools, which only an agent has, and without marks for it; what the state needs is
- * said to both.
- */
+/** A report without the steps that name tools, which only an agent has, and without the markers for agents. */
 export function forPerson(text: string): string {
   return unmarked(text)
     .split("\n")
@@ -91,7 +88,7 @@ export function forPerson(text: string): string {
     .join("\n");
 }
 
-/** Prints the report of a run. Gives the exit code: 0 where all of it is done, else 1. */
+/** Prints the report of a run. Returns the exit code: 0 if all of it is done, otherwise 1. */
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
   const { text } = await reportedRun(run, context, [], { withTotals: true });
   process.stdout.write(`${forPerson(text)}\n`);

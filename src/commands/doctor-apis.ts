@@ -20,29 +20,29 @@ import { type Check, note, ok, problem } from "./doctor-machine.ts";
 /** What the probes need. */
 export interface ProbeOptions {
   readonly routes: RouteTable;
-  /** Nothing but reads is sent. */
+  /** Only reads are sent. */
   readonly readOnly: boolean;
-  /** A sandbox stands in for the APIs. */
+  /** The APIs are emulated by a sandbox. */
   readonly isSandbox: boolean;
 }
 
-/** A request that shows whether an operation answers, and can change nothing. */
+/** A request that shows whether an operation is available, and that cannot change anything. */
 interface Probe {
   readonly operation: Operation;
   readonly scope: "read" | "write";
   readonly send: () => Promise<unknown>;
 }
 
-/** How a probe ended. `answered`: the operation is there, and the key opens it. */
+/** The result of a probe. `answered`: the operation exists and the key gives access. */
 interface ProbeOutcome {
   readonly probe: Probe;
   readonly kind: "answered" | "unauthorized" | "forbidden" | "wrongRoute" | "noProject" | "unreached" | "trouble";
   readonly words: string;
-  /** Of what was not reached: what to do, as in the answers of tools. */
+  /** For an unreachable service: what to do, as in the answers of tools. */
   readonly remedy?: string;
 }
 
-/** What an API is called, and the variables that open it. */
+/** The name of an API, and the variables that give access to it. */
 interface Names {
   readonly about: string;
   readonly address: string;
@@ -64,7 +64,7 @@ const EVENTS: Names = {
   whereKeysAre: "it stands in the application's service configuration file",
 };
 
-/** The names where a sandbox that runs stands in for the APIs. */
+/** The names if a running sandbox emulates the APIs. */
 function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   if (!isSandbox) return names;
   return {
@@ -74,12 +74,12 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   };
 }
 
-/** A ULID of the year 1970, which no service ever made. */
+/** A ULID of the year 1970, which no service has ever created. */
 const NO_SUCH_ID = "00000000000000000000000000";
 
 /**
- * Probes the operations of the management API that tools use: reads of an ID that does not exist, and bulk writes of
- * no items, which can only be refused (management-api 8.1: at least one item).
+ * Probes the operations of the management API that tools use: reads of an ID that does not exist, and bulk writes
+ * without items, which can only be refused (management-api 8.1: at least one item).
  */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [
@@ -111,7 +111,7 @@ const BULK_WRITES = [
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
-  // This API has no scopes: a key that it forbids is simply a wrong one.
+  // This API has no scopes: a key that is forbidden is simply wrong.
   const outcomes = probed.map(
     (one): ProbeOutcome => (one.kind === "forbidden" ? { ...one, kind: "unauthorized" } : one),
   );
@@ -122,7 +122,7 @@ function notWritten({ about }: Names): Check {
   return note(about, "writing was not checked: TARGETING_MCP_READ_ONLY is on");
 }
 
-/** What the probes of an API show; only why where it cannot be used. */
+/** What the probes of an API show; only the reason if it cannot be used. */
 function checksOf(
   outcomes: readonly ProbeOutcome[],
   names: Names,
@@ -135,7 +135,7 @@ function checksOf(
   return [ok(names.about, "reachable"), keyCheck(outcomes, names), ...scopes, ...ofRoutes];
 }
 
-/** Sends one probe after the other, and none after the first where that one shows that the API cannot be used. */
+/** Sends the probes one after another; only the first one if it shows that the API cannot be used. */
 async function outcomesOf(probes: readonly Probe[]): Promise<readonly ProbeOutcome[]> {
   const outcomes: ProbeOutcome[] = [];
   for (const probe of probes) {
@@ -165,7 +165,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/** A service that limits requests is there, but does not show whether the key opens it. */
+/** A service that limits requests is reachable, but does not show whether the key gives access. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? { kind: "trouble", words: rateLimitWords({ retryAfterMs }), remedy: "Run doctor again then." }
@@ -187,7 +187,7 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
   return { kind: "trouble", words: `${route} is answered with ${said}` };
 }
 
-/** Why an API cannot be probed further; undefined where it can. */
+/** Why an API cannot be probed further; undefined if it can. */
 function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
   const of = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = of("unreached");
@@ -226,7 +226,7 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
   return note(about, `no answer tells whether the key has the scope ${name}`);
 }
 
-/** What a probe shows about its route; nothing where the key did not open it. */
+/** What a probe shows about its route; nothing if the key gave no access. */
 function routeCheck(
   { probe, kind, words, remedy: known }: ProbeOutcome,
   routes: RouteTable,
@@ -250,7 +250,7 @@ const ABOUT = "authorization server";
 const REMEDY =
   "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 
-/** Reads what a server over HTTP reads of the authorization server: its keys, and where people log in. */
+/** Reads what an HTTP server reads from the authorization server: its keys, and where people log in. */
 export async function checkIssuer(
   oauth: NonNullable<Settings["http"]["oauth"]>,
   proxies: Settings["proxies"],

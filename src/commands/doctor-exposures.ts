@@ -6,32 +6,35 @@ import { type Settings, type SettingsInput, settingText } from "../settings/sett
 import { isPlain, type Setting } from "../settings/value-types.ts";
 import type { Check } from "./doctor-machine.ts";
 
-/** What others of this machine, or on the way to a service, could read: a check that is no "ok", with its remedy. */
+/** Something that others on this machine, or on the way to a service, could read, with its remedy. */
 type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
-/** Looks at the files that hold secrets, and at the addresses to which keys go. Reads no content and sends nothing. */
+/**
+ * Checks the files that contain secrets, and the addresses that keys are sent to. Reads no content and sends nothing.
+ */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
-/** Secrets that lie in files, with the permissions that they should have. Windows keeps access lists instead. */
+/** Secrets in files, with the permissions that they should have. Windows uses access lists instead. */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
   return [
-    // What is made in it has permissions of its own: an open folder shows names, and what older programs left there.
+    // Files created in it have permissions of their own: an open folder shows names, and what older versions left
+    // there.
     ...openOne("state folder", stateDir, { right: "700", why: "it holds runs", mostly: "note" }),
     ...openOne("seal key", sealFile, { right: "600", why: "a program that reads it can confirm deletions" }),
     ...openOne("access file", http.accessFile, { right: "600", why: "it holds keys and tokens" }),
   ];
 }
 
-/** What is said of a path that should be its owner's alone. */
+/** A path that should be accessible to its owner only. */
 interface OwnPath {
-  /** The permissions that it should have, as `chmod` takes them. */
+  /** The permissions that it should have, in the notation of `chmod`. */
   readonly right: string;
   readonly why: string;
-  /** What it is where every user of the machine may use the path; a problem where absent. */
+  /** The severity if every user of the machine can use the path; a problem if absent. */
   readonly mostly?: Exposure["state"];
 }
 
@@ -49,7 +52,7 @@ function openOne(
   return [{ about, state: isForAll ? mostly : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/** The permissions of a file; none where it is not there, or cannot be looked at: then it tells nothing either. */
+/** The permissions of a file; 0 if it does not exist or is not accessible, because it then reveals nothing. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;
@@ -65,7 +68,7 @@ const SENDERS: readonly (readonly [Setting<string>, string])[] = [
   [SETTINGS.publicUrl, "callers send their tokens and keys"],
 ];
 
-/** Addresses of live services to which keys go without encryption. A sandbox is sent no key but its own public ones. */
+/** Addresses of live services that keys are sent to without encryption. A sandbox receives only its own public keys. */
 function plainAddresses({ environment }: Settings, input: SettingsInput): readonly Exposure[] {
   if (environment.kind === "sandbox") return [];
   return SENDERS.flatMap(([setting, what]): readonly Exposure[] => {

@@ -6,38 +6,38 @@ import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
 import type { Settings } from "../settings/settings.ts";
 
-/** One thing that was looked at. A note costs nothing but may surprise; a problem must be fixed. */
+/** The result of one check. A note is harmless but may surprise; a problem must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
   readonly found: string;
-  /** What to do; only where something is to be done. */
+  /** What to do, if anything. */
   readonly remedy?: string;
 }
 
-/** A check that found something well. */
+/** A check without findings. */
 export function ok(about: string, found: string): Check {
   return { about, state: "ok", found };
 }
 
-/** A check that found something surprising. */
+/** A check with a surprising finding. */
 export function note(about: string, found: string, remedy?: string): Check {
   return { about, state: "note", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** A check that found what must be fixed. */
+/** A check with a finding that must be fixed. */
 export function problem(about: string, found: string, remedy?: string): Check {
   return { about, state: "problem", found, ...(remedy !== undefined && { remedy }) };
 }
 
-/** Whether this version of Node ("20.18.1") is one that the package asks for. */
+/** Whether this version of Node ("20.18.1") is one that the package supports. */
 export function checkNode(running: string): Check {
   const least = packageJson.engines.node.replace(">=", "");
   const isRecent = running.localeCompare(least, "en", { numeric: true }) >= 0;
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/** Whether runs could be kept in the folder. One that is not there yet is not made: its parent is looked at. */
+/** Whether runs can be stored in the folder. A folder that does not exist yet is not created: its parent is checked. */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {
@@ -46,7 +46,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
       await access(existing, constants.W_OK);
       return ok(about, `${folder} will be made by the first run`);
     }
-    // Only writing tells: permissions alone do not, on every platform and file system.
+    // Only writing proves it: permissions alone do not, on every platform and file system.
     await rm(await mkdtemp(join(folder, "doctor-")), { recursive: true });
     if (await syncFolder(folder)) return ok(about, `${folder} can be written`);
     return note(
@@ -60,7 +60,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
   }
 }
 
-/** Whether the folders that `file` and `saveTo` may use are there, and what they allow. */
+/** Whether the folders for `file` and `saveTo` exist, and what they allow. */
 export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
   if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
   return Promise.all(folders.map(checkFolder));
@@ -98,20 +98,20 @@ function reasonOf(thrown: unknown): string {
   return thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
 }
 
-/** Where runs are kept, in the diagnosis. */
+/** Where runs are stored, in the diagnosis. */
 export interface StoreShown {
   readonly kind: "files" | "postgres";
-  /** Whether it can be worked with. */
+  /** Whether it can be used. */
   readonly ok: boolean;
-  /** The database in words; absent where it was not reached. */
+  /** A description of the database; absent if it was not reached. */
   readonly server?: string | undefined;
-  /** The number of the last migration, the one that is needed, and what the tables hold: bytes by table. */
+  /** The number of the last migration, the required one, and the size of the tables in bytes, by table. */
   readonly tables?: FoundStore["tables"];
   /** What must be fixed, and what is weak. */
   readonly problems: readonly string[];
 }
 
-/** Looks at where runs are kept; gives that, and the checks that tell of it. */
+/** Checks where runs are stored. Returns a description, and the checks. */
 export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "stateDir">): Promise<{
   readonly store: StoreShown;
   readonly checks: readonly Check[];

@@ -24,12 +24,12 @@ import {
   type StoreShown,
 } from "./doctor-machine.ts";
 
-/** A person waits for the answer: no probe takes longer, and none is tried again. */
+/** A person waits for the result, so no probe takes longer, and none is retried. */
 const PROBE_TIMEOUT_MS = 10_000;
-/** The most runs that are listed: more do not help a reader. */
+/** The maximum number of listed runs: more do not help a reader. */
 const MOST_RUNS = 20;
 
-/** Checks the set-up, prints what was found, and gives the exit code: 1 when something must be fixed. */
+/** Checks the configuration, prints the findings, and returns the exit code: 1 if something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
   const asJson = isOn(line, "json");
   const diagnosis = await diagnose(inputOf(line));
@@ -37,7 +37,7 @@ export async function runDoctor(line: CommandLine): Promise<number> {
   return diagnosis.ok ? 0 : 1;
 }
 
-/** Looks at everything that a server started with these settings would depend on; changes nothing in an API. */
+/** Checks everything that a server with these settings would depend on. Changes nothing in an API. */
 async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   const shown = SETTING_LIST.map((setting): SettingShown => {
     const { variable, secret, otherwise } = setting;
@@ -66,7 +66,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
       ...(await checkFolders(settings.allowedDirs)),
       ...(await checkApis(connected, settings, byCallers)),
     ];
-    // A store that cannot be used holds no runs either: that is said once.
+    // A store that cannot be used contains no runs either: that is reported once.
     const { unfinishedRuns, problem: ofRuns } = store.ok
       ? await findUnfinished(connected, ownCaller(settings))
       : { unfinishedRuns: [] };
@@ -92,7 +92,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
 
 const NOTHING_FOUND = { ok: false, environment: undefined, tools: [], unfinishedRuns: [] } as const;
 
-/** Settings and access file, as they are read where callers come over HTTP. */
+/** Settings and access file, as an HTTP server reads them. */
 interface Usable {
   readonly settings: Settings;
   readonly access: Access;
@@ -103,13 +103,13 @@ const EVERY_HOST = "0.0.0.0";
 
 function usableSettings(input: SettingsInput): Usable | { readonly problem: Check } {
   try {
-    // Where callers over HTTP bring keys of their own, an address without a key is well.
+    // If callers over HTTP may bring their own keys, an address without a key is valid.
     const settings = settingsFrom({ ...input, overHttp: true });
     routesOf(settings);
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // Without authentication only this machine can be meant: the host itself is no setting.
+    // Without authentication only this machine can be meant, because the host is not a setting.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -118,7 +118,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** A fixed port of the embedded sandbox may be held by a server that runs; the one that is looked at takes another. */
+/** A fixed port of the embedded sandbox may be used by a running server, so the checked one takes another. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
@@ -130,13 +130,13 @@ function forProbing(settings: Settings): Settings {
   };
 }
 
-/** Keys of this server in the files of hosts: loaded late, since that needs their parsers. */
+/** Keys of this server in the configuration files of hosts. Loaded late, because their parsers are large. */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
-/** Over stdio a person is reached otherwise: so this is about servers that ask who calls. */
+/** Over stdio a person is reached differently, so this concerns servers that identify their callers. */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];
@@ -144,7 +144,7 @@ function checkApprovers({ settings, access }: Usable, { environment }: SettingsI
   return lacking === undefined ? [] : [{ about: "approvals", state: "note", ...lacking }];
 }
 
-/** What it takes to read an authorization server is loaded where there is one. */
+/** The code for reading an authorization server is loaded if there is one. */
 async function checksOfIssuer(settings: Settings): Promise<readonly Check[]> {
   const { oauth } = settings.http;
   if (oauth === undefined) return [];
@@ -178,7 +178,7 @@ async function checkApis(
   ];
 }
 
-/** Where callers over HTTP have the key of an API from, in words; undefined where no caller can have one. */
+/** Where callers over HTTP get the key of an API from, in words; undefined if no caller can have one. */
 type KeysOfCallers = Readonly<Record<ToolAvailability["toolsets"][number], string | undefined>>;
 
 function keysOfCallers(input: SettingsInput, { settings, access }: Usable): KeysOfCallers {
@@ -194,13 +194,13 @@ function keysOfCallers(input: SettingsInput, { settings, access }: Usable): Keys
   };
 }
 
-/** What is offered to a caller who has every key that callers can have. */
+/** What a caller is offered who has every key that callers can have. */
 function withKeysOf(byCallers: KeysOfCallers, offer: ToolAvailability): ToolAvailability {
   const added = (["targeting", "events"] as const).filter((one) => byCallers[one] !== undefined);
   return { ...offer, configured: [...new Set([...offer.configured, ...added])] };
 }
 
-/** The runs of a caller that are not done; why they cannot be told, where that is so. */
+/** The unfinished runs of a caller, or why they cannot be listed. */
 async function findUnfinished({ services }: ServerProcess, caller: string) {
   const unfinishedRuns: UnfinishedRun[] = [];
   try {
@@ -223,14 +223,14 @@ function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[
   }));
 }
 
-/** A setting, where it came from, and its text; of a secret only whether it is set. */
+/** A setting, its source, and its text; for a secret only whether it is set. */
 export interface SettingShown {
   readonly variable: string;
   readonly source: Source;
   readonly value: string;
 }
 
-/** A run that `resume_run` could continue, or that is being driven now. */
+/** A run that `resume_run` could continue, or that is being executed now. */
 export interface UnfinishedRun {
   readonly runId: string;
   readonly tool: string;
@@ -239,23 +239,23 @@ export interface UnfinishedRun {
 
 /** What `targeting-mcp doctor --json` prints. */
 export interface Diagnosis {
-  /** False when something must be fixed. */
+  /** False if something must be fixed. */
   readonly ok: boolean;
   readonly version: string;
-  /** Undefined where the settings cannot be used. */
+  /** Undefined if the settings cannot be used. */
   readonly environment: "live" | "sandbox" | undefined;
   readonly checks: readonly Check[];
-  /** Where runs are kept; undefined where the settings cannot be used. */
+  /** Where runs are stored; undefined if the settings cannot be used. */
   readonly store?: StoreShown;
   readonly settings: readonly SettingShown[];
-  /** Names of the tools that would be listed. */
+  /** The names of the tools that would be listed. */
   readonly tools: readonly string[];
   readonly unfinishedRuns: readonly UnfinishedRun[];
 }
 
 const MARKS = { ok: "ok", note: "note", problem: "FIX" } as const satisfies Record<Check["state"], string>;
 
-/** A diagnosis as a person reads it in a terminal. */
+/** A diagnosis for a person at a terminal. */
 export function diagnosisText(diagnosis: Diagnosis): string {
   const { ok, version, environment, checks, settings, tools, unfinishedRuns } = diagnosis;
   const found = checks.flatMap(({ about, state, found, remedy }): readonly (readonly string[])[] => [
@@ -278,7 +278,7 @@ export function diagnosisText(diagnosis: Diagnosis): string {
   return `${paragraphs.join("\n\n")}\n`;
 }
 
-/** Rows in columns; the last column is as wide as it is. */
+/** Rows in columns. The last column is not padded. */
 function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ");

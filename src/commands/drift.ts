@@ -6,7 +6,7 @@ import type { CommandLine } from "../settings/command-line.ts";
 import { type AskedFile, askedFile, baseFor, printFileProblems, printReading, readDesiredFile } from "./plan-files.ts";
 import { type PlanContext, printLines, readShowing, tell, withProject } from "./project.ts";
 
-/** Shows what differs by now from a file's base, or from the file where it has none. Gives the exit code: 0, 2 or 1. */
+/** Shows the differences from a file's base, or from the file if it has none. Returns the exit code: 0, 2 or 1. */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");
   return withProject(line, "drift", (context) => drift(asked, context));

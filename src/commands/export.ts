@@ -14,9 +14,7 @@ import { SettingsError, text } from "../settings/value-types.ts";
 import { baseFor, isThere } from "./plan-files.ts";
 import { confirmInTerminal, onlyWord, readShowing, tell, withProject, writeOver } from "./project.ts";
 
-/**
- * Writes a targeting as a desired state, to standard output or to a file with its base beside it. Gives the exit code.
- */
+/** Writes a targeting as a desired state, to standard output or to a file with its base. Returns the exit code. */
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
   const to = optionOf(line, "to", text);
@@ -33,7 +31,7 @@ export async function runExport(line: CommandLine): Promise<number> {
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;
-    // The file first: beside an older base, what is the same in file and service is no difference.
+    // The file is written first: with an older base, what is the same in file and service is no difference.
     const base = { path: basePathOf(to), pieces: baseText(baseOf(there, new Date().toISOString())) };
     await writeOver(isBaseOnly ? [base] : [{ path: to, pieces: piecesOf(there, form) }, base]);
     tell(`${isBaseOnly ? base.path : `${to} and ${base.path}`}: ${amount(there.options.length, "option")}`);
@@ -64,7 +62,7 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
   return writtenSheet({ name: "Options", above: 0, rows: rows() }, form);
 }
 
-/** Asks before a file or a base is replaced, and says how much of what others changed is accepted by it. */
+/** Asks before a file or a base is replaced, and says how many changes by others this accepts. */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];
   const found = (await Promise.all(paths.map(async (path) => ((await isThere(path)) ? [path] : [])))).flat();

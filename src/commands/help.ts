@@ -20,7 +20,7 @@ export interface HelpedCommand {
   readonly options: readonly CommandOption[];
 }
 
-/** The help of one command: its purpose, its own flags, and where to find the other ones. */
+/** The help of one command: its purpose, its own flags, and where to find the others. */
 export function commandHelp({ usage, meaning, options }: HelpedCommand): string {
   const flags = options.map((option) => `  --${option.flag}\n      ${option.meaning}`);
   const lines = ["Usage:", `  targeting-mcp ${usage}`, `      ${meaning}`, ""];
@@ -39,13 +39,13 @@ const component = z.object({
   version: z.string(),
   properties: z.array(z.object({ name: z.string(), value: z.string() })).default([]),
 });
-/** What is read of the bill of materials (CycloneDX) that the build writes. */
+/** The parts of the bill of materials (CycloneDX) that are read. The build writes it. */
 const billSchema = z.object({ metadata: z.object({ component }), components: z.array(component) });
 
 /**
- * What runs, as JSON for programs: the version, the commit it was built from, the Node that runs it, and the packages
- * that are bundled with their versions. Commit and packages come from the bill of materials beside the built code, and
- * are left out where there is none.
+ * The running version, as JSON for programs: the version, the commit it was built from, the version of Node, and the
+ * bundled packages with their versions. Commit and packages come from the bill of materials beside the built code, and
+ * are left out if there is none.
  */
 export async function versionJson(): Promise<string> {
   const bill = await billOfMaterials();

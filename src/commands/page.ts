@@ -12,11 +12,14 @@ import type { ToolServices } from "../tools/context.ts";
 import { openBrowser, ownCaller, personHere } from "../web/browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
-/** It ends when no page has been open for this time, in milliseconds. */
+/** The page ends if it has not been open for this time, in milliseconds. */
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
-/** Serves the page of this machine's state folder until a signal comes, or nobody looks any more; gives the exit code. */
+/**
+ * Serves the web page for this machine's state folder until a signal comes, or the page has been closed for a while.
+ * Returns the exit code.
+ */
 export async function runPage(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;
@@ -49,14 +52,17 @@ export async function runPage(line: CommandLine): Promise<number> {
   return opened ? 0 : 1;
 }
 
-/** An embedded sandbox is that of one process alone: what waits for another one's cannot be driven from here. */
+/**
+ * An embedded sandbox belongs to one process: runs that wait for the sandbox of another process cannot be executed
+ * here.
+ */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;
   if (isElsewhere) return services;
   return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
 }
 
-/** Opens the page in a browser, and at a terminal prints its link; false where neither is possible. */
+/** Opens the page in a browser, and prints its link at a terminal. Returns false if neither is possible. */
 async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const link = page.link();
   const isTerminal = process.stdout.isTTY === true;
@@ -68,7 +74,7 @@ async function opensPage(page: LocalPage, environment: Readonly<Record<string, s
   return isOpen || isTerminal;
 }
 
-/** Resolves ten minutes after the last page was closed; `open` gives how many are open. */
+/** Resolves ten minutes after the last page was closed. `open` returns the number of open pages. */
 export async function nobodyLooks(open: () => number, clock: Pick<Clock, "now" | "sleep">): Promise<void> {
   let since = clock.now();
   while (clock.now() - since < ENDS_AFTER_MS) {

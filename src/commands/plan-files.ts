@@ -16,26 +16,26 @@ import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { oneOf, path, SettingsError, text } from "../settings/value-types.ts";
 import { onlyWord, type PlanContext, printLines, readShowing, tell } from "./project.ts";
 
-/** A file that is to be planned. */
+/** A file to be planned. */
 export type AskedFile = ReturnType<typeof askedFile>;
 
-/** The file that a command line names, `what` in words, and how it is planned. */
+/** The file that a command line names (`what` in words), and how it is planned. */
 export function askedFile(line: CommandLine, what: string) {
   return {
     file: onlyWord(line, what),
     targeting: optionOf(line, "targeting", text),
-    /** The path of the base, where it is not the one beside the file. */
+    /** The path of the base, if it is not the one beside the file. */
     base: optionOf(line, "base", path),
     prune: isOn(line, "prune"),
     byName: isOn(line, "by-name"),
-    /** Everything is read anew. */
+    /** Everything is read again. */
     fresh: isOn(line, "fresh"),
     /** How a sheet is read. */
     sheet: sheetOf(line),
   } as const;
 }
 
-/** How the options of a command line say that a sheet is read. Throws a SettingsError where they are of another form. */
+/** The options of a command line about reading a sheet. Throws a SettingsError if one is invalid. */
 function sheetOf(line: CommandLine): SheetArguments {
   const [sheet, named, columns] = [
     optionOf(line, "sheet", text),
@@ -54,13 +54,16 @@ function sheetOf(line: CommandLine): SheetArguments {
   };
 }
 
-/** The plan of a file, what the file means, and the base that it went by. */
+/** The plan of a file, the content of the file, and the base that was used. */
 export interface PlannedFile extends MadePlan {
   readonly read: ReadFile;
   readonly base: Base | undefined;
 }
 
-/** Plans a file onto what is there; gives its problems instead where it cannot be read. Throws what planning throws. */
+/**
+ * Plans a file against the current state. Returns its problems instead if it cannot be read. Throws what planning
+ * throws.
+ */
 export async function planFile(
   asked: AskedFile,
   context: PlanContext,
@@ -69,7 +72,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // By names, the base beside the file is that of another targeting.
+  // For a targeting that is named, the base beside the file belongs to another targeting.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
@@ -84,17 +87,17 @@ export function printFileProblems(file: string, problems: readonly Problem[]): v
   printLines(problems.map((problem) => ({ text: problemLine(file, problem), tone: "stops" })));
 }
 
-/** Says how a sheet was read. */
+/** Reports how a sheet was read. */
 export function printReading({ file }: ReadDesired): void {
   for (const note of sheetNotes(file)) tell(`Note: ${note}.`);
 }
 
-/** A file as it was read, and what it means. */
+/** A file as it was read, and its content. */
 export interface ReadFile extends ReadDesired {
   readonly bytes: Uint8Array;
 }
 
-/** Reads a desired state from a path that a person gave. Throws a FileError where it cannot be read. */
+/** Reads a desired state from a path that a person gave. Throws a FileError if it cannot be read. */
 export async function readDesiredFile(path: string, sheet: SheetArguments): Promise<ReadFile> {
   const format = formatToRead(path);
   const bytes = await bytesAtPath(path);
@@ -102,7 +105,7 @@ export async function readDesiredFile(path: string, sheet: SheetArguments): Prom
   return { ...read, bytes };
 }
 
-/** The base of a file: the one that is named, else the one beside it, if there is one. Throws a FileError. */
+/** The base of a file: the named one, or else the one beside it, if it exists. Throws a FileError. */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
@@ -120,10 +123,10 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
-/** More bytes than this are not held in memory. */
+/** The maximum size of a file in memory, in bytes. */
 const MOST_BYTES = 268_435_456;
 
-/** The content of a file that a person gave. Throws a FileError where it cannot be read. */
+/** The content of a file that a person named. Throws a FileError if it cannot be read. */
 export async function bytesAtPath(path: string): Promise<Buffer> {
   try {
     const found = await stat(path);

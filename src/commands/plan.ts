@@ -17,7 +17,8 @@ interface PlanLine extends AskedFile {
 }
 
 /**
- * Shows what applying a file would change. Gives the exit code: 0 nothing, 2 something, 1 where it cannot be applied.
+ * Shows what applying a file would change. Returns the exit code: 0 for nothing, 2 for something, 1 if it cannot be
+ * applied.
  */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
@@ -45,7 +46,7 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
     printLines(planLines(shown));
   }
   if (asked.out !== undefined) {
-    // A base that is named goes with another file.
+    // A named base belongs to another file.
     const isBeside = planned.base !== undefined && asked.base === undefined;
     const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
     await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);
@@ -53,14 +54,14 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
   return exitCode;
 }
 
-/** The path from the folder of one file to another, as every system writes it. */
+/** The path from the folder of one file to another, with forward slashes. */
 function pathBetween(from: string, to: string): string {
   return relative(dirname(resolve(from)), resolve(to))
     .split(sep)
     .join("/");
 }
 
-/** A file that cannot be read has no plan, only what is wrong with it. */
+/** A file that cannot be read has no plan, only problems. */
 function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 1 {
   if (form === "json") {
     const nothing = { targeting: {}, changes: [], drift: [], conflicts: [], limits: [], requests: [] };

@@ -21,17 +21,17 @@ import { SettingsError } from "../settings/value-types.ts";
 import type { ToolContext } from "../tools/context.ts";
 import { ownCaller } from "../web/browser.ts";
 
-/** What tools use, for a call of the person at the terminal: the same caller as over stdio. */
+/** The context of tools for the person at the terminal: the same caller as over stdio. */
 export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/** A person at a terminal waits until a command is done: the longest time that a timer can wait. */
+/** A person at a terminal waits until a command is done: the longest time of a timer. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /**
- * Does the work of a command with the project of the settings, and closes it. Gives the exit code: what the work gives,
- * or 1 where it fails, which is told on standard error. Throws a SettingsError where the settings do not name an API.
+ * Does the work of a command with the configured project, and closes it. Returns the exit code: what the work returns,
+ * or 1 if it fails, with the reason on standard error. Throws a SettingsError if the settings contain no API.
  */
 export async function withProject(
   line: CommandLine,
@@ -54,7 +54,7 @@ export async function withProject(
   });
 }
 
-/** Tells on standard error why a command failed; gives its exit code. */
+/** Reports on standard error why a command failed. Returns its exit code. */
 export function toldFailure(
   thrown: unknown,
   command: string,
@@ -65,7 +65,7 @@ export function toldFailure(
   return 1;
 }
 
-/** Nobody listens there: a command that looks at runs alone sends nothing. */
+/** An unused address: a command that only shows runs sends nothing. */
 const NOWHERE = {
   kind: "sandbox",
   url: "http://127.0.0.1:9",
@@ -76,8 +76,8 @@ const NOWHERE = {
 } as const;
 
 /**
- * Does the work of a command that looks at runs alone, as they are kept: no API has to be set, or set right. Gives what
- * the work gives; throws what it throws.
+ * Does the work of a command that only shows stored runs: no API needs to be configured, or configured correctly.
+ * Returns what the work returns; throws what it throws.
  */
 export async function withRuns<Result>(
   line: CommandLine,
@@ -96,7 +96,7 @@ export async function withRuns<Result>(
   });
 }
 
-/** Throws where no management API is named. A sandbox is used only where it was asked for by name and address. */
+/** Throws if no management API is configured. A sandbox is used only if it was requested by mode and address. */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {
@@ -113,19 +113,19 @@ function checkService({ environment }: Settings, mode: string | undefined): void
   );
 }
 
-/** The one word of a command line. Throws a SettingsError where it is missing. */
+/** The only word of a command line. Throws a SettingsError if it is missing. */
 export function onlyWord({ words }: CommandLine, what: string): string {
   const [word] = words;
   if (word === undefined) throw new SettingsError(`${what} is missing (see --help)`);
   return word;
 }
 
-/** Prints a line for a person to standard error, which is no output of the command. */
+/** Prints a line for a person to standard error, which is not part of the command's output. */
 export function tell(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** Asks the person; without a terminal nothing is asked. What was not done for want of a yes is told. */
+/** Asks the person; without a terminal nothing is asked. Reports what was not done without approval. */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     tell(without);
@@ -140,11 +140,11 @@ export async function confirmInTerminal(question: string, undone: string, withou
   return false;
 }
 
-/** Without a terminal, progress is a line for this many options that were read. */
+/** Without a terminal, a progress line is printed for this many options. */
 const OPTIONS_PER_LINE = 10_000;
 
 /**
- * Reads a whole targeting and shows how far it is; its name is remembered for later calls. Context IDs that were read
+ * Reads a whole targeting and shows the progress. Its name is remembered for later calls. Context IDs that were read
  * before are not read again while their option is unchanged, unless `fresh`.
  */
 export async function readShowing(
@@ -173,7 +173,7 @@ const COLORS: Readonly<Record<Tone, string | undefined>> = {
   plain: undefined,
 };
 
-/** Lines for standard output: in colours on a terminal, unless NO_COLOR is set. */
+/** Prints lines to standard output, in colour on a terminal unless NO_COLOR is set. */
 export function printLines(lines: readonly TonedLine[]): void {
   const { NO_COLOR = "" } = process.env;
   const isColored = process.stdout.isTTY && NO_COLOR === "";
@@ -185,8 +185,8 @@ export function printLines(lines: readonly TonedLine[]): void {
 }
 
 /**
- * Writes files beside their places, and then moves each over what is there, in order; what is there keeps its mode.
- * Throws a FileError.
+ * Writes files under temporary names, and then moves each to its place in order, replacing what is there and keeping
+ * its mode. Throws a FileError.
  */
 export async function writeOver(
   files: readonly {

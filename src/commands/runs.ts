@@ -9,7 +9,7 @@ import { ownRun } from "../tools/run-reports.ts";
 import { forPerson } from "./carry-out.ts";
 import { type PlanContext, toldFailure, withRuns } from "./project.ts";
 
-/** Shows the recent runs of this caller, or one of them; no API has to be set for that. Gives the exit code. */
+/** Shows the recent runs of this caller, or one of them. No API needs to be configured. Returns the exit code. */
 export async function runRuns(line: CommandLine): Promise<number> {
   const [given] = line.words;
   const isJson = isOn(line, "json");
@@ -33,13 +33,13 @@ export async function runRuns(line: CommandLine): Promise<number> {
   });
 }
 
-/** A run belongs to the environment that it was made in, whatever is set now. */
+/** A run belongs to the environment in which it was made, whatever is configured now. */
 async function one(runId: string, context: PlanContext) {
   const environment = (await context.runs.find(runId))?.header.environment ?? context.environment;
   return showRunOrList({ runId }, { ...context, environment });
 }
 
-/** Writes the sheet of a run with what became of each row. */
+/** Writes the sheet of a run with the result of each row. */
 async function sheetOf(runId: string, to: SaveArguments, context: PlanContext) {
   const run = await ownRun(runId, context);
   return savedResultsAt(run, to, { ...context, environment: run.header.environment });

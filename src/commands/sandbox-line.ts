@@ -18,17 +18,19 @@ const PLAIN = ", with their keys, over plain http, readable on the way";
 interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
   readonly host: string;
   readonly port: number;
-  /** File in which the state is kept across restarts. */
+  /** The file in which the state is kept across restarts. */
   readonly data?: string;
-  /** What it holds at its start, where the data file holds nothing yet. */
+  /** Its content at the start, if the data file is empty. */
   readonly seed?: SandboxSeed;
   /** Whether it prints no line for each event. */
   readonly isQuiet?: boolean;
 }
 
-/** Serves the sandbox as the command line says; it accepts the keys of the settings, too. Gives the exit code. */
+/**
+ * Serves the sandbox with the options of the command line. It accepts the configured keys, too. Returns the exit code.
+ */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
-  // This command talks to no API, whatever else is set.
+  // This command uses no API, whatever else is configured.
   const seed = line.flags.get("seed");
   const flags = new Map([
     ...line.flags,
@@ -54,8 +56,8 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
 }
 
 /**
- * Serves the emulated APIs until a signal comes; then writes the data file and says what it saw.
- * Throws a SettingsError when the port cannot be taken, or the data file cannot be read or written.
+ * Serves the emulated APIs until a signal comes; then writes the data file and prints a summary. Throws a SettingsError
+ * if the port is in use, or the data file cannot be read or written.
  */
 export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
   const { host, port, forward } = options;
@@ -97,7 +99,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
   print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
 }
 
-/** Waits for a step of the sandbox; an error that the person who started it can correct becomes a SettingsError. */
+/** Waits for a step of the sandbox. An error that the person can correct becomes a SettingsError. */
 async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {
   try {
     return await work;

@@ -23,11 +23,14 @@ import type { ToolServices } from "../tools/context.ts";
 import { once } from "../tools/define-tool.ts";
 import { ownCaller } from "../web/browser.ts";
 
-/** After a signal a host kills soon: calls under way get this long to end, and connections that long to close. */
+/**
+ * A host ends the process soon after a signal: calls in progress get this long to end, and connections that long to
+ * close.
+ */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
-/** A person at a terminal would see nothing happen. */
+/** Without this text a person at a terminal would see nothing happen. */
 const WHAT_WAITS = [
   "targeting-mcp waits for an MCP client on standard input; Ctrl-C ends it.",
   "To try it: targeting-mcp setup HOST writes it into a host's configuration (targeting-mcp setup lists the hosts),",
@@ -35,11 +38,11 @@ const WHAT_WAITS = [
   "",
 ].join("\n");
 
-/** Serves MCP on standard input and output until the input ends or a signal comes; gives the exit code. */
+/** Serves MCP on standard input and output until the input ends or a signal comes. Returns the exit code. */
 export async function runStdio(line: CommandLine): Promise<number> {
-  // Standard output belongs to the protocol: whatever prints goes to standard error.
+  // Standard output belongs to the protocol: everything else is printed to standard error.
   globalThis.console = new Console(process.stderr, process.stderr);
-  // A host that does not read the log may have closed it; the protocol goes on without.
+  // A host that does not read the log may have closed it; the protocol continues without it.
   process.stderr.on("error", () => undefined);
   const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
   const settings = settingsFrom(input);
@@ -50,9 +53,9 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // A host that has its answer may send an app to the embedded sandbox at once.
+  // A host that has its answer may immediately send an app to the embedded sandbox.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
-  // Runs that go on in the background would otherwise outlive their client.
+  // Runs that continue in the background would otherwise outlive their client.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
   const calls = callsUnderWay();
   const offer = availabilityOf(settings);
@@ -64,7 +67,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // One process serves the whole connection, so that only this process opens the questions that it asks.
+    // One process serves the whole connection, so only this process opens the questions that it asks.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,
@@ -104,7 +107,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/** What no root of the client may open: runs, the access file, and where hosts keep keys. */
+/** What no root of the client may open: runs, the access file, and the files in which hosts store keys. */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);
@@ -116,7 +119,7 @@ async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promis
   };
 }
 
-/** Logs what was noticed at the start; `problem` is why no traces are made. The client does not wait for it. */
+/** Logs what was noticed at the start. `problem` is why there are no traces. The client does not wait for it. */
 async function warn(log: Log, settings: Settings, input: SettingsInput, problem: unknown): Promise<void> {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is no setting; is it misspelt?", { variable });
@@ -131,9 +134,9 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
 }
 
 /**
- * Takes the words of a command line as folders that files may be read from and written to, beside --allowed-dirs:
- * installers of bundles pass a list of folders that way. A `${…}` that an installer left in place is ignored.
- * Throws a SettingsError for a word that is no absolute path.
+ * Treats the words of a command line as folders for reading and writing files, in addition to --allowed-dirs:
+ * installers of bundles pass a list of folders that way. An unfilled `${…}` is ignored. Throws a SettingsError for a
+ * word that is not an absolute path.
  */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
@@ -144,23 +147,23 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 
-/** A client has listed the tools by then, and may not have called one yet, in milliseconds. */
+/** By this time a client has listed the tools, and may not have called one yet, in milliseconds. */
 const SOON_MS = 1000;
 
-/** The rooms below the server, which are connected when they are first needed. */
+/** The layers below the server, which are connected when they are first needed. */
 export interface Connecting {
-  /** Connects and starts them at the first call. Rejects with a SettingsError where they cannot be. */
+  /** Connects and starts them at the first call. Rejects with a SettingsError if that is impossible. */
   connected(): Promise<ServerProcess>;
-  /** The services of what `connected` gives, with the page on which the person of this machine decides. */
+  /** The services of the connected layers, with the page on which the person of this machine decides. */
   services(): Promise<ToolServices>;
-  /** What `connected` has given; undefined before that. */
+  /** The result of `connected`; undefined before that. */
   now(): ServerProcess | undefined;
   close(): Promise<void>;
 }
 
 /**
- * Connects the rooms below the server with the first call, or soon after the start: loading them takes a fifth of the
- * start, and no list of tools needs them.
+ * Connects the layers below the server with the first call, or soon after the start: loading them takes a fifth of the
+ * start-up time, and no list of tools needs them.
  */
 export function connectLazily(
   settings: Settings,

@@ -9,12 +9,12 @@ import { startUndoPlan } from "../tools/undo-run.ts";
 import { carriedOut, forPerson, isAgreed, printReport } from "./carry-out.ts";
 import { onlyWord, type PlanContext, withProject, withRuns } from "./project.ts";
 
-/** The field of a planned way back that says which run it is; absent where nothing goes back. */
+/** The field of a planned undo that identifies its run; absent if nothing is restored. */
 const wayBack = z.looseObject({ runId: z.string().optional() });
 
 /**
- * Takes a run back: shows what goes back and what does not, asks, and carries it out. Gives the exit code: 0 where all of
- * the plan is done or nothing was to be done, else 1.
+ * Undoes a run: shows what is restored and what is not, asks, and executes it. Returns the exit code: 0 if all of the
+ * plan is done or there was nothing to do, otherwise 1.
  */
 export async function runUndo(line: CommandLine): Promise<number> {
   const runId = onlyWord(line, "the ID of a run").trim().toUpperCase();
@@ -29,7 +29,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
       throw new ToolError("nothing may be changed: TARGETING_MCP_READ_ONLY is set", "runs shows what was done.");
     }
     const { text, structured } = await startUndoPlan(runId, context);
-    // What an agent would do next is asked here.
+    // An agent would make a next call; here the person is asked.
     process.stdout.write(`${forPerson(text)}\n`);
     const { runId: planId } = wayBack.parse(structured);
     if (planId === undefined) return 0;
@@ -43,12 +43,12 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/** Whether a run worked on another service than the settings name. A key may have been replaced since. */
+/** Whether a run worked on another service than the configured one. A key may have been replaced since. */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
 
-/** What to set so that a run can be taken back: the service, or the sandbox, that it worked on. */
+/** What to configure so that a run can be undone: the service, or the sandbox, that it worked on. */
 function placeToName({ runId, environment, sandbox }: RunHeader): string {
   if (environment === "live") {
     return `run ${runId} was made live: set the TARGETING_API_URL and TARGETING_API_KEY that it was made with`;

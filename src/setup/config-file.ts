@@ -5,14 +5,16 @@ import { moveIntoPlace, removeFile } from "../platform/files.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 import { type Fields, isReference, type ServerList, tableOf, UnsafeChange } from "./entry.ts";
 
-/** For its owner alone: files that hold keys, copies of what may hold some, and new ones, which may get some later. */
+/**
+ * The mode of private files: files with keys, copies that may contain keys, and new files, which may get some later.
+ */
 const PRIVATE = 0o600;
-/** What others may do with a file. */
+/** The permissions of others. */
 const OTHERS = 0o077;
-/** Windows keeps access lists instead of modes, and a person's folders are theirs there. */
+/** Windows uses access lists instead of modes, and a person's folders are private there. */
 const HAS_MODES = process.platform !== "win32";
 
-/** Follows a link to the file that it means. Throws an UnsafeChange where the link leads nowhere. */
+/** Resolves a link to its file. Throws an UnsafeChange if the link leads nowhere. */
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
@@ -20,17 +22,17 @@ export async function targetOf(file: string): Promise<string> {
   return file;
 }
 
-/** Whether a folder or file is there. */
+/** Whether a folder or file exists. */
 export async function isThere(path: string): Promise<boolean> {
   return (await ifThere(() => stat(path))) !== undefined;
 }
 
-/** The bytes of a file; undefined where it is not there. */
+/** The bytes of a file; undefined if it does not exist. */
 export function bytesOf(file: string): Promise<Buffer | undefined> {
   return ifThere(() => readFile(file));
 }
 
-/** Bytes as a text, with its byte order mark. Throws an UnsafeChange where they are no UTF-8. */
+/** Decodes bytes, including a byte order mark. Throws an UnsafeChange if they are not UTF-8. */
 export function textOf(bytes: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -39,7 +41,7 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/** Throws where a file that is there may not be written; an exchange would do that to one that is read-only, too. */
+/** Throws if an existing file is not writable: replacing it would ignore that it is read-only. */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
   if (found === undefined) return;
@@ -47,13 +49,13 @@ export async function checkWritable(file: string): Promise<void> {
   await access(file, constants.W_OK);
 }
 
-/** The permissions of a file that others than its owner can use (such as 0o644); undefined where there are none. */
+/** The permissions of a file that others than its owner can use (such as 0o644); undefined if there are none. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
   const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
 }
 
-/** Leaves a file to its owner. Throws an UnsafeChange where its file system keeps no modes. */
+/** Makes a file private to its owner. Throws an UnsafeChange if its file system has no modes. */
 export async function makePrivate(file: string): Promise<void> {
   await chmod(file, ((await stat(file)).mode & 0o777 & ~OTHERS) | PRIVATE);
   if ((await modeForOthers(file)) !== undefined) throw new UnsafeChange(NO_MODES);
@@ -61,15 +63,15 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "others could read the keys in it, since its file system keeps no permissions";
 
-/** The result of an exchange: `kept` is the copy of the file as it was. */
+/** The result of an exchange. `kept` is the path of the copy of the previous file. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
-/** The content that a file gets, and whether only its owner may read it. */
+/** The new content of a file, and whether only its owner may read it. */
 interface FileContent {
-  /** Undefined: it is not to be there. */
+  /** Undefined: the file should not exist. */
   readonly before: Buffer | undefined;
   readonly after: string;
-  /** Whether `after` holds keys. */
+  /** Whether `after` contains keys. */
   readonly isPrivate: boolean;
 }
 

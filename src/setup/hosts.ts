@@ -6,25 +6,27 @@ import { jsonList } from "./edit-json.ts";
 import { tomlList } from "./edit-toml.ts";
 import { ENTRY_NAME, type Entry, inputId, type ServerList } from "./entry.ts";
 
-/** A program that starts MCP servers, and where it keeps the list of them. */
+/** A program that starts MCP servers, and its list of them. */
 export interface Host {
   readonly title: string;
   readonly file: (platform: Platform) => string;
-  /** Where the list is instead, if that folder is there. */
+  /** An alternative location of the list, if that folder exists. */
   readonly instead?: (platform: Platform) => string | undefined;
-  /** What stands in the file for a key that is not written there. */
+  /** What the file contains instead of a key. */
   readonly reference: (variable: string) => string;
-  /** Where the key then comes from: the environment of the host, a question of the host, or the person fills it in. */
+  /**
+   * Where the key then comes from: the environment of the host, a question of the host, or the person edits the file.
+   */
   readonly keysFrom: "environment" | "question" | "file";
-  /** How the list is written. */
+  /** The format of the list. */
   readonly list: ServerList;
   /** The host's own command that writes the same entry. */
   readonly own?: OwnCommand;
-  /** What else must be before the host starts the server: it starts none in folders that it does not trust. */
+  /** What else the host needs to start the server, if it starts none in untrusted folders. */
   readonly trust?: string;
 }
 
-/** A command of a host for its list of servers; `add` gives the arguments that write an entry, where some can. */
+/** A host's command for its list of servers. `add` returns the arguments that write an entry, if they can. */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;
@@ -33,16 +35,16 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/** What hosts read beside JSON. A byte order mark is one too much for most of them. */
+/** What hosts accept in addition to JSON. Most of them reject a byte order mark. */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
 const CLAUDE_DESKTOP = ["Claude", "claude_desktop_config.json"];
 
-/** Other words for hosts. */
+/** Aliases of hosts. */
 export const OTHER_WORDS: Readonly<Record<string, string>> = { claude: "claude-code", code: "vscode" };
 
-/** Every host that `setup` knows, by the word for it. */
+/** Every host that `setup` supports, by its word on the command line. */
 export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-desktop": {
     title: "Claude Desktop",
@@ -55,7 +57,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   "claude-code": {
     title: "Claude Code",
     file: (platform) => inOwnFolder(platform, "CLAUDE_CONFIG_DIR", [], ".claude.json"),
-    // An empty text counts as not set; a reference without a default to fall back on would be an error there.
+    // An empty text counts as not set; a reference without a default value would be an error there.
     reference: (variable) => `\${${variable}:-}`,
     keysFrom: "environment",
     list: jsonList("mcpServers", { title: "Claude Code", reads: JSON_ALONE, more: { type: "stdio" } }),
@@ -90,14 +92,14 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // The entry names these variables, and Codex hands their values on.
+    // The entry lists these variables, and Codex passes their values on.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
     own: {
       program: "codex",
       add: ({ command, args, values, references }) => {
-        // It has no words for variables that are handed on.
+        // It has no option for variables that are passed on.
         if (Object.keys(references).length > 0) return undefined;
         return ["mcp", "add", ENTRY_NAME, ...variables("--env", values), "--", command, ...args];
       },
@@ -130,19 +132,19 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/** In the folder that a variable of the host names, or else under the home folder. */
+/** A file in the folder that a variable of the host names, or else below the home folder. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/** Where Windows keeps what Claude Desktop writes into its application folder when it came from the store (MSIX). */
+/** The folder to which Windows redirects the application folder of Claude Desktop if it came from the store (MSIX). */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);
 }
 
-/** The folder in which desktop programs of a platform keep their configuration. */
+/** The folder in which desktop programs of a platform store their configuration. */
 function inApplicationFolder(platform: Platform, parts: readonly string[]): string {
   const { environment } = platform;
   const { join } = pathsOf(platform);
@@ -153,7 +155,7 @@ function inApplicationFolder(platform: Platform, parts: readonly string[]): stri
   return join(given !== undefined && posix.isAbsolute(given) ? given : join(platform.home, ".config"), ...parts);
 }
 
-/** The words for the hosts of which this machine has the command, the configuration, or the folder of it. */
+/** The words for the hosts whose command, configuration, or configuration folder is on this machine. */
 export async function hostsFound(platform: Platform): Promise<readonly string[]> {
   const found = await Promise.all(
     Object.entries(HOSTS).map(async ([word, host]) => ((await isHere(host, platform)) ? [word] : [])),
@@ -161,7 +163,7 @@ export async function hostsFound(platform: Platform): Promise<readonly string[]>
   return found.flat();
 }
 
-/** Whether this machine has the command of a host, its configuration, or the folder of it. */
+/** Whether the command of a host, its configuration, or its configuration folder is on this machine. */
 export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   const file = host.file(platform);
   const folder = dirname(file);
@@ -169,7 +171,7 @@ export async function isHere(host: Host, platform: Platform): Promise<boolean> {
   return host.own !== undefined && (await programFound(host.own.program, platform));
 }
 
-/** Whether a path is there; one that cannot be looked at is not. */
+/** Whether a path exists and is accessible. */
 async function isSeen(path: string): Promise<boolean> {
   try {
     return await isThere(path);
@@ -199,7 +201,7 @@ async function isStartable(file: string): Promise<boolean> {
     await access(file, constants.X_OK);
     return true;
   } catch {
-    // Whatever is the matter with it: it cannot be started.
+    // For whatever reason: it cannot be started.
     return false;
   }
 }

@@ -7,7 +7,7 @@ import { bytesOf, isFileError, modeForOthers, textOf } from "./config-file.ts";
 import { type Entry, type Fields, isFilledIn, isReference, type Launch, tableOf, UnsafeChange } from "./entry.ts";
 import { HOSTS, type Host } from "./hosts.ts";
 
-/** The entry for the settings that are given; keys are only referred to. */
+/** The entry for the given settings. Keys are only referred to. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
@@ -21,7 +21,7 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
   return { ...launch, values, references };
 }
 
-/** A text as it is understood from any folder. */
+/** A text that means the same from any folder. */
 function writtenText({ form }: Setting<unknown>, text: string): string {
   if (form === path) return path.read(text) ?? text;
   if (form === seed) {
@@ -31,7 +31,7 @@ function writtenText({ form }: Setting<unknown>, text: string): string {
   return form === folders ? (folders.read(text) ?? []).join(delimiter) : text;
 }
 
-/** A key is needed where the address of its API is given, and is not left alone. */
+/** A key is needed if the address of its API is given, and the key is not omitted on purpose. */
 function isNeeded(variable: string, input: SettingsInput): boolean {
   if (settingText(SETTINGS.mode, input)?.text === "sandbox") return false;
   const address = { TARGETING_API_KEY: SETTINGS.targetingApiUrl, EVENT_APP_KEY: SETTINGS.eventApiUrl };
@@ -39,7 +39,7 @@ function isNeeded(variable: string, input: SettingsInput): boolean {
   return settingText(address[variable], input) !== undefined;
 }
 
-/** The keys that are given, by variable. */
+/** The given keys, by variable. */
 export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const setting of SETTING_LIST) {
@@ -49,7 +49,7 @@ export function givenKeys(input: SettingsInput): ReadonlyMap<string, string> {
   return keys;
 }
 
-/** The variables of keys whose values stand in the fields themselves. */
+/** The variables of keys whose values are in the fields themselves. */
 export function keysHeld(fields: Fields): readonly string[] {
   const env = tableOf(fields.env) ?? {};
   return SETTING_LIST.flatMap(({ variable, secret }) => {
@@ -58,10 +58,10 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** Stands for a key that only the host knows; long enough for every one. */
+/** A placeholder for a key that only the host knows, long enough for every kind of key. */
 const SOME_KEY = "A".repeat(44);
 
-/** Throws the SettingsError of a server that is started with these fields, where it would not start. */
+/** Throws the SettingsError of a server that is started with these fields, if it would not start. */
 export function checkAsServer(fields: Fields, { references }: Entry, input: SettingsInput): void {
   const keys = givenKeys(input);
   const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
@@ -77,7 +77,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** The line that looks at a server with these fields as the host starts it. */
+/** The command that checks a server with these fields as the host starts it. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {
@@ -87,27 +87,27 @@ export function doctorLine({ command, args }: Entry, fields: Fields, platform: N
   return commandLine([command, ...args, "doctor", ...flags], platform);
 }
 
-/** Words as a line for the usual shell of a platform. */
+/** Words as a command line for the usual shell of a platform. */
 export function commandLine(words: readonly string[], platform: NodeJS.Platform): string {
   return words.map((word) => quoted(word, platform)).join(" ");
 }
 
-/** A word as the usual shell of a platform reads it. */
+/** A word, quoted for the usual shell of a platform. */
 function quoted(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+=:,./-]+$/.test(word) || (platform === "win32" && /^[\w+=:./\\-]+$/.test(word))) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A file of a host that holds keys of this server, and that others can read. */
+/** A configuration file of a host that contains keys of this server, and that others can read. */
 interface OpenFile {
-  /** What the host is called. */
+  /** The name of the host. */
   readonly title: string;
   readonly found: string;
-  /** The command that leaves the file to its owner. */
+  /** The command that makes the file private. */
   readonly remedy: string;
 }
 
-/** The files of hosts that hold keys of this server, and that others than their owner can read. */
+/** The configuration files of hosts that contain keys of this server, and that others than their owner can read. */
 export async function openHostFiles(platform: Platform): Promise<readonly OpenFile[]> {
   const found: OpenFile[] = [];
   for (const { title, file: fileOf, list } of Object.values(HOSTS)) {
@@ -121,14 +121,14 @@ export async function openHostFiles(platform: Platform): Promise<readonly OpenFi
       const remedy = commandLine(["chmod", "600", file], platform.platform);
       found.push({ title, found: openWords(file, held, mode), remedy });
     } catch (thrown) {
-      // A file that cannot be read by this program is a matter of `setup`.
+      // `setup` reports files that this program cannot read.
       if (!(thrown instanceof UnsafeChange || isFileError(thrown))) throw thrown;
     }
   }
   return found;
 }
 
-/** That a file holds keys and is open to others. */
+/** Describes a file that contains keys and is readable by others. */
 export function openWords(file: string, held: readonly string[], mode: number): string {
   return `${file} holds ${held.join(" and ")}, and is open to others (mode ${mode.toString(8)})`;
 }

@@ -23,21 +23,21 @@ import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS } from "./hosts.ts";
 import { nextSteps, type Task, withFolders } from "./next-steps.ts";
 import { checkAsServer, commandLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
 
-/** What a shell expects of a program that Ctrl-C ended. */
+/** The exit code that a shell expects of a program that Ctrl-C ended. */
 const INTERRUPTED_CODE = 130;
 
-/** How setup reaches the person. */
+/** How setup interacts with the person. */
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks a question; undefined where no person can answer. */
+  /** Asks a question; undefined if no person can answer. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** The person has agreed to everything but keys. */
+  /** The person has agreed to everything except keys. */
   readonly agreed: boolean;
-  /** How a host starts the command that runs. */
+  /** How a host starts the running command. */
   readonly launch: Launch;
 }
 
-/** Writes this server into a host's configuration as the command line says; gives the exit code. */
+/** Writes this server into a host's configuration as the command line says. Returns the exit code. */
 export async function runSetup(line: CommandLine): Promise<number> {
   const agreed = isOn(line, "yes");
   const isRemoval = isOn(line, "remove");
@@ -59,15 +59,15 @@ export async function runSetup(line: CommandLine): Promise<number> {
 }
 
 /**
- * Shows how the host's configuration would change, and changes it when the person agrees; the file as it was is kept
- * beside it. Settings that are given are written too, keys only after a question. Gives the exit code: 1 when nothing
- * was written for want of a yes. Throws a SettingsError where the host is unknown, its file cannot be changed, or the
+ * Shows how the host's configuration would change, and changes it if the person agrees. A copy of the previous file is
+ * kept beside it. Given settings are written too, keys only after a question. Returns the exit code: 1 if nothing was
+ * written because nobody agreed. Throws a SettingsError if the host is unknown, its file cannot be changed, or the
  * server would not start with the settings.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
   const file = await fileOf(host, input);
-  // A note, and no reason to stop: the host may be installed later, or in another place.
+  // Only a note: the host may be installed later, or in another place.
   const found = await isHere(host, input);
   const byHand = (): string => {
     const entry = entryOf(host, input, person.launch);
@@ -87,8 +87,8 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
 }
 
 /**
- * Shows this server's entry in the host's configuration, and takes it out when the person agrees. Gives the exit code,
- * and throws, as `setUp` does.
+ * Shows this server's entry in the host's configuration, and removes it if the person agrees. Returns the exit code and
+ * throws like `setUp`.
  */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
@@ -99,7 +99,9 @@ export async function remove(word: string | undefined, input: SettingsInput, per
   );
 }
 
-/** Does some work with the file that a path means. Throws a SettingsError, with what to do `byHand`, where it cannot. */
+/**
+ * Works with the file at a path. Throws a SettingsError that says what to do `byHand` if the file cannot be changed.
+ */
 async function changeSafely(
   file: string,
   byHand: () => string,
@@ -114,9 +116,9 @@ async function changeSafely(
 }
 
 /**
- * Shows what this server's entry in a host's file is, and takes it out when the person agrees; the file as it was is
- * kept beside it. Gives the exit code: 1 when nothing was taken out for want of a yes. Throws an UnsafeChange where the
- * file cannot be changed safely.
+ * Shows this server's entry in a host's file, and removes it if the person agrees. A copy of the previous file is kept
+ * beside it. Returns the exit code: 1 if nothing was removed because nobody agreed. Throws an UnsafeChange if the file
+ * cannot be changed safely.
  */
 async function takeOut(host: Host, file: string, input: SettingsInput, person: Person): Promise<number> {
   const { text: redacted } = redactorFor([...givenKeys(input).values()]);
@@ -148,7 +150,7 @@ async function takeOut(host: Host, file: string, input: SettingsInput, person: P
   }
 }
 
-/** Where the host keeps its list here. */
+/** The location of the host's list on this machine. */
 async function fileOf(host: Host, input: SettingsInput): Promise<string> {
   const instead = host.instead?.(input);
   return instead !== undefined && (await isThere(dirname(instead))) ? instead : host.file(input);
@@ -166,7 +168,7 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
   throw new SettingsError(`setup needs a host; the hosts are ${all.join(", ")}; ${here}`);
 }
 
-/** Shows, asks and writes; gives the exit code, or undefined where the file changed while the person was asked. */
+/** Shows, asks and writes. Returns the exit code; undefined if the file changed while the person was asked. */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -214,19 +216,19 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   return 0;
 }
 
-/** Reports a file that holds keys, stays as it is, and is open to others, with the command that ends that. */
+/** Reports an unchanged file that contains keys and is readable by others, with the command that makes it private. */
 async function reportOpen(file: string, held: readonly string[], person: Person): Promise<void> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return;
   person.say(`${openWords(file, held, mode)}: ${makePrivateLine(file)}`);
 }
 
-/** The command that leaves a file to its owner. */
+/** The command that makes a file private. */
 function makePrivateLine(file: string): string {
   return commandLine(["chmod", "600", file], process.platform);
 }
 
-/** Leaves a file that holds keys, and is right as it is, to its owner; gives the exit code. */
+/** Makes an otherwise unchanged file with keys private. Returns the exit code. */
 async function keepPrivate(file: string, held: readonly string[], person: Person): Promise<number> {
   const mode = held.length > 0 ? await modeForOthers(file) : undefined;
   if (mode === undefined) return 0;
@@ -240,12 +242,12 @@ async function keepPrivate(file: string, held: readonly string[], person: Person
   return 0;
 }
 
-/** Permissions as `ls` and `chmod` number them. */
+/** Permissions in the octal notation of `chmod`. */
 function octal(mode: number): string {
   return `mode ${mode.toString(8)}`;
 }
 
-/** The keys that the person wants to have in the file; `env` is what stands there without them. */
+/** The keys that the person wants in the file. `env` is its content without them. */
 async function keysToWrite({ file, input }: Task, person: Person, env: Fields): Promise<Entry["values"]> {
   const keys: Record<string, string> = {};
   for (const [variable, key] of givenKeys(input)) {
@@ -259,7 +261,7 @@ async function keysToWrite({ file, input }: Task, person: Person, env: Fields): 
   return keys;
 }
 
-/** What is said where nothing was done for want of a yes: where no person could be asked, why, and what `--yes` does. */
+/** The message if nothing was done because nobody agreed: why nobody could be asked, and what `--yes` does. */
 function undone({ ask }: Person, what: string, withYes: string): string {
   return ask === undefined ? `${what}: there is no terminal to ask on. --yes ${withYes}.` : `${what}.`;
 }
