@@ -24,7 +24,6 @@ const approvalCall = z.object({
 });
 export type ApprovalCall = Fixed<z.infer<typeof approvalCall>>;
 
-/** What is known of an approval beside its outcome. */
 const facts = z.object({
   tool: z.string().exactOptional(),
   effect: z.string().exactOptional(),
@@ -36,7 +35,6 @@ type ApprovalFacts = Fixed<z.infer<typeof facts>>;
 
 const at = z.number();
 
-/** One line of the journal of an approval. Applying all lines in order gives its state. */
 const approvalEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("approval"), facts, name: z.string(), at }),
   z.object({ t: z.literal("agreed"), asked, decided }),
@@ -94,7 +92,6 @@ class ApprovalState implements RunView<ApprovalEntry> {
   }
 }
 
-/** A run that waits for a person's yes, and then does one thing. */
 export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
 /** Who agreed, and what is done then. */
@@ -102,7 +99,6 @@ export interface Granted extends Omit<Extract<ApprovalEntry, { readonly t: "agre
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
 
-/** How approvals are kept. */
 const APPROVAL_FORM: RunForm<ApprovalCall, ApprovalEntry> = {
   name: "approvals",
   tools: ["resume_run", "run_event_tests"],

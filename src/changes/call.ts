@@ -5,7 +5,6 @@ import type { Fixed } from "../platform/json.ts";
 
 const texts = (what: string) => z.array(z.string()).optional().describe(what);
 
-/** The fields of a sub-option to create. */
 const childFields = () => ({ name: z.string(), contexts: texts("Context IDs") });
 
 /** The fields of an option to create. Names and Context IDs are checked item by item later. */
@@ -100,7 +99,6 @@ const foundUnderName = {
 };
 const namedTargeting = z.object({ currentName: z.string(), ...foundUnderName });
 
-/** The content of a call that names its targeting, and may have its items in a file. */
 const inTargeting = { targetingId: z.string().optional(), file: inputFile.optional() };
 const { targetingId } = inTargeting;
 
@@ -138,7 +136,6 @@ export const INPUTS = {
   }),
 };
 
-/** The name of a tool that writes to the management API. */
 export type WriteTool = keyof typeof INPUTS;
 
 /** What is stored of the call of each tool that writes to the management API. */
@@ -149,7 +146,6 @@ export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
 
-/** The tools that plan a desired state or an undo, whose runs `apply_plan` starts. */
 export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
 
 /** A file by the real path of a folder that is trusted, and the names that lead to it from there. */
@@ -161,15 +157,12 @@ export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
 /** What happens to an option whose name the targeting already has. */
 export type OnExisting = NonNullable<Inputs["bulk_add_options"]["onExisting"]>;
 
-/** An option to create, as a caller gives it. */
 export type OptionInput = NonNullable<Inputs["create_targetings"]["items"][number]["options"]>[number];
 
-/** A sub-option to create, as a caller gives it. */
 export type ChildInput = NonNullable<OptionInput["children"]>[number];
 
 type AddedOption = Inputs["bulk_add_options"]["items"][number];
 
-/** An option to add, of an item or of a row of a file. */
 export interface AddOptionInput extends AddedOption {
   /** Of a row of a file: the option that it is about, where the targeting has it. */
   readonly _id?: string | undefined;
@@ -177,7 +170,6 @@ export interface AddOptionInput extends AddedOption {
 
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
-/** A change of Context IDs, of an item or of a row of a file. */
 export interface UpdateContextsItem extends ChangedContexts {
   /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
   readonly calledName?: string | undefined;

@@ -31,11 +31,9 @@ interface ChangeKind<Input> {
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
   /** The existing things that it changes; absent or undefined: it creates a targeting. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
-  /** How much it deletes; absent: nothing. */
   deletions?(input: Input): number;
   /** Whether its plan may take Context IDs away, as far as the input alone tells. */
   mayTakeAway?(input: Input): boolean;
-  /** The rows of its file that failed. */
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
   /** What happens to names that exist; absent: they fail. */
   onExisting?(input: Input): OnExisting;
@@ -48,7 +46,6 @@ const planners = () => import("./plan/planners.ts");
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
 const contextRows = async () => (await import("./rows/input-rows.ts")).contextRows;
 
-/** Every tool that writes. */
 const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   create_targetings: {
     plan: async (input) => (await planners()).planCreateTargetings(input),
@@ -150,7 +147,6 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   },
 };
 
-/** The rows of a file that failed; what writes them is loaded with the first that do. */
 async function* rejectsOf<Item>(
   shape: Promise<RowShape<Item>>,
   bytes: ByteSource,
@@ -178,9 +174,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       return plan;
     },
     objects: (bytes: ByteSource | undefined) => kind.objects(input, bytes),
-    /** Undefined where it creates a targeting. */
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
-    /** Whether it deletes what it names, and how much that is. */
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
     /** Whether its plan may need a person's confirmation, as far as the input alone tells. */
@@ -208,7 +202,6 @@ export function fileOf({ input }: Pick<WriteCall, "input">): InputFile | undefin
   return "file" in input ? input.file : undefined;
 }
 
-/** A call as it is read back. */
 export const writeCall: z.ZodType<WriteCall> = z.discriminatedUnion("tool", [
   callOf("create_targetings"),
   callOf("rename_targetings"),
@@ -224,7 +217,6 @@ function callOf<Tool extends WriteTool>(tool: Tool) {
   return z.object({ tool: z.literal(tool), input: INPUTS[tool] });
 }
 
-/** The objects of a call that names things by ID or by name. */
 function listed({ ids = [], names = [] }: Inputs["delete_options"]): ObjectList {
   const objects = new ObjectList();
   for (const _id of ids) objects.add({ index: objects.length, _id });
@@ -232,7 +224,6 @@ function listed({ ids = [], names = [] }: Inputs["delete_options"]): ObjectList 
   return objects;
 }
 
-/** The content of a call: items, or a file that holds them. */
 interface CallContent<Item> {
   readonly items: readonly Item[];
   readonly file?: InputFile | undefined;
@@ -247,7 +238,6 @@ async function givenIn<Item, Full extends Item>(
   return file === undefined ? givenItems(items) : itemsIn(contentOf(bytes), file, shape);
 }
 
-/** The usable items of a call. */
 async function itemsOf<Item, Full extends Item>(
   rows: CallContent<Item>,
   shape: RowShape<Full>,

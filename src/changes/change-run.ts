@@ -34,7 +34,6 @@ import { ServerClock } from "./settle/service-clock.ts";
 import { requestReason } from "./state/api-reasons.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** What runs of changes need besides what all runs need. */
 export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;
   readonly lock: ProjectLock;
@@ -48,7 +47,6 @@ export interface ChangeWorld extends FinishingWorld {
   readonly lookAgain?: LookAgain;
 }
 
-/** A run that changes targetings and options. */
 export type ChangeRun = Run<WriteCall, RunState>;
 
 /** Whether a run changes targetings and options. */
@@ -61,10 +59,8 @@ export function isOfChanges(run: ExecutableRun): run is Pick<ChangeRun, "kind" |
   return run.kind === CHANGE_FORM.name;
 }
 
-/** A run of changes that this process drives. */
 type DrivenChange = Driving<WriteCall, JournalEntry, RunState>;
 
-/** How runs of changes are kept. */
 export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   name: "changes",
   tools: WRITE_TOOLS,
@@ -78,13 +74,11 @@ const TURN_MS = 10_000;
 /** How many entries of a plan may wait in memory for the disk. */
 const ENTRIES_PER_FLUSH = 64;
 
-/** Who agreed that a run goes on. */
 export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 
 /** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
-/** What is done with the run that a call undoes, where it undoes one. */
 interface Undone {
   /** Ends it, so that it is not resumed meanwhile. */
   end(call: WriteCall): Promise<void>;
@@ -148,7 +142,6 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
   };
 }
 
-/** A file by what was given of it. */
 function withoutFound(file: InputFile | undefined) {
   if (file?.given === undefined) return file;
   const { digest, format, encoding, given } = file;
@@ -179,7 +172,6 @@ async function readBack({
   return { ...restart, state: given, unwritten: () => objectEntries(given) };
 }
 
-/** The state of a run of which no plan is stored. */
 function unplanned(
   isPlanning: boolean,
   { call, unplanned }: KeptParts<WriteCall, JournalEntry>["header"],
@@ -254,7 +246,6 @@ async function recordPlan(
   return driver.apartBy === undefined && areAlike(plan.steps, requests) ? requests : undefined;
 }
 
-/** The plan, once it is made; planning is given up where the run is stopped. */
 async function madeBy({ plan, stop }: Planning, signal: AbortSignal): Promise<Plan> {
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();
@@ -329,7 +320,6 @@ async function keepFormer(
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
 
-/** What of a run that is driven keeps its parts. */
 type Keeping = Pick<Driving<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
 
 /** Options are noted as they were once they are read. */
@@ -399,10 +389,8 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
   return JSON.stringify(item === undefined ? bound._id : { ...bound, ...item });
 }
 
-/** What finishing a run of changes needs. */
 interface FinishingWorld {
   readonly api: ManagementApi;
-  /** How long one request is retried, in milliseconds. */
   readonly retryBudgetMs: number;
   /** Gives the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
@@ -451,7 +439,6 @@ export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedOb
   };
 }
 
-/** The targetings that a run created or renamed, and those that it deleted. */
 function targetingsOf(state: RunState) {
   const { steps, objects } = state;
   const named: { readonly _id: string; readonly name: string }[] = [];

@@ -28,7 +28,6 @@ import {
 } from "./run-rules.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** The header of a run of changes. */
 export type ChangeHeader = RunHeader<WriteCall>;
 
 /** A call, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
@@ -40,7 +39,6 @@ interface ArrivedWrite {
   readonly requested?: Requested | undefined;
 }
 
-/** Asks for a person's decision on a run that was planned after its call had answered. */
 type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 
 /** What a run that is planned in the background shows until then, and how a person is asked about it. */
@@ -94,7 +92,6 @@ export class Changes {
     return plan;
   }
 
-  /** What would fail of a plan if it were sent now. Throws the ApiError of a read that fails. */
   async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
     // Only dry runs load it, so that starting stays fast.
@@ -146,7 +143,6 @@ export class Changes {
     return { header, plan };
   }
 
-  /** The run in which this process makes the same plan now; undefined where it does not. */
   async planGoing(unmade: UnmadePlan): Promise<ChangeRun | undefined> {
     const { call } = await plannedCall(unmade, unmade.targetings);
     return this.runs.drivenLike(this.runs.fingerprint(call, unmade.caller));
@@ -177,7 +173,6 @@ export class Changes {
     });
   }
 
-  /** Keeps a planned run, with the sheet that it was made of. */
   async #keepPlanned(
     call: WriteCall,
     { caller, sheet, requested }: KeptPlan,
@@ -431,7 +426,6 @@ export interface KeptPlan {
   readonly plannedBy: PlanningTool;
   readonly base?: BaseFile | undefined;
   readonly undoes?: string | undefined;
-  /** The sheet that it was made of. */
   readonly sheet?: Pick<OpenedFile, "file" | "bytes"> | undefined;
   readonly caller: string;
   readonly requested?: Requested | undefined;
@@ -442,13 +436,11 @@ interface UnmadePlan extends KeptPlan {
   readonly targetings: readonly string[];
 }
 
-/** A plan that was made: what it changes, and its text. */
 export interface MadeText {
   readonly changes: DesiredChanges;
   readonly text: PlanText;
 }
 
-/** The call of a planned run, and the content that is kept with it. */
 async function plannedCall(
   { text, plannedBy, base, undoes, sheet }: KeptPlan,
   targetings: readonly (string | undefined)[],
@@ -465,7 +457,6 @@ async function plannedCall(
   return { call: { tool: "apply_plan", input: { ...by, ...of, digest } }, input: { bytes, digest } };
 }
 
-/** A text as the content of a run. */
 function inOne(text: PlanText): ByteSource {
   if (typeof text !== "string") return text;
   return async function* () {

@@ -7,7 +7,6 @@ import { type FormerOption, type FormerTargeting, formerLine } from "./rows/form
 import { StepMaker } from "./rows/steps.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/** What was there before, by ID. */
 type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
 
 /** What was found out about the steps in doubt of a run, once nothing of them can be applied any more. */
@@ -119,7 +118,6 @@ export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<For
   return former;
 }
 
-/** The lines that end with a line break. */
 async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";
@@ -162,7 +160,6 @@ class Tracks {
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
-  /** By object: its ID. */
   readonly #idOf: (object: number) => string | undefined;
 
   constructor(former: Former, within: string | undefined, idOf: (object: number) => string | undefined) {
@@ -338,7 +335,6 @@ class Tracks {
   }
 }
 
-/** What an option went through in a run. */
 interface Track {
   /** As the run made it; undefined where it was there before. */
   created?: OptionState & { readonly targeting: string };
@@ -352,7 +348,6 @@ interface Track {
   contexts?: Map<string, boolean>;
 }
 
-/** An option as the run left it, which made it. */
 function leftOf(created: OptionState & { readonly targeting: string }, { name, parent, ...track }: Track) {
   return {
     ...created,
@@ -369,7 +364,6 @@ function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): Op
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };
 }
 
-/** What changed of an option; nothing where it is as it was. */
 function changedOf(
   about: { readonly _id: string; readonly targeting: string | undefined },
   track: Track,

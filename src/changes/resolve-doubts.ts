@@ -49,7 +49,6 @@ function boundTo(step: Step, field: "_id" | "targeting", state: RunState): strin
   return binding === undefined ? undefined : state.boundId(binding);
 }
 
-/** The names of what a step adds, in the order of its objects. */
 function namesOf({ operation, item }: Step): readonly string[] {
   return operation === "addOptions" ? [item.name, ...(item.children ?? []).map(({ name }) => name)] : [];
 }
@@ -74,7 +73,6 @@ function whoseIs(
   return ownNewest !== undefined && id > ownNewest ? "ours" : "unclear";
 }
 
-/** The newest ID of what a run is known to have made. */
 function newestMade(state: RunState): string | undefined {
   let newest: string | undefined;
   for (let object = 0; object < state.objects.length; object += 1) {

@@ -6,7 +6,6 @@ import type { OptionRecord } from "../spec/records.ts";
 import { listPages, steadily } from "./pages.ts";
 import { pagesAhead, sideBySide } from "./side-by-side.ts";
 
-/** An option with all its Context IDs. */
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
@@ -117,13 +116,11 @@ function seenOption(targetingId: string, { _id, updatedAt, contextCount }: Optio
 /** How many options are looked into one by one where nothing speaks for another writer. */
 const LOOKED_INTO = 100;
 
-/** An option with the Context IDs that it is to hold. */
 interface Expected {
   readonly _id: string;
   readonly contexts: readonly string[];
 }
 
-/** Options that hold other Context IDs than expected, and those that could not be read. */
 interface Compared {
   readonly different: ReadonlySet<string>;
   readonly unread: ReadonlySet<string>;
@@ -196,7 +193,6 @@ export function isMissing(thrown: unknown): thrown is RejectedError {
 class Search implements FoundOptions {
   readonly found = new Map<string, OptionRecord>();
   readonly missing = new Map<string, RejectedError>();
-  /** Those still looked for. */
   readonly open: Set<string>;
   readonly #api: ManagementApi;
   readonly #signal: AbortSignal;

@@ -41,7 +41,6 @@ function listed(option: OptionRecord) {
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** Gives the IDs of all options of a targeting by name, as `readOptionNames` does. */
 export type OptionNames = (targetingId: string) => Promise<ReadonlyMap<string, string>>;
 
 /** Reads the options of each targeting once, however many ask for them, and whether or not that succeeds. */

@@ -15,20 +15,17 @@ export interface Wanted {
   readonly empty?: boolean | undefined;
 }
 
-/** An option that was looked for. */
 export interface Hit {
   readonly step: Step;
   /** Those of the wanted Context IDs that it holds. */
   readonly matched?: readonly string[];
 }
 
-/** Where contents are read. */
 interface Contents {
   readonly store?: ContentsStore | undefined;
   readonly fresh?: boolean | undefined;
 }
 
-/** What is looked at, from where. */
 interface ScanJob {
   readonly walk: Walk;
   readonly from: WalkPosition;

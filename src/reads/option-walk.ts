@@ -17,7 +17,6 @@ export interface Walk extends OptionList {
   readonly totalMayChange?: boolean | undefined;
 }
 
-/** How many options of each kind were walked over. */
 export interface Walked {
   readonly topLevel: number;
   readonly subOptions: number;

@@ -44,7 +44,6 @@ export async function* placedOptions(
   }
 }
 
-/** An option whose Context IDs were read. */
 export interface ReadOption extends PlacedOption {
   readonly contexts: readonly string[];
 }

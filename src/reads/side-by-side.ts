@@ -9,7 +9,6 @@ const RESULTS_AHEAD = 2;
 /** Enough for all reads to run although only one option in some hundreds needs one. */
 export const MANY_UNREAD = 10_000;
 
-/** What is read side by side. */
 interface SideBySide<From, To> {
   /** What is read of; `signal` is aborted when nobody wants more. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
@@ -69,13 +68,11 @@ export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGen
 }
 
 class Reading<From, To> {
-  /** What was taken of the source, in its order. */
   readonly slots: Slot<From, To>[] = [];
   readonly #job: SideBySide<From, To>;
   readonly #signal: AbortSignal;
   readonly #source: AsyncIterator<From> | Iterator<From>;
   #running = 0;
-  /** How many of the slots needed a read. */
   #reads = 0;
   #isPulling = false;
   #isOver = false;
@@ -102,12 +99,10 @@ class Reading<From, To> {
     void this.#pull();
   }
 
-  /** Takes away what was taken of the source first. */
   removeFirst(): void {
     if (this.slots.shift()?.needsRead === true) this.#reads -= 1;
   }
 
-  /** Whether anything is still to come. */
   get isBusy(): boolean {
     return this.#isPulling || this.slots.length > 0;
   }
@@ -124,7 +119,6 @@ class Reading<From, To> {
     Promise.resolve(this.#source.return?.()).catch(() => undefined);
   }
 
-  /** Throws what the source threw. */
   checkSource(): void {
     if (this.#failure !== undefined) throw this.#failure.thrown;
   }

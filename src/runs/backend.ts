@@ -9,9 +9,7 @@ import type { Turn } from "./turn.ts";
  * `test/runs/backend-contract.ts` holds what each of them must do.
  */
 export interface Backend {
-  /** Runs of every kind. */
   readonly runs: RunStore;
-  /** One write of a project at a time. */
   readonly lock: ProjectLock;
   readonly suites: SuiteTexts;
   /** The targetings of a project that were seen before. */
@@ -35,10 +33,8 @@ export interface Backend {
   readonly close: () => Promise<void>;
 }
 
-/** Keeps one text for each caller. */
 export interface CallerTexts {
   keep(caller: string, text: string): Promise<void>;
-  /** Undefined where none is kept. */
   read(caller: string): Promise<string | undefined>;
 }
 
@@ -48,7 +44,6 @@ export interface EndedSessions {
   has(id: string): Promise<boolean>;
 }
 
-/** How the names of targetings are remembered. */
 export interface NamesOptions {
   /** Whether names outlive this process: those of a sandbox inside this process end with it. */
   readonly lasting: boolean;
@@ -105,17 +100,14 @@ export interface SuiteTexts {
   storedBytes(caller: string): Promise<number>;
   /** Takes a confirmation: true for the first call in any process, which may act on it, and false for all others. */
   claim(yes: string): Promise<boolean>;
-  /** Keeps the result of a confirmation. */
   settle(yes: string, text: string): Promise<void>;
   /** The result of a confirmation: an empty text while there is none yet; undefined where it was not taken. */
   settled(yes: string): Promise<string | undefined>;
 }
 
-/** A targeting that was seen: its name may have changed since. */
 export interface SeenTargeting {
   readonly _id: string;
   readonly name: string;
-  /** Milliseconds since 1970. */
   readonly seenAt: number;
 }
 
@@ -125,11 +117,8 @@ const CANDIDATES = 5;
 
 /** The targetings of one project that were seen before: the service has no operation that lists them. */
 export interface TargetingMemory {
-  /** Stores targetings under their present names. */
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
-  /** Removes targetings that were deleted. */
   forget(ids: readonly string[]): Promise<void>;
-  /** All of them, the last seen first. */
   recent(): Promise<readonly SeenTargeting[]>;
   /** Finds the targeting of a name, as a `NameIndex` does; of an unknown one the last seen are candidates, too. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
@@ -150,11 +139,8 @@ const SMALL_BYTES = 65_536;
 /** A caller's share of the store is full: nothing was sent, and nothing of the call stays stored. */
 export class ShareFullError extends RunStoreError {}
 
-/** How much is stored for one caller. */
 interface Share {
-  /** The most bytes of plans, suites and unfinished runs. */
   readonly bytes: number;
-  /** The most dry runs. */
   readonly dryRuns: number;
 }
 

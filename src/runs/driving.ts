@@ -14,7 +14,6 @@ import {
 } from "./store.ts";
 import { type Lease, RECENT_MS } from "./turn.ts";
 
-/** What driving a run begins with. */
 export interface DrivenParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
@@ -28,7 +27,6 @@ export interface DrivenParts<Call, Entry, State> {
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
 }
 
-/** What an executed run holds: its requests to stop, its lease and its watchers. */
 interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
   readonly stopRequests: StopRequests;
@@ -45,7 +43,6 @@ interface HeldRun<Call, State> {
   isLeft?: true;
 }
 
-/** A run that this process drives. */
 export interface DrivenRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
   /** Whether another process has taken it over, or it was left to others, as far as this process knows. */
   readonly isTakenOver: () => boolean;
@@ -144,7 +141,6 @@ export function followedBeyond<Call extends ToolCall, State extends RunView<neve
   };
 }
 
-/** Whether another process has taken over a run that this one drove. */
 function isLost({ lease }: Pick<HeldRun<unknown, unknown>, "lease">): boolean {
   return lease?.lost.aborted === true;
 }
@@ -365,7 +361,6 @@ export function followedRun<S extends ReportedState>(
     }
   };
   return {
-    /** As it was read last. */
     state: () => state,
     isDriven: () => driven,
     look,
@@ -416,7 +411,6 @@ function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
 
 type Hint = ReturnType<typeof hintOf>;
 
-/** That a run may have changed. */
 function hintOf(clock: Clock, signal: AbortSignal) {
   let wake = (): void => {};
   const hint = {

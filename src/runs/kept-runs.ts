@@ -24,7 +24,6 @@ const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") }
 /** How often a process looks again whether another one has started a run, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 
-/** A run of a kind as it was read. */
 export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;

@@ -18,10 +18,8 @@ import {
 } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
-/** The content that is given with a call. */
 export interface RunInput {
   readonly bytes: ByteSource;
-  /** Its SHA-256, in hexadecimal. */
   readonly digest: string;
 }
 
@@ -53,7 +51,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     this.#kept = new KeptRuns(kind, context);
   }
 
-  /** Whether this process drives any of them now. */
   get isDriving(): boolean {
     return this.#driven.size > 0;
   }
@@ -259,12 +256,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#resume(lease, () => this.#kept.readLeft(left));
   }
 
-  /** The run of a call that this process drives. */
   drivenLike(fingerprint: string): Run<Call, State> | undefined {
     return [...this.#driven.values()].find(({ header }) => header.fingerprint === fingerprint);
   }
 
-  /** A run that this process drives, or is about to. */
   driven(runId: string): Run<Call, State> | undefined {
     return this.#driven.get(runId);
   }

@@ -9,7 +9,6 @@ import type { StopRequests } from "./stop-requests.ts";
 import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./store.ts";
 import type { Intent, Lease } from "./turn.ts";
 
-/** A call that a run carries out. */
 export interface ToolCall {
   readonly tool: string;
 }
@@ -28,7 +27,6 @@ export interface RunForm<Call, Entry> {
 
 /** Everything that is known about a run, as the sum of its journal. */
 export interface RunView<Entry> extends ReportedState {
-  /** Applies one entry. */
   apply(entry: Entry): void;
 }
 
@@ -97,13 +95,11 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
 /** A run as it is kept, for its kind to read. */
 export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
-  /** Whether another process drives it. */
   isDriven(): Promise<boolean>;
 }
 
 /** A run as it was read. */
 export interface ReadBack<Entry, State> {
-  /** The state for reports. */
   readonly state: State;
   /** The state from which it is resumed, where that differs from `state`. */
   readonly from?: State;
@@ -113,7 +109,6 @@ export interface ReadBack<Entry, State> {
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
-/** What a kind is given to finish a run at rest. */
 export interface Finishing<Call, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
@@ -121,7 +116,6 @@ export interface Finishing<Call, State> {
   keep(name: RunPart, pieces: AsyncIterable<string | Uint8Array>): Promise<void>;
 }
 
-/** What driving a run gives to its kind. */
 export interface Driving<Call, Entry, State>
   extends Finishing<Call, State>,
     Pick<RunJournal, "flush" | "intend" | "write">,
@@ -149,12 +143,9 @@ export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 
 /** A run: its kind, its state, and when it rests. */
 export interface Run<Call extends ToolCall = ToolCall, State extends ReportedState = ReportedState> {
-  /** The name of its kind. */
   readonly kind: string;
   readonly header: RunHeader<Call>;
-  /** Its present state. */
   readonly state: State;
-  /** Its status as a whole. */
   status(): RunStatus;
   /** Resolves when its ID may be shown, since it is on the disk, or when it could not be written. */
   readonly kept: Promise<void>;
@@ -177,7 +168,6 @@ export interface RestedRun extends ExecutableRun {
   readonly counts: ReportCounts;
 }
 
-/** What keeping and driving runs needs of the world. */
 export interface RunsContext {
   readonly store: RunStore;
   readonly clock: Clock;
@@ -218,7 +208,6 @@ export interface DoubtedObject {
   readonly targeting?: string;
 }
 
-/** What a run did to one targeting. */
 export type DoneTargeting =
   | { readonly did: "created"; readonly _id: string; readonly name: string }
   | { readonly did: "changed"; readonly _id: string; readonly name: Went<string> }
@@ -231,11 +220,9 @@ export interface Went<Value> {
   readonly to: Value;
 }
 
-/** An option as it was at one moment. */
 export interface OptionState {
   readonly name: string;
   readonly type: "atomic" | "collection";
-  /** Null at the top level. */
   readonly parent: string | null;
   readonly exposeChildren?: boolean | undefined;
   readonly contexts: readonly string[];
@@ -277,7 +264,6 @@ export interface Refusal {
 
 /** A run as far as it decides who may execute it. */
 export interface ExecutableRun {
-  /** The name of its kind. */
   readonly kind: string;
   readonly header: RunHeader<{ readonly tool: string }>;
 }

@@ -22,7 +22,6 @@ export const keptHeader = z.object({
   environment: z.enum(["live", "sandbox"]),
   /** The address of the sandbox that it works on; `embedded` for one inside its process. */
   sandbox: z.string().exactOptional(),
-  /** Milliseconds since 1970. */
   createdAt: z.number(),
   /** The same for the same call of the same caller. */
   fingerprint: z.string(),
@@ -196,7 +195,6 @@ export interface HeldRecord {
   readonly record: RunRecord;
 }
 
-/** Where the records of runs are stored. */
 interface Records {
   record(runId: string): Promise<RunRecord | undefined>;
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;

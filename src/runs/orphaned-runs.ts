@@ -18,13 +18,11 @@ const FORGOTTEN_MS = 60_000;
 /** How soon it looks for more where it found as many, in milliseconds: those of a process that died wait. */
 const LOOK_FOR_MORE_MS = 50;
 
-/** The runs of a project, as the taking up needs them. */
 interface ProjectRuns {
   claim(runId: string): Promise<Pick<Run, "rest"> | undefined>;
   leaveToCalls(runId: string): Promise<void>;
 }
 
-/** What taking up runs needs. */
 export interface TakingUp {
   readonly left: OrphanedRuns;
   /** By the ID of the project. */
@@ -104,7 +102,6 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
   void loop();
 }
 
-/** What is remembered of runs that this process may not execute. */
 interface Refusing {
   readonly refuse: (runId: string, thrown: ExecutionRefusedError) => Promise<void>;
   readonly accept: (runId: string) => Promise<void>;

@@ -3,7 +3,6 @@ import * as z from "zod";
 const number = z.number().exactOptional();
 const text = z.string().exactOptional();
 
-/** Why an object did not succeed, as it is read back. */
 export const reason = z.object({
   /** An error code of the API (management-api 7.2), or one of our own (`OWN_CODES`). */
   code: z.string(),
@@ -16,7 +15,6 @@ export const reason = z.object({
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
-/** Who confirmed a run, and where. */
 export const asked = z.enum([
   "agreed_in_client",
   "agreed_in_view",
@@ -44,7 +42,6 @@ export const stopEntry = z.object({
 const placed = { parent: z.string().nullable().exactOptional(), parentName: z.string().nullable().exactOptional() };
 const side = z.union([z.string(), z.object({ name: text, ...placed })]).exactOptional();
 
-/** What a run is to change of an object, as it is read back. */
 export const knownChange = z.object({
   /** Of a rename the names, of a move the groups, of both together all of it. */
   from: side,
@@ -56,7 +53,6 @@ export const knownChange = z.object({
   absent: number,
 });
 
-/** What is counted and reported by itself, as it is read back. */
 export const reportedObject = z.object({
   /** Position in the caller's `items`, or the data row of the file, counted from 0. */
   index: z.number(),

@@ -5,7 +5,6 @@ import type { asked, knownChange, nearIds, reason, reportedObject, rowCounts, ta
 /** How one reported object ends in the result of a tool that writes. */
 export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";
 
-/** Where an object stands: `pending` until it has an outcome. */
 export type Standing = Outcome | "pending";
 
 /** Why an object did not succeed, as data; `answers/` makes the sentences. */
@@ -21,10 +20,8 @@ export interface OptionPlace {
 /** What a run is to change of an object whose former state was read before: shown in the rows of a result. */
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
-/** What a run did with an object. */
 export type Did = "created" | "changed" | "deleted" | "same";
 
-/** Who confirmed a run, and where. */
 export type Asked = z.infer<typeof asked>;
 
 /** A name as it was given, and the one that it was taken for, whatever its case and the spaces at its ends. */
@@ -110,7 +107,6 @@ export const OWN_CODES = {
   TOO_LARGE: "the service finds the request too large",
 } as const;
 
-/** A reason of our own. */
 export type OwnCode = keyof typeof OWN_CODES;
 
 /** Makes a reason of our own. */

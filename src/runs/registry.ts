@@ -32,14 +32,12 @@ interface AnyKindRuns {
   recoverOrphans(): Promise<void>;
 }
 
-/** A run that was cut short and can be resumed. */
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 /** Comes after every letter and digit of an ID. */
 const AFTER = "~";
 /** What is said of a damaged run, whatever its record says. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
-/** How many of the kept runs are searched for interrupted ones. */
 const LOOKED_AT = 20;
 
 /** All runs of a project, of whatever kind. What is kept of a kind that is not among these is left alone. */
@@ -59,7 +57,6 @@ export class Runs {
     this.#kinds = kinds;
   }
 
-  /** Whether this process drives any run now. */
   get isDriving(): boolean {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
@@ -95,12 +92,10 @@ export class Runs {
     return (await this.#store.left?.isTakenUp(project)) ?? true;
   }
 
-  /** Why this process may not execute a run now; undefined where it may. */
   async refusal(run: ExecutableRun): Promise<Refusal | undefined> {
     return this.#mayExecute?.(run);
   }
 
-  /** Throws an ExecutionRefusedError where this process may not execute a run now. */
   async checkExecutable(run: ExecutableRun): Promise<void> {
     const refusal = await this.refusal(run);
     if (refusal !== undefined) throw new ExecutionRefusedError(refusal);
@@ -129,7 +124,6 @@ export class Runs {
     }
   }
 
-  /** The header of a damaged run; undefined where that is damaged, too. */
   async #headerOf(runId: string): Promise<RunHeader | undefined> {
     return (await orUnreadable(this.#store.read(runId)))?.header;
   }

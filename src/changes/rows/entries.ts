@@ -33,7 +33,6 @@ const weight = z.object({
   bytes: z.number(),
 });
 
-/** The share of one request item in the limits of management-api 8.1. */
 export type Weight = Fixed<z.infer<typeof weight>>;
 
 /** An option to add, without what is bound: its targeting and its group. */
@@ -50,7 +49,6 @@ export interface StepItems {
 }
 
 const stepFields = z.object({
-  /** The position in the run's steps. */
   id: z.number(),
   /**
    * Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order.
@@ -68,10 +66,8 @@ const stepFields = z.object({
   formerName: z.string().exactOptional(),
 });
 
-/** The fields of steps of every operation. */
 export type StepFields = Fixed<z.infer<typeof stepFields>>;
 
-/** A step of one operation, or of one out of several. */
 export type StepOf<Operation extends BulkOperation> = {
   readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
 }[Operation];
@@ -120,14 +116,12 @@ function withItem(value: unknown): unknown {
 
 const unexpectedCount = z.object({ expected: z.number(), found: z.number() });
 
-/** How many Context IDs an option holds by the service's answer, which is not what was expected. */
 export type UnexpectedCount = Fixed<z.infer<typeof unexpectedCount>>;
 
 const stepChange = z.union([
   z.object({
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
-    /** The ID of the object that the item is about. */
     _id: z.string().exactOptional(),
     /** The IDs of the objects that it made inside, in order, as far as known. */
     childIds: z.array(z.string().nullable()).exactOptional(),
@@ -152,7 +146,6 @@ const stepChange = z.union([
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
-/** A change of where one step stands, as the journal keeps it. */
 export type StepChange = Fixed<z.infer<typeof stepChange>>;
 
 const settlement = z.object({
@@ -165,7 +158,6 @@ const settlement = z.object({
 /** An object whose outcome needs no request. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
-/** An option without sub-options, as it is sent. */
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
 export type RowItem = Fixed<z.infer<typeof rowItem>>;
 
@@ -203,7 +195,6 @@ const staleField = z.object({
   service: shownValue.optional(),
 });
 
-/** Something that is no longer as it was when a plan was made, so that it matters. */
 export type StaleField = Fixed<z.infer<typeof staleField>>;
 
 const plannedRequest = z.object({
@@ -213,7 +204,6 @@ const plannedRequest = z.object({
   bytes: z.number(),
 });
 
-/** What a planned request would carry: items, Context IDs and bytes. */
 export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 
 const effectPart = z.object({
@@ -231,10 +221,8 @@ const effectPart = z.object({
   ),
 });
 
-/** What a run does to the objects of one kind. */
 export type EffectPart = Fixed<z.infer<typeof effectPart>>;
 
-/** An object of a kind, and what becomes of it. */
 export type EffectObject = EffectPart["objects"][number];
 
 /** What a run waits for: a person's decision about exactly this effect. */
@@ -252,7 +240,6 @@ export const waits = z.object({
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
-/** A decision about a run: by whom, where and when. */
 export const decided = z.object({
   who: z.string(),
   where: z.enum(["client", "view", "page", "token", "terminal"]),
@@ -281,9 +268,7 @@ const runFacts = z.object({
   foreseen: z.array(plannedRequest).exactOptional(),
   /** Of a dry run: the digest of all that was shown. */
   shown: z.string().exactOptional(),
-  /** What a person is to decide on the page, where the run waits for that. */
   waits: waits.exactOptional(),
-  /** Who agreed, and where. */
   decided: decided.exactOptional(),
   /** Context IDs that differ from one that their option holds only in case, width or composition. */
   nearIds: nearIds.exactOptional(),
@@ -291,7 +276,6 @@ const runFacts = z.object({
   takenFor: z.array(takenName).exactOptional(),
 });
 
-/** Facts about a run as a whole, for its report. */
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 const entry = z.discriminatedUnion("t", [
@@ -326,7 +310,6 @@ const entry = z.discriminatedUnion("t", [
 /** One line of a run's journal. Applying all lines in order gives the run's state. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
-/** One line of a journal as it is read back. */
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 
 /** An entry as a line of a journal, in pieces. */

@@ -16,21 +16,16 @@ const formerOption = z.object({
   type: z.enum(["atomic", "collection"]).exactOptional(),
   /** Null at the top level. */
   parent: z.string().nullable().exactOptional(),
-  /** Of groups alone. */
   exposeChildren: z.boolean().exactOptional(),
   /** Of the Context IDs that the run changes, those that the option held; of an option that is deleted, all. */
   held: ids.exactOptional(),
-  /** Of a group that is deleted: its sub-options. */
   subOptions: ids.exactOptional(),
 });
 
-/** A targeting before a run changed it. */
 export type FormerTargeting = z.infer<typeof formerTargeting>;
 
-/** An option before a run changed it, as far as it was read. */
 export type FormerOption = z.infer<typeof formerOption>;
 
-/** A line of the part `former` of a run. */
 export const formerLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
 /** What was there before a run changed it: what the way back is planned from. */
@@ -61,7 +56,6 @@ export class FormerValues {
     this.#lines.set(_id, { kind: "targeting", _id, name });
   }
 
-  /** One JSON object a line. */
   *lines(): Generator<string> {
     for (const line of this.#lines.values()) yield `${JSON.stringify(line)}\n`;
   }

@@ -37,7 +37,6 @@ export interface OptionRow extends AddOptionInput {
   parentName?: string | undefined;
 }
 
-/** The columns of a file of options. */
 const OPTION_COLUMNS = [
   "name",
   "contextId",
@@ -155,7 +154,6 @@ type Op = (typeof OPS)[number];
 export type ContextRow = Omit<UpdateContextsItem, "split"> &
   Partial<Record<Op, string[] | undefined>> & { split?: SplitCells | undefined };
 
-/** The columns of a file of changes to Context IDs. */
 const CONTEXT_COLUMNS = [
   "_id",
   "name",

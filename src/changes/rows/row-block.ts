@@ -86,24 +86,20 @@ export class RowBlock {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
 
-  /** The weight of a row in a request. */
   weightOf(row: number): Weight {
     const bytes = (this.#rows.ends[row] ?? 0) - this.#startOf(row) + COMMA_BYTES;
     return { items: 1, options: 1, groupItems: 0, contextIds: this.#rows.contextIds[row] ?? 0, bytes };
   }
 
-  /** Where a row was given. */
   placeOf(row: number): RowOrigin {
     const line = this.#rows.lines[row];
     return { index: this.#firstIndex + row, ...(line !== undefined && { line }) };
   }
 
-  /** A row as reports show it. */
   objectOf(row: number): ReportedObject {
     return { ...this.placeOf(row), name: this.itemOf(row).name };
   }
 
-  /** The option that a row sends. */
   itemOf(row: number): StepOf<"addOptions">["item"] {
     const text = this.#rows.bytes().toString("utf8", this.#startOf(row), this.#rows.ends[row]);
     const { targeting: _, ...item } = rowItem.parse(parseJson(text));
@@ -147,7 +143,6 @@ export class RowBlock {
   }
 }
 
-/** Rows of a block that follow each other: those from `from` up to `to`. */
 export interface RowRange {
   readonly block: RowBlock;
   readonly from: number;
@@ -198,7 +193,6 @@ export class RowWriter {
   }
 }
 
-/** Texts one behind the other in a buffer, in UTF-8. */
 class TextChunk {
   readonly #bytes: Buffer;
   /** What is not in the buffer yet, and where it begins. */
@@ -215,7 +209,6 @@ class TextChunk {
     return this.used + bytes <= this.#bytes.length;
   }
 
-  /** Adds a text that takes this many bytes; gives where it ends. */
   add(text: string, bytes: number): number {
     this.#gathered += text;
     this.used += bytes;
@@ -223,7 +216,6 @@ class TextChunk {
     return this.used;
   }
 
-  /** The buffer with all texts in it. */
   bytes(): Buffer {
     if (this.#gathered !== "") this.#written += this.#bytes.write(this.#gathered, this.#written);
     this.#gathered = "";

@@ -19,12 +19,10 @@ export class StepList {
     this.#parts.push(step);
   }
 
-  /** Adds the next row of a block. */
   addRow(block: RowBlock): void {
     this.#parts.push(block);
   }
 
-  /** A step by its ID; one of a row is made for it. */
   at(id: number): Step | undefined {
     const part = this.#parts[id];
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
@@ -44,7 +42,6 @@ export class StepList {
     }
   }
 
-  /** The object that a step is about; undefined where there is no such step. */
   objectOf(id: number): number | undefined {
     const part = this.#parts[id];
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
@@ -87,7 +84,6 @@ export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
   return step - firstStep;
 }
 
-/** The fields that a step of any operation may have besides its item. */
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
 /** Gives steps their IDs, which are their positions in the run. */
@@ -105,7 +101,6 @@ export class StepMaker {
     return new StepMaker(() => next++);
   }
 
-  /** A targeting to create, with the options that are created inside it. */
   createTargeting(item: CreateTargetingItem, given: StepExtras): StepOf<"createTargetings"> {
     const options = item.options ?? [];
     const fields = this.#fields(item, [], given, {
@@ -193,7 +188,6 @@ function takesOnlyAway({ contexts }: OptionChanges): boolean {
   return contexts.set === undefined ? contexts.remove !== undefined : contexts.set.length === 0;
 }
 
-/** How many options an option to create is, its sub-options included. */
 function optionCount(option: OptionItem): number {
   return 1 + (option.children?.length ?? 0);
 }
@@ -227,12 +221,10 @@ export class ObjectList {
     return this.#parts.length;
   }
 
-  /** Adds an object; gives its position. */
   add(object: ReportedObject): number {
     return this.#parts.push(object) - 1;
   }
 
-  /** Adds the next row of a block; gives its position. */
   addRow(block: RowBlock): number {
     return this.#parts.push(block) - 1;
   }
@@ -261,7 +253,6 @@ export class ObjectList {
     return part instanceof RowBlock ? part.placeOf(object - part.firstObject).index : part?.index;
   }
 
-  /** The ID that the caller gave. */
   idOf(object: number): string | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? undefined : part?._id;

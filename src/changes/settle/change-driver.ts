@@ -22,20 +22,17 @@ export interface ChangeDriver {
   readonly state: RunState;
   readonly clock: Clock;
   readonly serverClock: ServerClock;
-  /** Numbers in [0, 1). */
   readonly random: () => number;
   /** How long one request is retried, in milliseconds. */
   readonly retryBudgetMs: number;
   readonly onExisting: OnExisting;
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
-  /** Appends an entry to the journal, and applies it to the state. */
   record(entry: JournalEntry): void;
   /** Records what the end of a request changed. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
   /** Notes that the request announced last did not leave. */
   withhold(): void;
-  /** Resolves when everything recorded is on the disk. */
   flush(): Promise<void>;
   /** As `flush`, for a request that is to leave by a turn of the project; throws a LeaseLostError, too. */
   intend(turn: Turn): Promise<Intent>;
@@ -46,7 +43,6 @@ export interface ChangeDriver {
    * To be asked right before it leaves.
    */
   mayLeave(intent: Intent): Promise<boolean>;
-  /** The right of this process to drive the run. */
   readonly lease: Turn;
   /** Opens a connection for the next request, where none is idle; throws an ApiError. */
   connect(operation: BulkOperation): Promise<void>;

@@ -113,7 +113,6 @@ interface Deferred {
   readonly reason: Reason;
 }
 
-/** The turns in which steps leave, by step. */
 export type Turns = ReadonlyMap<number, number>;
 
 /**
@@ -138,7 +137,6 @@ export function inTurn(steps: readonly number[], turns: Turns): readonly number[
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
 }
 
-/** The fields of a change besides the name. */
 function otherChanges({ step }: Deferred): OptionChanges {
   if (step.operation !== "updateOptions") return {};
   const { parent, exposeChildren } = step.item;

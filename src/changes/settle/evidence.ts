@@ -130,7 +130,6 @@ export async function sharpen(
   return "read";
 }
 
-/** Waits; false where the run was stopped instead. */
 async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<boolean> {
   try {
     if (ms > 0) await clock.sleep(ms, signal);
@@ -161,7 +160,6 @@ export async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined
   }
 }
 
-/** A step that created something, and the change that its answer gave. */
 export interface MadeStep {
   readonly step: Step;
   readonly change: StepChange;

@@ -180,7 +180,6 @@ async function withSameContexts(
 
 interface LookedUp {
   readonly found: ReadonlyMap<string, FoundObject>;
-  /** IDs of which the reading failed. */
   readonly unread: ReadonlySet<string>;
 }
 

@@ -12,7 +12,6 @@ import { itemReason, requestReason } from "../state/api-reasons.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import { type Answered, metOwnName, settleAnswers } from "./settle-items.ts";
 
-/** How an attempt of a batch ended. */
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
@@ -32,7 +31,6 @@ export type BatchEnd =
 const GOES_ON: BatchEnd = { ended: false };
 const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
-/** The unsent rest of one batch of steps. */
 interface Sending {
   batches: readonly Batch[];
   /** Whether a first attempt has left: all further ones repeat its steps. */
@@ -414,11 +412,8 @@ const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
 
-/** The steps of one request, and the attempts so far. */
 export interface Batch {
-  /** The steps, by their IDs. */
   readonly ids: readonly number[];
-  /** Failed attempts so far, for the backoff. */
   readonly failures: number;
   readonly uncatched: number;
   readonly refused: number;
@@ -438,12 +433,10 @@ export type Next =
       readonly isFree?: true;
     };
 
-/** The steps of a batch. */
 function stepsOf({ state }: ChangeDriver, ids: readonly number[]): readonly Step[] {
   return ids.flatMap((id) => state.steps.at(id) ?? []);
 }
 
-/** The IDs of steps, in their order. */
 function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }

@@ -6,7 +6,6 @@ export interface ClockReading {
   readonly receivedAt: number;
 }
 
-/** The order of a time of the service and a time of ours. */
 export type Order = "before" | "after" | "unclear";
 
 /** Servers renew the text of `Date` by a timer that may be late: readings that cross by less agree all the same. */
@@ -18,7 +17,6 @@ const NARROW_MS = 50;
 /** Clocks drift apart: what was read longer before the next reading is forgotten. */
 const STALE_MS = 5 * 60_000;
 
-/** What a difference of two clocks can be, in milliseconds. */
 interface Range {
   readonly lowest: number;
   readonly highest: number;

@@ -286,7 +286,6 @@ const ABOUT_THE_GROUP = new Set([
   "AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
 ]);
 
-/** What is needed to make further steps. */
 interface Means {
   readonly maker: StepMaker;
   readonly namesIn: OptionNames;

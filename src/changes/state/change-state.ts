@@ -78,7 +78,6 @@ export class RunState {
     return this.#work.steps;
   }
 
-  /** Applies one journal entry. */
   apply(entry: JournalEntry): void {
     this.#change(entry);
     if ("at" in entry) this.updatedAt = entry.at;
@@ -225,7 +224,6 @@ export class RunState {
     });
   }
 
-  /** Steps of an object that are not settled. */
   openSteps(object: number): readonly Step[] {
     const { standings, steps } = this.#work;
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
@@ -241,7 +239,6 @@ export class RunState {
     });
   }
 
-  /** How many things got a temporary name. */
   temporaryNames(): number {
     return this.preparingSteps().filter(({ step, isSure }) => isSure && step.formerName !== undefined).length;
   }
@@ -311,7 +308,6 @@ export class RunState {
     return this.#work.standings.hasOther(step, test);
   }
 
-  /** Steps that change or delete the thing with this ID. */
   stepsChanging(id: string): readonly Step[] {
     return this.#work.standings.changing(id).flatMap((step) => this.steps.at(step) ?? []);
   }

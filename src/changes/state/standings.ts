@@ -3,7 +3,6 @@ import type { RunFacts, Settlement, Step, StepChange } from "../rows/entries.ts"
 import { RowBlock } from "../rows/row-block.ts";
 import { ObjectList, StepList } from "../rows/steps.ts";
 
-/** Where a step stands. */
 type StepStanding =
   | "pending"
   | "done"
@@ -30,7 +29,6 @@ export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
-  /** Steps that only prepare others, whether pending or not. */
   readonly #preparing = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
   /** When a step whose effect is not known first left, in our clock. */
@@ -56,7 +54,6 @@ export class StepStandings {
     return this.#standing.length;
   }
 
-  /** Steps that only prepare others. */
   preparing(): readonly number[] {
     return [...this.#preparing];
   }
@@ -111,7 +108,6 @@ export class StepStandings {
     return this.#refusedInDoubt.has(step);
   }
 
-  /** Begins to follow the steps that were added to the list. */
   follow(): void {
     for (let id = this.length; id < this.#steps.length; id += 1) {
       this.#standing.push("pending");
@@ -136,7 +132,6 @@ export class StepStandings {
     for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
   }
 
-  /** Steps that wait for another change. */
   deferred(): readonly ({ readonly id: number } & Deferral)[] {
     return [...this.#deferrals].map(([id, deferral]) => ({ id, ...deferral }));
   }
@@ -181,7 +176,6 @@ export class StepStandings {
     return this.ofObject(object).some((id) => this.#standing[id] === "done");
   }
 
-  /** Steps that use the ID of an object that the run makes. */
   boundTo(object: number): readonly number[] {
     return this.#boundTo.get(object) ?? [];
   }
@@ -202,7 +196,6 @@ export class StepStandings {
     return search.found.some((found) => found !== step);
   }
 
-  /** Steps that change or delete the thing with this ID. */
   changing(id: string): readonly number[] {
     return this.#changing.get(id) ?? [];
   }
@@ -247,7 +240,6 @@ export class Outcomes {
     return this.#reasons.get(object);
   }
 
-  /** The ID of an object: as the service gave it, else as the caller did. */
   idOf(object: number): string | undefined {
     return this.#ids[object] ?? this.#objects.idOf(object);
   }
@@ -256,7 +248,6 @@ export class Outcomes {
     this.#ids[object] = id;
   }
 
-  /** Begins to follow the objects that were added to the list. */
   follow(): void {
     for (let object = this.#standing.length; object < this.#objects.length; object += 1) {
       this.#standing.push("pending");
@@ -297,7 +288,6 @@ export class Outcomes {
   }
 }
 
-/** What is planned for a run. */
 export interface PlannedWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
@@ -306,7 +296,6 @@ export interface PlannedWork {
   readonly facts?: RunFacts;
 }
 
-/** How a step ends that did not do what it was to do. */
 type NotDone = "failed" | "refused" | "unknown" | "notApplied";
 
 /** A plan of nothing. */

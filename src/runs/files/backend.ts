@@ -10,7 +10,6 @@ import { namesIn, readText, unlessMissing, usable } from "./run-folder.ts";
 import { fileRunStore, type Retention } from "./run-store.ts";
 import { fileContentsStore, sealKeyIn, targetingMemory } from "./side-stores.ts";
 
-/** The folder that everything is kept in, and for how long. */
 interface FileBackendOptions {
   readonly stateDir: string;
   readonly clock: Clock;

@@ -81,7 +81,6 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   return heldLease({ folder, name, number, file, mine, isTakenOver }, clock);
 }
 
-/** The files and the content of a lease that was just taken. */
 interface Taken {
   readonly folder: string;
   readonly name: string;
@@ -404,7 +403,6 @@ interface HeldLease<L> {
   readonly lease: L;
   /** The time of the last request of another process for the lease, as it was when the lease was taken. */
   readonly lastAsked: number;
-  /** Gives it back. */
   readonly timer?: NodeJS.Timeout;
 }
 
@@ -456,11 +454,8 @@ export function processLock(clock: Clock): ProjectLock {
   };
 }
 
-/** Those who wait while one works. */
 interface Queue {
-  /** By caller. */
   readonly waiting: Map<string, readonly (() => void)[]>;
-  /** The number of each caller's last turn. */
   readonly served: Map<string, number>;
   turns: number;
 }

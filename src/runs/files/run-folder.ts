@@ -9,7 +9,6 @@ import { parseJson } from "../../platform/json.ts";
 import { CREATED, isRunId, isUnstarted, keptHeader, type RunRecord, runRecord } from "../lifecycle.ts";
 import { RunStoreError, type RunSummary, type Unfinished } from "../store.ts";
 
-/** The files in the folder of a run, beside those of its record. */
 export const FILES = {
   header: "run.json",
   proposed: "proposed.ndjson",
@@ -124,7 +123,6 @@ export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
 
-/** Makes an empty file, where it does not exist. */
 function mark(folder: string, name: string): Promise<void> {
   return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
 }
@@ -134,7 +132,6 @@ async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
 
-/** Writes into a folder, which is made where it is not there. */
 async function inFolder(folder: string, write: () => Promise<void>): Promise<void> {
   try {
     await write();
@@ -206,12 +203,10 @@ export function partIn(file: string): ByteSource {
 export const INDEX_FOLDER = "calls";
 /** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
 const OPEN = "open";
-/** The runs of each caller, see `callerRuns`. */
 const CALLERS = "callers";
 /** For each fingerprint a file that holds the run that was made last. */
 const LAST = "last";
 
-/** What the index needs to know of a run. */
 export interface IndexedRun {
   readonly runId: string;
   readonly caller: string;
@@ -250,7 +245,6 @@ export function runIndex(folder: string) {
     // The same call, made again after a power failure, must find the run.
     await syncFolder(open);
   };
-  /** Notes that a run came to rest. */
   const markAtRest = async (runId: string): Promise<void> => {
     const mine = (await namesIn(open)).filter((name) => name.startsWith(`${runId}.`));
     await Promise.all(mine.map((name) => unmark(join(open, name))));
@@ -264,7 +258,6 @@ export function runIndex(folder: string) {
       await reopen(run);
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
-    /** Notes that a run holds what it took away. */
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
     /** The runs that may be unfinished, the newest first. */
     async open(which: Unfinished = "all"): Promise<readonly string[]> {
@@ -276,7 +269,6 @@ export function runIndex(folder: string) {
       });
       return found.sort().reverse();
     },
-    /** The runs of a caller, the newest first. */
     of: (caller: string) => callers.of(callerFolder(caller)),
     /** The runs of every caller, by the name of the caller's folder. */
     async all(): Promise<ReadonlyMap<string, readonly KeptMark[]>> {
@@ -311,7 +303,6 @@ async function keepLast(folder: string, name: string, runId: string): Promise<vo
   await moveIntoPlace(fresh, join(folder, name));
 }
 
-/** A run of a caller. */
 export interface KeptMark {
   readonly runId: string;
   /** Whether the run keeps options or Context IDs that it took away. */
@@ -333,9 +324,7 @@ export function callerRuns(place: string) {
       // Runs that keep what they took away are told by their marks from those that may go.
       else await syncFolder(folder);
     },
-    /** The runs of a caller, the newest first. */
     of: (caller: string): Promise<readonly KeptMark[]> => marksIn(join(place, caller)),
-    /** The names of the callers' folders. */
     callers: () => namesIn(place),
   };
 }

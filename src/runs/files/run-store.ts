@@ -136,7 +136,6 @@ async function stopsAsked(folder: string, runId: string): Promise<readonly strin
   return (await namesIn(join(folder, runId))).filter((name) => name.startsWith(STOP_ASKED));
 }
 
-/** The runs that a query asks for, the newest first. */
 async function listed(index: RunIndex, query: RunQuery): Promise<readonly string[]> {
   if ("lastOf" in query) return [(await index.last(query.lastOf)) ?? []].flat();
   if ("unfinished" in query) return index.open(query.unfinished);
@@ -209,13 +208,11 @@ export interface Retention {
   readonly bytes?: number;
 }
 
-/** The settings' defaults. */
 const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
 /** Only a run that takes at least as much makes the runs of its caller be weighed. */
 const LARGE_BYTES = 262_144;
 
-/** A folder of runs, and its index. */
 interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
@@ -417,7 +414,6 @@ async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   }
 }
 
-/** Tells the index how a run came to rest, as its record says. */
 async function noteRest(folder: string, index: RunIndex, runId: string): Promise<void> {
   const record = await readRecord(folder, runId);
   if (record?.rest === undefined) return;
@@ -426,7 +422,6 @@ async function noteRest(folder: string, index: RunIndex, runId: string): Promise
   if (!mayBeUnfinished(record)) await index.markAtRest(runId);
 }
 
-/** What the index needs to know of a run; undefined where its header cannot be read. */
 async function indexedRun(folder: string, runId: string): Promise<IndexedRun | undefined> {
   const { caller, project, environment, fingerprint } = (await readHeader(folder, runId)) ?? {};
   if (caller === undefined || project === undefined || environment === undefined) return undefined;

@@ -38,7 +38,6 @@ const NEIGHBOURS_BEFORE = 8192;
 /** What can stand in the key of a line without being escaped. */
 const PLAIN = /^[\w.:+-]+$/;
 
-/** Where a line lies, by the option it is about; `key` is the record that it was read with. */
 interface Line {
   readonly key: string;
   readonly at: number;
@@ -64,7 +63,6 @@ const line = z.object({ k: z.string(), c: z.array(z.string()) });
 export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();
-  /** Lines that are not kept yet. */
   let waiting = "";
   const inTurn = async (work: () => Promise<unknown>): Promise<void> => {
     turn = turn.then(work).catch(onProblem);
@@ -191,7 +189,6 @@ async function bytesBetween(path: string, from: number, to: number): Promise<Buf
   }
 }
 
-/** Where and how a memory is kept. */
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
   /** Undefined: for this process only, as fits a sandbox that ends with it. */
   readonly file?: string | undefined;
@@ -284,7 +281,6 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
   }
 }
 
-/** The name of the file in the state folder. */
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
 /** Where the file system has no links, another process may be writing the file at this moment. */

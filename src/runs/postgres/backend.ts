@@ -132,11 +132,8 @@ const FOUND = `
   where not u.driven and u.id <> all($3)
   order by coalesce(b.projects, 0) + n.place, u.id limit $2`;
 
-/** What this process does with runs. */
 export interface DrivingOptions {
-  /** Whether it drives any. */
   readonly drives: boolean;
-  /** To how many projects it writes at a time. */
   readonly parallelProjects: number;
 }
 

@@ -161,7 +161,6 @@ function unavailable(cause: unknown): StoreUnavailableError {
   );
 }
 
-/** That the database refused a statement. */
 function refused(cause: unknown): RunStoreError {
   const why = whyOf(cause);
   const code = cause instanceof pg.DatabaseError ? cause.code : undefined;

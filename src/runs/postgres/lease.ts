@@ -18,7 +18,6 @@ import type { Member } from "./member.ts";
 const BEAT_MS = 2000;
 export const TTL = "6 seconds";
 
-/** What leases are kept by. */
 export interface LeasesOf {
   readonly database: Database;
   readonly member: Member;
@@ -39,7 +38,6 @@ export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease
   return taken && new StoredLease(of, { name, token }, taken);
 }
 
-/** What the database says of a lease that was taken. */
 type Taken = {
   readonly new_epoch: string;
   readonly taken_over: boolean;

@@ -13,13 +13,11 @@ const LAST_WORDS_MS = 1500;
 /** The notices that processes send each other; a process that misses one looks by itself a little later. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
-/** Tells of a request to stop a run, by its ID. */
 export const STOPS = "targeting_mcp_stops";
 /** How often a process tells which runs have changed, in milliseconds, and of how many in one notice. */
 const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
-/** This process among those that share a database. */
 export interface Member {
   /** Its number, once its sign of life is there. Throws a StoreUnavailableError where the database cannot be reached. */
   number(): Promise<number>;
@@ -35,7 +33,6 @@ export interface Member {
   watch(runId: string, listener: () => void): () => void;
   /** Calls the listener when a process asks the driver of a run to stop it, until the given function is called. */
   watchStops(runId: string, listener: () => void): () => void;
-  /** Ends the sign of life. */
   close(): Promise<void>;
 }
 
@@ -46,7 +43,6 @@ export function refusedRun(runId: string): string {
 
 type Session = Awaited<ReturnType<Database["direct"]>>;
 
-/** By run. */
 type Listeners = Map<string, Set<() => void>>;
 
 /** What the other processes know of this one, and what it wants to hear of them. */

@@ -259,7 +259,6 @@ const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_reg
 
 const LAST = `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`;
 
-/** How the tables of a database stand against this version. */
 export interface Tables {
   /** The number of the last migration; 0 where there are no tables. */
   readonly found: number;

@@ -78,7 +78,6 @@ const CALLERS = `
     from known k where k.caller is not null
   ) select caller from known where caller is not null`;
 
-/** What removes the superfluous runs of a database. */
 export type Sweeper = ReturnType<typeof sweeper>;
 
 /** What is known of the clock, and the time of the database. */
@@ -132,7 +131,6 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     await inSteps(PLANNED, [ulidAt(sweptAt - DAY_MS)]);
     for (const { caller } of await database.rows<{ caller: string }>(CALLERS)) await of(caller);
   };
-  /** Removes superfluous runs of all callers. */
   const all = async (): Promise<void> => {
     sweptAt = clock.now();
     await oldRuns();

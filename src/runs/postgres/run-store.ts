@@ -32,7 +32,6 @@ import { refusedRun, STOPS } from "./member.ts";
 import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
-/** How many runs are listed at once. */
 const LISTED_AT_ONCE = 200;
 /** The most that are looked at for unfinished ones. */
 const MOST_UNFINISHED = 1000;
@@ -266,7 +265,6 @@ function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
   return { [Symbol.asyncIterator]: open };
 }
 
-/** How large a piece is kept, in bytes. */
 const PIECE_BYTES = 256 * 1024;
 const PIECES_AT_ONCE = 4;
 
@@ -307,7 +305,6 @@ async function keepPart(
   );
 }
 
-/** Opens a part of a run; empty where none was kept. */
 function partOf(database: Database, runId: string, name: string): ByteSource {
   return async function* () {
     const [now] = await database.rows<{ version: string }>(
@@ -372,7 +369,6 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     of.member.changed(runId);
     return told.stop_asked ?? undefined;
   };
-  /** Appends follow each other. */
   const inTurn = (turn?: StoredLease): Promise<boolean | undefined> => {
     const done = turns.then(() => append(turn));
     turns = done.catch(() => undefined);

@@ -15,7 +15,6 @@ import { type Database, ONCE } from "./database.ts";
 
 /** Longer contents are read anew each time, in characters of JSON: a statement with more of them takes too long. */
 const MOST_CHARACTERS = 4 * 1_048_576;
-/** So many options in one statement. */
 const AT_ONCE = 100;
 
 const contextIds = z.array(z.string());
@@ -127,7 +126,6 @@ export function storedNames(database: Database, project: string, now: () => numb
   };
 }
 
-/** How many suites of one caller are kept. */
 const MOST_SUITES = 100;
 
 /** Keeps suites, and what came of each confirmation, in the database. */

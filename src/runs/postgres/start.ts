@@ -50,17 +50,14 @@ function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
   return untilThere(systemClock, () => systemClock.monotonic() - begin >= waitMs, work, AGAIN_MS);
 }
 
-/** The tables of a store, and what they hold. */
 interface StoredTables extends Tables {
   readonly runs: number;
   /** By table, what it takes on the disk with its indexes. */
   readonly bytes: Readonly<Record<string, number>>;
 }
 
-/** A store as it was found. */
 export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<ProbedServer, "weaknesses"> {
   readonly tables?: StoredTables;
-  /** Why it cannot be worked with. */
   readonly problem?: RunStoreError;
 }
 
@@ -118,17 +115,13 @@ const PROBE = `
         and (sync_state = 'async' or current_setting('synchronous_standby_names') = '')
     ) as asynchronous`;
 
-/** What a database says about itself. */
 interface ProbedServer {
-  /** Its version, in words. */
   readonly server: string;
   /** What may lose what it acknowledged, in words that name PostgreSQL's setting. */
   readonly weaknesses: readonly string[];
-  /** Why it cannot be used at all. */
   readonly unfit?: RunStoreError;
 }
 
-/** Looks at the server by its direct address. */
 async function probeServer(database: Pick<Database, "direct">): Promise<ProbedServer> {
   const client = await database.direct();
   try {

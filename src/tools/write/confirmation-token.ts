@@ -47,16 +47,13 @@ export function expired(): ToolError {
 
 /** What a confirmation is made for: a planned run, what exactly a person agrees to, who asked, and until when. */
 interface Agreement {
-  /** The ULID of the run. */
   readonly run: string;
-  /** A text that changes with the effect. */
   readonly digest: string;
   readonly caller: string;
   /** Milliseconds since 1970, in whole seconds. */
   readonly expiresAt: number;
 }
 
-/** A confirmation that was opened. */
 export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
   /** Whether it was made for exactly this effect. */
   readonly standsFor: (digest: string) => boolean;
@@ -120,7 +117,6 @@ function sealsOf(key: Uint8Array, { run, digest, caller, expiresAt }: Agreement)
 /** What a person decides about in a view: a run, and what exactly it would do. */
 export interface InView {
   readonly runId: string;
-  /** A text that changes with the effect. */
   readonly digest: string;
 }
 

@@ -22,7 +22,6 @@ type Channel = Decided["where"];
 
 /** A person whom a channel has recognised. */
 export interface Person {
-  /** Their name, for the journal and the audit. */
   readonly who: string;
   /** The caller whose runs are their own. */
   readonly caller: string;
@@ -55,7 +54,6 @@ export interface Looked {
 /** Starts what a person approved beside changes; undefined and "stale" as `Looked` has them. */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
-/** An approval as runs record it. */
 export interface Approved {
   readonly asked: Asked;
   readonly decided: Decided;
@@ -140,7 +138,6 @@ export async function decide(
   return begun({ run: waiting, digest: "", start: (by) => grant(waiting, by, services) }, approved, services);
 }
 
-/** Where a person approved, as answers name it. */
 const ASKED = {
   client: "agreed_in_client",
   view: "agreed_in_view",
@@ -219,7 +216,6 @@ async function approvedChange(run: ChangeRun, approved: Approved, services: Tool
   return { is: (await changes.propose(header, plan)) ? "stale" : "decided" };
 }
 
-/** Ends a run that was declined. */
 async function declined(run: Pick<Run, "header">, decided: Decided, services: ToolServices): Promise<Outcome> {
   const ending = { cause: "cancelled", reason: ownReason("DECLINED", { ...decided }) } as const;
   if ((await services.runs.withdraw(run.header.runId, ending)) === undefined) return { is: "decided" };
@@ -227,7 +223,6 @@ async function declined(run: Pick<Run, "header">, decided: Decided, services: To
   return { is: "done" };
 }
 
-/** Writes a decision into the audit. */
 function note(
   { header: { runId, caller, project } }: Pick<Run, "header">,
   decision: Decision["answer"],
@@ -275,12 +270,10 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
   return { who: person ?? caller, caller };
 }
 
-/** Something that may need a person's yes, and what follows from each way in which it can be decided. */
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   /** What exactly a person agrees to: an approval of anything else counts for nothing. */
   readonly digest: string;
-  /** The question to them. */
   readonly message: string;
   /** The same in a sentence, by which a later question tells what has changed. */
   readonly effect: string;
@@ -291,7 +284,6 @@ interface ApprovalRequest<R> {
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   /** Goes ahead; `hints` are for the answer. */
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
-  /** Answers a decline. */
   readonly declined: () => Promise<R> | R;
   /** Lets a person decide in a view or on the page; absent where this cannot be decided there. */
   readonly onPage?: () => Promise<R>;
@@ -301,7 +293,6 @@ interface ApprovalRequest<R> {
   readonly described: () => string;
 }
 
-/** How a wish is decided. */
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
 /** Whether a person decides outside of the call, in a view of their client or on the page. */
@@ -380,7 +371,6 @@ function question<R>(
 
 const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.string().exactOptional() });
 
-/** What a person was asked: what would go, as a digest and as a sentence, and what had changed where it was asked again. */
 type Question = Readonly<z.output<typeof askedForm>>;
 
 /** The token of a question, which comes back with the reply; sealed on its way. */

@@ -271,7 +271,6 @@ async function firstRows<Item>(
   };
 }
 
-/** The columns that are read of a sheet, by their headings. */
 function columnsIn({ names, cells }: SheetHeader): Preview["columns"] {
   return names.flatMap((column, at) => (column === "" ? [] : [{ heading: (cells[at] ?? "").trim(), column }]));
 }

@@ -40,7 +40,6 @@ export async function followRun(run: Followed, context: ToolContext): Promise<vo
   }
 }
 
-/** Tells the client how far a run is, until the given function is called. */
 function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolContext, "progress">): () => void {
   return run.watch(({ items, pending }, waitingMs = 0) => {
     progress?.(items - pending, items, progressWords(items - pending, items, waitingMs));
@@ -106,7 +105,6 @@ async function isHelped({ runId, tool }: Interrupted, runs: ToolContext["runs"])
   return counts !== undefined && counts.pending + counts.notApplied > 0;
 }
 
-/** Tools that change options. */
 const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "bulk_add_options",
   "update_options",

@@ -108,7 +108,6 @@ interface AskedApproval {
   readonly effect: Effect;
   /** Answers once it was decided on. */
   readonly after: (approval: Run) => Promise<ToolAnswer>;
-  /** Answers where nobody came to the page. */
   readonly otherwise: () => Promise<ToolAnswer>;
 }
 

@@ -7,7 +7,6 @@ import { waitingAnywhere } from "./waiting.ts";
 /** A question in the client about a run that waits for approval. */
 export interface RunQuestion {
   readonly runId: string;
-  /** Of the effect that the question shows. */
   readonly digest: string;
   readonly message: string;
 }

@@ -75,7 +75,6 @@ interface Planned {
   readonly facts: Pick<RunFacts, "optionsThere">;
 }
 
-/** The tool of a run, while that is kept and can be read. */
 async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "runs">): Promise<string | undefined> {
   const run = runId === undefined ? undefined : await orUnreadable(runs.find(runId));
   return run?.state.facts?.tool ?? run?.header.call.tool;
@@ -101,7 +100,6 @@ export async function effectOf(
 interface Elsewhere {
   readonly effect: Effect;
   readonly elsewhere: "client" | "token";
-  /** Milliseconds since 1970. */
   readonly until: number;
 }
 

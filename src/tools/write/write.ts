@@ -173,7 +173,6 @@ function unasked(plan: Plan): Plan {
   return plan;
 }
 
-/** Refuses too many deletions before anything is read for them. */
 function checkDeletes(call: WriteCall, { maxDeletes }: ToolContext): void {
   const refused = tooManyDeletes(call, maxDeletes);
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was deleted`, refused.remedy);
