@@ -51,7 +51,16 @@ async function emptyStore(): Promise<string> {
 function headerOf(caller = "me", project = "p") {
   const runId = newRunId();
   const call = { tool: "create_targetings", input: { items: [] } };
-  return { runId, call, project, caller, environment: "live" as const, createdAt: Date.now(), fingerprint: runId };
+  return {
+    runId,
+    kind: "changes",
+    call,
+    project,
+    caller,
+    environment: "live" as const,
+    createdAt: Date.now(),
+    fingerprint: runId,
+  };
 }
 
 /** Durable appends a second, of so many runs side by side. */

@@ -1,9 +1,8 @@
-import { beyondCall, type Clock } from "../platform/clock.ts";
+import { beyondCall } from "../platform/clock.ts";
 import type { Driving, Finishing, Run, RunKind, RunsContext, RunView, RunWatcher, ToolCall } from "./kind.ts";
 import { type HeldRecord, moveRun, type RunRecord, type Transition } from "./lifecycle.ts";
 import { ownReason, type Reason } from "./outcome.ts";
 import { countsOf, type ReportedState, restingStatus, statusAtRest, summaryOf } from "./report.ts";
-import { type StopRequests, stopRequestsOf } from "./stop-requests.ts";
 import {
   LostEntriesError,
   type RunHeader,
@@ -12,7 +11,7 @@ import {
   type RunSummary,
   StoreUnavailableError,
 } from "./store.ts";
-import { type Lease, RECENT_MS } from "./turn.ts";
+import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 
 export interface DrivenParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
@@ -302,132 +301,70 @@ function machineError(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
-/** How often this process checks whether another one still drives a run, in milliseconds. */
-const LOOK_MS = 100;
-/** The same where that process tells of changes. */
-const LOOK_IF_TOLD_MS = 500;
-/** Reading a run takes at most this part of the time, up to the longest pause; more of it where it has changed. */
-const READ_SHARE = 10;
-const READ_SHARE_IF_TOLD = 4;
-const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
+/** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */
+const STOP_LOOK_MS = 100;
+/** The same where it is told. */
+const STOP_LOOK_IF_TOLD_MS = 1000;
 
-/** What following a run needs. */
-interface Following<S> {
-  readonly read: () => Promise<S | undefined>;
-  readonly isDriven: () => Promise<boolean>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** Called when following begins, with a promise that resolves when it ends. */
-  readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  /** Calls the listener when the run may have changed; a hint, of which any may be lost. */
-  readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
-}
+type StopRequests = ReturnType<typeof stopRequestsOf>;
 
-/** Follows a run that another process drives, by its journal, until it rests or the signal is aborted. */
-export function followedRun<S extends ReportedState>(
-  first: S,
-  { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
+/**
+ * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the
+ * lease of the run once it is taken: a run that another process has taken over is stopped, too.
+ */
+function stopRequestsOf(
+  { stops }: Pick<RunStore, "stops">,
+  runId: string,
+  lease: () => Pick<Lease, "check"> | undefined,
 ) {
-  const watchers = new Set<RunWatcher>();
-  let state = first;
-  let driven = true;
-  let resting: Promise<void> | undefined;
+  const controller = new AbortController();
+  let cause: "cancelled" | "interrupted" = "interrupted";
+  const stop = (why: "cancelled" | "interrupted"): void => {
+    cause = why;
+    controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
+  };
+  const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Reads the run, so that its state is at least as new as the store at this moment; gives whether a process drives it.
-   * It counts as driven until its last entries were read, so that no answer says that it ended and shows an older state.
-   * Throws where reading fails.
+   * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
+   * request that leaves after a caller was told that the run stops had its intent on the disk before. `asked`: what the
+   * store said when it took the intent.
    */
-  const look = atOnce(async () => {
-    const goesOn = await isDriven();
-    state = (await read()) ?? state;
-    driven = goesOn;
-    for (const watcher of watchers) watcher(countsOf(state), 0);
-    return goesOn;
-  });
-  const follow = async (hint: Hint): Promise<void> => {
-    let due = clock.now();
-    let soonest = due;
-    for (;;) {
-      const pause = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
-      await hint.orSleep(hint.isGiven ? Math.min(pause, soonest - clock.now()) : pause);
-      const now = clock.now();
-      const isDue = now >= due || (hint.isGiven && now >= soonest);
-      if (!isDue && (await isDriven())) continue;
-      hint.isGiven = false;
-      if (!(await look())) return;
-      const tookMs = clock.now() - now;
-      soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
-      due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
-    }
+  const mayLeave = async (asked?: boolean): Promise<boolean> => {
+    if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
+    return !controller.signal.aborted;
   };
+  const look = async (): Promise<void> => {
+    if ((await mayLeave()) && (await isTakenFrom(lease()))) stop("interrupted");
+  };
+  // A check that fails is repeated, and made before each request in any case.
+  const lookNow = (): void => void look().catch(() => undefined);
+  const notWatched = stops.watch?.(runId, lookNow);
+  const timer = setInterval(lookNow, notWatched === undefined ? STOP_LOOK_MS : STOP_LOOK_IF_TOLD_MS).unref();
   return {
-    state: () => state,
-    isDriven: () => driven,
-    look,
-    /**
-     * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
-     * the following; the next read of the run throws it.
-     */
-    rest(): Promise<void> {
-      if (resting === undefined) {
-        const hint = hintOf(clock, signal);
-        const off = changes?.(hint.give);
-        resting = beyondCall(() => follow(hint))
-          .catch(() => undefined)
-          .finally(off);
-        void whileFollowed(resting);
-      }
-      return resting;
-    },
-    watch(watcher: RunWatcher): () => void {
-      watchers.add(watcher);
-      return () => watchers.delete(watcher);
+    /** Aborted when nothing new may start. */
+    signal: controller.signal,
+    /** Why the run was stopped. */
+    cause: () => cause,
+    stop,
+    mayLeave,
+    /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
+    async end(): Promise<void> {
+      clearInterval(timer);
+      notWatched?.();
+      // Requests to stop a run that another process has taken over are left for that process.
+      if (await isTakenFrom(lease())) return;
+      await stops.forget(runId, await stops.asked(runId));
     },
   };
 }
 
-/** Does some work for all who ask for it meanwhile: each gets what was begun after they asked. */
-function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
-  let going: Promise<T> | undefined;
-  let next: Promise<T> | undefined;
-  const begin = (): Promise<T> => {
-    const begun = work().finally(() => {
-      if (going === begun) going = undefined;
-    });
-    going = begun;
-    return begun;
-  };
-  return () => {
-    if (going === undefined) return begin();
-    next ??= going
-      .catch(() => undefined)
-      .then(() => {
-        next = undefined;
-        return begin();
-      });
-    return next;
-  };
-}
-
-type Hint = ReturnType<typeof hintOf>;
-
-function hintOf(clock: Clock, signal: AbortSignal) {
-  let wake = (): void => {};
-  const hint = {
-    isGiven: false,
-    give: (): void => {
-      hint.isGiven = true;
-      wake();
-    },
-    /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
-    async orSleep(ms: number): Promise<void> {
-      signal.throwIfAborted();
-      const woken = new Promise<void>((resolve) => {
-        // One that was given before is waited for until it may be acted on.
-        wake = hint.isGiven ? () => {} : resolve;
-      });
-      await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);
-    },
-  };
-  return hint;
+/** Whether another process has taken a lease over. */
+async function isTakenFrom(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
+  try {
+    await lease?.check(RECENT_MS);
+    return false;
+  } catch (thrown) {
+    if (thrown instanceof LeaseLostError) return true;
+    throw thrown;
+  }
 }

@@ -1,6 +1,7 @@
-import { filesOf, followedRun, summaryAtRest } from "./driving.ts";
-import { understood } from "./entries.ts";
+import { filesOf, summaryAtRest } from "./driving.ts";
+import { followedRun } from "./followed-run.ts";
 import type { Ending, ReadBack, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import { understood } from "./kind.ts";
 import {
   type HeldRecord,
   isAtRest,
@@ -13,8 +14,7 @@ import {
 } from "./lifecycle.ts";
 import { ownReason } from "./outcome.ts";
 import { countsOf, reportedStatus, restingStatus, statusAtRest } from "./report.ts";
-import { cancelKept } from "./stop-requests.ts";
-import { orUnreadable, type Revision, type RunHeader, RunStoreError, type StoredRun } from "./store.ts";
+import { orUnreadable, type Revision, type RunHeader, type RunStore, RunStoreError, type StoredRun } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
 
 /** How a run ends that is cancelled before it was started. */
@@ -366,5 +366,29 @@ export class LastRead<T> {
       this.#kept.delete(runId);
       bytes -= one.bytes;
     }
+  }
+}
+
+/**
+ * Cancels a run that this process does not drive: asks its driver to stop, in whatever process that is, or ends it by
+ * `end`, with its lease, where no process drives it.
+ */
+async function cancelKept(
+  store: Pick<RunStore, "stops" | "lease" | "isDriven">,
+  runId: string,
+  end: (lease: Lease) => Promise<void>,
+): Promise<void> {
+  let lease = await store.lease(runId);
+  if (lease === undefined) {
+    await store.stops.ask(runId);
+    // Its driver may have ended just before that could be seen.
+    lease = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
+  }
+  if (lease === undefined) return;
+  try {
+    await store.stops.forget(runId, await store.stops.asked(runId));
+    await end(lease);
+  } finally {
+    await lease.release();
   }
 }

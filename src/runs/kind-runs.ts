@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type DrivenParts, type DrivenRun, drivenRun, followedBeyond } from "./driving.ts";
-import { understood } from "./entries.ts";
 import { type KeptRun, KeptRuns } from "./kept-runs.ts";
 import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
-import { ExecutionRefusedError, type Refusal } from "./kind.ts";
+import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
 import { CREATED, type HeldRecord, inLines, isUnstarted, moveRun, type RunRecord } from "./lifecycle.ts";
-import { leaseToResume } from "./stop-requests.ts";
 import {
   orUnreadable,
   type RunHeader,
@@ -453,4 +451,15 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
     });
     return done;
   };
+}
+
+/**
+ * Takes the lease of a run that is resumed; undefined where a process drives it. Requests to stop an earlier driver are
+ * taken back, but none that is made from now on.
+ */
+async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
+  const asked = await store.stops.asked(runId);
+  const lease = await store.lease(runId);
+  if (lease !== undefined) await store.stops.forget(runId, asked);
+  return lease;
 }

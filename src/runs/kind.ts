@@ -2,11 +2,19 @@ import type * as z from "zod";
 import type { Wrapper } from "../platform/around.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
+import { parseJson } from "../platform/json.ts";
 import type { Line } from "./lifecycle.ts";
 import type { Reason, StopCause } from "./outcome.ts";
 import type { ReportCounts, ReportedState, RunStatus } from "./report.ts";
-import type { StopRequests } from "./stop-requests.ts";
-import type { RunHeader, RunJournal, RunPart, RunStore, RunSummary, StoredRun } from "./store.ts";
+import {
+  DamagedRunError,
+  type RunHeader,
+  type RunJournal,
+  type RunPart,
+  type RunStore,
+  type RunSummary,
+  type StoredRun,
+} from "./store.ts";
 import type { Intent, Lease } from "./turn.ts";
 
 export interface ToolCall {
@@ -118,8 +126,12 @@ export interface Finishing<Call, State> {
 
 export interface Driving<Call, Entry, State>
   extends Finishing<Call, State>,
-    Pick<RunJournal, "flush" | "intend" | "write">,
-    Pick<StopRequests, "signal" | "cause" | "stop"> {
+    Pick<RunJournal, "flush" | "intend" | "write"> {
+  /** Aborted when nothing new may start. */
+  readonly signal: AbortSignal;
+  /** Why the run was stopped. */
+  cause(): "cancelled" | "interrupted";
+  stop(why: "cancelled" | "interrupted"): void;
   /** The state that is shown as long as `state` has no objects. */
   readonly meanwhile: State | undefined;
   /** The right of this process to drive the run. */
@@ -284,5 +296,47 @@ export class ExecutionRefusedError extends Error {
 
   get remedy(): string {
     return this.refusal.remedy;
+  }
+}
+
+/**
+ * A stored run as its kind understands it; undefined where it is of another kind. Throws a RunStoreError where its call
+ * cannot be read; reading its entries throws one, too.
+ */
+export function understood<Call, Entry>(
+  form: RunForm<Call, Entry>,
+  { header, record, proposed, entries }: StoredRun,
+): StoredRun<Call, Entry> | undefined {
+  if (!isOfKind(form, header)) return undefined;
+  const { runId } = header;
+  const call = form.call.safeParse(header.call);
+  if (!call.success) throw new DamagedRunError(runId);
+  const read = (lines: AsyncIterable<string>) => ({
+    [Symbol.asyncIterator]: () => entriesIn(form, runId, lines),
+  });
+  return { header: { ...header, call: call.data }, record, proposed: read(proposed), entries: read(entries) };
+}
+
+/** Whether a run is of a kind. */
+export function isOfKind({ name }: Pick<RunForm<unknown, unknown>, "name">, { kind }: StoredRun["header"]): boolean {
+  return kind === name;
+}
+
+/** The tool of a call of any kind; undefined where the call names none. */
+export function toolOf(call: unknown): string | undefined {
+  return typeof call === "object" && call !== null && "tool" in call && typeof call.tool === "string"
+    ? call.tool
+    : undefined;
+}
+
+async function* entriesIn<Entry>(
+  { entry }: Pick<RunForm<unknown, Entry>, "entry">,
+  runId: string,
+  lines: AsyncIterable<string>,
+): AsyncGenerator<Entry> {
+  for await (const line of lines) {
+    const read = entry.safeParse(parseJson(line));
+    if (!read.success) throw new DamagedRunError(runId);
+    yield read.data;
   }
 }

@@ -12,8 +12,8 @@ export const VERSION = 1;
 export const keptHeader = z.object({
   version: z.number(),
   runId: z.string(),
-  /** The name of its kind. Versions before wrote none: then the tool of the call says it. */
-  kind: z.string().exactOptional(),
+  /** The name of its kind. */
+  kind: z.string(),
   call: z.unknown(),
   /** The project behind the key: what the write lock is held for. */
   project: z.string(),

@@ -1,9 +1,8 @@
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/ulid.ts";
-import { damaged, isOfKind, toolOf } from "./entries.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
-import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./kind.ts";
+import { type ExecutableRun, ExecutionRefusedError, isOfKind, type Refusal, toolOf } from "./kind.ts";
 import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
 import {
@@ -120,7 +119,7 @@ export class Runs {
       if (!(thrown instanceof DamagedRunError)) throw thrown;
       if (!(await this.#isOf(runId, caller))) return undefined;
       const header = thrown.header ?? (await this.#headerOf(runId));
-      throw damaged(runId, { holdsRemoved: await this.#holdsWholeRemoved(runId), header });
+      throw new DamagedRunError(runId, { holdsRemoved: await this.#holdsWholeRemoved(runId), header });
     }
   }
 

@@ -25,7 +25,12 @@ export class DamagedRunError extends RunStoreError {
   readonly holdsRemoved: boolean;
   /** Undefined where that is damaged as well. */
   readonly header: RunHeader | undefined;
-  constructor(runId: string, remedy: string, { holdsRemoved = false, header }: KeptOfDamaged = {}) {
+  constructor(runId: string, { holdsRemoved = false, header }: KeptOfDamaged = {}) {
+    const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
+    const remedy = holdsRemoved
+      ? `${sent}. What it was to remove is whole (targeting://runs/${runId}/removed): undo_run {"runId":"${runId}"} plans to ` +
+        "bring back what of it is missing now."
+      : `${sent} or undone. Look at the present state with list_options, and make a new call for what is missing.`;
     super(`the journal of run ${runId} is damaged: what it did cannot be read`, remedy);
     this.runId = runId;
     this.holdsRemoved = holdsRemoved;
@@ -34,7 +39,7 @@ export class DamagedRunError extends RunStoreError {
 }
 
 /** What is whole of a run that is damaged. */
-export interface KeptOfDamaged {
+interface KeptOfDamaged {
   readonly holdsRemoved?: boolean;
   readonly header?: RunHeader | undefined;
 }

@@ -162,7 +162,13 @@ describe("a scanner that opens each file once it was written", () => {
     const store = fileRunStore(place, systemClock);
     const runId = ulidSource(Date.now, Math.random)();
     const call = { tool: "delete_targeting", input: { ids: [] } } as const;
-    const about = { project: "project", caller: "local", environment: "sandbox", fingerprint: "one" } as const;
+    const about = {
+      kind: "changes",
+      project: "project",
+      caller: "local",
+      environment: "sandbox",
+      fingerprint: "one",
+    } as const;
     await store.create({ runId, call, createdAt: Date.now(), ...about });
     const lease = await store.lease(runId);
     if (lease === undefined) throw new Error("the lease is not to be had");

@@ -33,7 +33,7 @@ const SENT: JournalEntry = { t: "send", steps: [0], at: 1, again: false };
 async function halfDriven() {
   const store = fileRunStore(folder, systemClock);
   const header: ChangeHeader = {
-    ...{ runId: newRunId(), call: CALL, project: "p", caller: "c", environment: "sandbox" },
+    ...{ runId: newRunId(), kind: "changes", call: CALL, project: "p", caller: "c", environment: "sandbox" },
     ...{ createdAt: 1, fingerprint: "f" },
   };
   const { runId } = header;

@@ -50,7 +50,7 @@ const WAYS: Readonly<Record<Status, readonly Status[]>> = {
 export async function runAt(store: RunStore, status: Status): Promise<string> {
   const runId = newRunId();
   await store.create({
-    ...{ runId, call: { tool: "t", input: {} }, project: "p", caller: "c", environment: "sandbox" },
+    ...{ runId, kind: "changes", call: { tool: "t", input: {} }, project: "p", caller: "c", environment: "sandbox" },
     ...{ createdAt: 1, fingerprint: "f" },
   });
   for (const next of WAYS[status]) await moveRun(store, runId, () => ({ status: next }));

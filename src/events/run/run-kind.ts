@@ -3,11 +3,10 @@ import { inputFile } from "../../files/input-file.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
-import { damaged } from "../../runs/entries.ts";
 import type { Driving, Finishing, KeptParts, ReadBack, RunForm, RunKind } from "../../runs/kind.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { reason, reportedObject } from "../../runs/outcome-schema.ts";
-import { NothingKeptError } from "../../runs/store.ts";
+import { DamagedRunError, NothingKeptError } from "../../runs/store.ts";
 import { RULES, type RuleName } from "../catalogue.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./run-state.ts";
@@ -117,7 +116,7 @@ async function beginAnew({
 }: KeptParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
   const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
   if (succeeded + unknown > 0) {
-    throw damaged(runId);
+    throw new DamagedRunError(runId);
   }
   const kept = { kept: call.input.events, bytes: part("input") };
   const counts: EventCounts = (await holdsAnything(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };

@@ -7,11 +7,11 @@ import { createFile, makeFolder, replaceFile } from "../../platform/durable-file
 import { removeFile } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/ulid.ts";
-import { damaged } from "../entries.ts";
 import { onceDone } from "../kind-runs.ts";
 import { groupOf, headerIn, isRunId, isUnstarted, mayBeUnfinished, VERSION } from "../lifecycle.ts";
 import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clock.ts";
 import {
+  DamagedRunError,
   type Revision,
   type RunHeader,
   type RunQuery,
@@ -162,7 +162,7 @@ async function readRun(folder: string, runId: string): Promise<StoredRun | undef
   const text = await readText(join(folder, runId, FILES.header));
   const { rest } = record ?? {};
   if (rest === undefined ? await isDamaged(folder, runId) : rest.isDamaged) {
-    throw damaged(runId, { header: headerIn(parseJson(text ?? "")) });
+    throw new DamagedRunError(runId, { header: headerIn(parseJson(text ?? "")) });
   }
   if (record === undefined || text === undefined) return undefined;
   const header = parseHeader(runId, text);
@@ -179,7 +179,7 @@ function parseHeader(runId: string, text: string): RunHeader {
     throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that version for it.");
   }
   const header = headerIn(value);
-  if (header === undefined) throw damaged(runId);
+  if (header === undefined) throw new DamagedRunError(runId);
   return header;
 }
 

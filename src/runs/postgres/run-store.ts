@@ -3,7 +3,6 @@ import { callUntil } from "../../platform/clock.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
-import { damaged } from "../entries.ts";
 import {
   CREATED,
   groupOf,
@@ -16,6 +15,7 @@ import {
   VERSION,
 } from "../lifecycle.ts";
 import {
+  DamagedRunError,
   LostEntriesError,
   type OrphanedRuns,
   type RunJournal,
@@ -197,7 +197,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   );
   if (found === undefined) return undefined;
   const header = headerIn(parseJson(found.header));
-  if (header === undefined || !found.whole) throw damaged(runId, { header });
+  if (header === undefined || !found.whole) throw new DamagedRunError(runId, { header });
   return {
     header,
     record: recordIn(found),

@@ -161,7 +161,7 @@ describe("retention", () => {
     const store = await storeKeeping({ days: 30, runs: 500 });
     const at = (agoMs: number): RunHeader => ({
       ...{ runId: ulidSource(() => Date.now() - agoMs, Math.random)(), call: { tool: "some_tool" }, project: "shop" },
-      ...{ caller: "me", environment: "live", createdAt: 1, fingerprint: "plan" },
+      ...{ kind: "changes", caller: "me", environment: "live", createdAt: 1, fingerprint: "plan" },
     });
     const [old, held, young] = [at(25 * 3_600_000), at(25 * 3_600_000 + 1), at(3_600_000)];
     for (const header of [old, held, young]) await store.runs.create(header);
@@ -216,7 +216,7 @@ describe("claims", () => {
       age -= 1000;
       const header: RunHeader = {
         ...{ runId: ulidSource(() => Date.now() - age, Math.random)(), call: { tool: "some_tool" }, project, caller },
-        ...{ environment: "live", createdAt: 1, fingerprint: `${age}` },
+        ...{ kind: "changes", environment: "live", createdAt: 1, fingerprint: `${age}` },
       };
       await store.runs.create(header);
       await startRun(store.runs, header.runId);

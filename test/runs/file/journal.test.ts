@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
-import { understood } from "../../../src/runs/entries.ts";
 import { journalLines, openJournal, partJournal } from "../../../src/runs/files/journal.ts";
 import type { RunForm } from "../../../src/runs/kind.ts";
+import { understood } from "../../../src/runs/kind.ts";
 import { RunStoreError } from "../../../src/runs/store.ts";
 import { type Lease, LeaseLostError, soleTurn } from "../../../src/runs/turn.ts";
 

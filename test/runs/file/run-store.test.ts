@@ -27,6 +27,7 @@ function storeIn(folder: string, now = NOW, keep?: Retention) {
 function headerOf(runId: string, fingerprint = "same", caller = "local") {
   return {
     runId,
+    kind: "changes",
     call: { tool: "delete_targeting", input: { ids: [] } },
     project: "project",
     caller,

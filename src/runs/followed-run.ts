@@ -1,0 +1,133 @@
+import { beyondCall, type Clock } from "../platform/clock.ts";
+import type { RunWatcher } from "./kind.ts";
+import { countsOf, type ReportedState } from "./report.ts";
+
+/** How often this process checks whether another one still drives a run, in milliseconds. */
+const LOOK_MS = 100;
+/** The same where that process tells of changes. */
+const LOOK_IF_TOLD_MS = 500;
+/** Reading a run takes at most this part of the time, up to the longest pause; more of it where it has changed. */
+const READ_SHARE = 10;
+const READ_SHARE_IF_TOLD = 4;
+const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
+
+/** What following a run needs. */
+interface Following<S> {
+  readonly read: () => Promise<S | undefined>;
+  readonly isDriven: () => Promise<boolean>;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called when following begins, with a promise that resolves when it ends. */
+  readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
+  /** Calls the listener when the run may have changed; a hint, of which any may be lost. */
+  readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
+}
+
+/** Follows a run that another process drives, by its journal, until it rests or the signal is aborted. */
+export function followedRun<S extends ReportedState>(
+  first: S,
+  { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
+) {
+  const watchers = new Set<RunWatcher>();
+  let state = first;
+  let driven = true;
+  let resting: Promise<void> | undefined;
+  /**
+   * Reads the run, so that its state is at least as new as the store at this moment; gives whether a process drives it.
+   * It counts as driven until its last entries were read, so that no answer says that it ended and shows an older state.
+   * Throws where reading fails.
+   */
+  const look = atOnce(async () => {
+    const goesOn = await isDriven();
+    state = (await read()) ?? state;
+    driven = goesOn;
+    for (const watcher of watchers) watcher(countsOf(state), 0);
+    return goesOn;
+  });
+  const follow = async (hint: Hint): Promise<void> => {
+    let due = clock.now();
+    let soonest = due;
+    for (;;) {
+      const pause = changes === undefined ? LOOK_MS : LOOK_IF_TOLD_MS;
+      await hint.orSleep(hint.isGiven ? Math.min(pause, soonest - clock.now()) : pause);
+      const now = clock.now();
+      const isDue = now >= due || (hint.isGiven && now >= soonest);
+      if (!isDue && (await isDriven())) continue;
+      hint.isGiven = false;
+      if (!(await look())) return;
+      const tookMs = clock.now() - now;
+      soonest = clock.now() + Math.max(PAUSE_MS.told, READ_SHARE_IF_TOLD * tookMs);
+      due = now + Math.max(PAUSE_MS.least, Math.min(PAUSE_MS.most, READ_SHARE * tookMs), 2 * tookMs);
+    }
+  };
+  return {
+    state: () => state,
+    isDriven: () => driven,
+    look,
+    /**
+     * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
+     * the following; the next read of the run throws it.
+     */
+    rest(): Promise<void> {
+      if (resting === undefined) {
+        const hint = hintOf(clock, signal);
+        const off = changes?.(hint.give);
+        resting = beyondCall(() => follow(hint))
+          .catch(() => undefined)
+          .finally(off);
+        void whileFollowed(resting);
+      }
+      return resting;
+    },
+    watch(watcher: RunWatcher): () => void {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+  };
+}
+
+/** Does some work for all who ask for it meanwhile: each gets what was begun after they asked. */
+function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
+  let going: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  const begin = (): Promise<T> => {
+    const begun = work().finally(() => {
+      if (going === begun) going = undefined;
+    });
+    going = begun;
+    return begun;
+  };
+  return () => {
+    if (going === undefined) return begin();
+    next ??= going
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        return begin();
+      });
+    return next;
+  };
+}
+
+type Hint = ReturnType<typeof hintOf>;
+
+function hintOf(clock: Clock, signal: AbortSignal) {
+  let wake = (): void => {};
+  const hint = {
+    isGiven: false,
+    give: (): void => {
+      hint.isGiven = true;
+      wake();
+    },
+    /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
+    async orSleep(ms: number): Promise<void> {
+      signal.throwIfAborted();
+      const woken = new Promise<void>((resolve) => {
+        // One that was given before is waited for until it may be acted on.
+        wake = hint.isGiven ? () => {} : resolve;
+      });
+      await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);
+    },
+  };
+  return hint;
+}
