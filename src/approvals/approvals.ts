@@ -6,14 +6,15 @@ import type { Run, RunForm, RunKind, RunsContext, RunView } from "../runs/kind.t
 import { KindRuns, type Requested } from "../runs/kind-runs.ts";
 import { isUnstarted } from "../runs/lifecycle.ts";
 import {
+  asked,
   type Counts,
   ownReason,
   type Reason,
   type ReportedObject,
   type Standing,
   type StopCause,
+  stopEntry,
 } from "../runs/outcome.ts";
-import { asked, stopEntry } from "../runs/outcome-schema.ts";
 import type { RunHeader } from "../runs/store.ts";
 
 /** What a person is asked for beside changes: that a run goes on, or that tests are sent to a live endpoint. */

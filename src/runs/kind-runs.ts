@@ -221,12 +221,24 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const driven = this.drivenLike(fingerprint);
     const going = driven && (await this.find(driven.header.runId));
     if (going !== undefined) return { going };
-    return findEarlierRun(store, fingerprint, {
-      now: clock.now,
-      isMeant: (told, isRecent) => this.kind.isMeant(told, isRecent),
-      isPlannedFirst: this.kind.isPlannedFirst,
-      takeUp: (runId) => unlessNothingKept(this.takeUp(runId)),
-    });
+    let ended: EndedRun | undefined;
+    for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
+      const record = await store.record(runId);
+      if (record === undefined) continue;
+      // Of those that are not started, only one that a process plans now is gone on with.
+      const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
+      if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
+      const told = record.rest;
+      const isRecent = told !== undefined && clock.now() - told.updatedAt < SAME_CALL_MS;
+      const isMeant = told === undefined || this.kind.isMeant(told, isRecent);
+      const stored = isMeant ? await orUnreadable(store.read(runId)) : undefined;
+      if (stored?.header.fingerprint === fingerprint) {
+        const resumed = await unlessNothingKept(this.takeUp(runId));
+        if (resumed !== undefined) return { going: resumed };
+      }
+      if (isRecent) ended ??= { runId, status: told.status, open: told.open };
+    }
+    return ended === undefined ? {} : { ended };
   }
 
   /** Resumes a run for a call that is made again; undefined where the run may no longer mean the same. */
@@ -378,42 +390,6 @@ const RECENT_RUNS = 50;
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
-
-/** How the runs of a kind are resumed for a call that is made again. */
-interface Ways<R> {
-  readonly now: () => number;
-  /**
-   * Whether the same call resumes this run at rest instead of starting a new one. `isRecent`: it stopped a short while
-   * ago.
-   */
-  readonly isMeant: (told: RunSummary, isRecent: boolean) => boolean;
-  /** Whether a run that was not started is planned first, and may wait for an approval. */
-  readonly isPlannedFirst: boolean;
-  /** Resumes a run, or attaches to it where a process drives it; undefined where the call does not mean this run. */
-  readonly takeUp: (runId: string) => Promise<R | undefined>;
-}
-
-/** Looks for an unfinished run of a call, to go on with instead of starting another one. */
-async function findEarlierRun<R>(store: AnyStore, fingerprint: string, ways: Ways<R>): Promise<EarlierRuns<R>> {
-  let ended: EndedRun | undefined;
-  for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
-    const record = await store.record(runId);
-    if (record === undefined) continue;
-    // Of those that are not started, only one that a process plans now is gone on with.
-    const isPlanned = ways.isPlannedFirst && isUnstarted(record.status);
-    if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
-    const told = record.rest;
-    const isRecent = told !== undefined && ways.now() - told.updatedAt < SAME_CALL_MS;
-    const isMeant = told === undefined || ways.isMeant(told, isRecent);
-    const stored = isMeant ? await orUnreadable(store.read(runId)) : undefined;
-    if (stored?.header.fingerprint === fingerprint) {
-      const going = await ways.takeUp(runId);
-      if (going !== undefined) return { going };
-    }
-    if (isRecent) ended ??= { runId, status: told.status, open: told.open };
-  }
-  return ended === undefined ? {} : { ended };
-}
 
 /**
  * Gives the one run of calls that are made at the same time, in whatever process: the one that another of them made

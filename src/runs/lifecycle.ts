@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { stopEntry } from "./outcome-schema.ts";
+import { stopEntry } from "./outcome.ts";
 import type { Lease } from "./turn.ts";
 
 /** An entry of a journal as its kind writes it: JSON without a line break, in pieces. */

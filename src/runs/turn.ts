@@ -7,7 +7,7 @@ import { type Fence, HeldBackError } from "../platform/fence.ts";
  */
 export const SEND_WINDOW_MS = 2000;
 /** How long a process waits that took over from one that may still run: until no request of that one can leave. */
-export const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
+const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
 /**
  * A lease that was held so short a time ago counts as held where no request leaves by that alone, in milliseconds: it is
@@ -76,7 +76,7 @@ export function readClocks(clock: Clock): Intent {
 }
 
 /** How long ago the clocks were read, in milliseconds, by the clock that says more; one that was set back counts, too. */
-export function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
+function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }
 
@@ -92,6 +92,93 @@ export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
     throw new HeldBackError(`this process stood still for ${Math.round(passed)} ms before it could be sent`);
+  }
+}
+
+/** How often a holder renews a lease that nothing else renews, in milliseconds. */
+const BEAT_MS = 2000;
+
+/** What a lease is when it was taken. */
+interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
+  /** A request of a holder before may still leave. */
+  readonly isUnsettled: boolean;
+}
+
+/** A lease that this process holds, in whatever store: renewed until it is lost or given back. */
+export abstract class HeldLease implements Lease {
+  readonly name: string;
+  readonly epoch: bigint;
+  readonly isTakenOver: boolean;
+  readonly #clock: Clock;
+  readonly #losing = new AbortController();
+  readonly #settledAt: number;
+  readonly #beat: NodeJS.Timeout;
+  #renewedAt: Intent;
+
+  constructor({ name, epoch, isTakenOver, isUnsettled }: TakenLease, clock: Clock) {
+    this.name = name;
+    this.epoch = epoch;
+    this.isTakenOver = isTakenOver;
+    this.#clock = clock;
+    this.#renewedAt = readClocks(clock);
+    this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
+    // Where the lease cannot be renewed now, it is renewed again before a request leaves by it.
+    this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
+  }
+
+  /** Renews it in its store; false where another holding has it. */
+  protected abstract renewed(): Promise<boolean>;
+  protected abstract giveBack(isUnsettled: boolean): Promise<void>;
+  abstract stillHeld(): Promise<boolean>;
+
+  get lost(): AbortSignal {
+    return this.#losing.signal;
+  }
+
+  async settled(signal?: AbortSignal): Promise<void> {
+    const leftMs = (): number => this.#settledAt - this.#clock.monotonic();
+    for (let left = leftMs(); left > 0; left = leftMs()) await this.#clock.sleep(Math.ceil(left), signal);
+  }
+
+  async renew(): Promise<Intent> {
+    await this.settled();
+    for (;;) {
+      const intent = readClocks(this.#clock);
+      await this.check();
+      // Where the store was away meanwhile, the readings are too old by now.
+      if (isFresh(intent, this.#clock)) return intent;
+    }
+  }
+
+  async check(recentMs = 0): Promise<void> {
+    this.lost.throwIfAborted();
+    if (agoOf(this.#renewedAt, this.#clock) < recentMs) return;
+    const now = readClocks(this.#clock);
+    if (!(await this.renewed())) throw this.lose();
+    this.noteRenewed(now);
+  }
+
+  /** Notes when it was renewed. */
+  noteRenewed(at: Intent = readClocks(this.#clock)): void {
+    this.#renewedAt = at;
+  }
+
+  /** Notes that another holding has it; gives the error that says so. */
+  lose(): LeaseLostError {
+    clearInterval(this.#beat);
+    const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);
+    if (!this.lost.aborted) this.#losing.abort(lost);
+    return lost;
+  }
+
+  mayLeave(intent: Intent): void {
+    if (this.lost.aborted) throw new HeldBackError("another process writes now");
+    checkFresh(intent, this.#clock);
+  }
+
+  async release(): Promise<void> {
+    clearInterval(this.#beat);
+    if (!this.lost.aborted) await this.giveBack(this.#clock.monotonic() < this.#settledAt);
   }
 }
 

@@ -8,8 +8,8 @@ import {
   type ReportedObject,
   type Standing,
   type StopCause,
+  stopEntry,
 } from "../runs/outcome.ts";
-import { stopEntry } from "../runs/outcome-schema.ts";
 
 const at = z.number();
 const text = z.string().optional();

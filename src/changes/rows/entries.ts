@@ -2,7 +2,7 @@ import * as z from "zod";
 import { isObject } from "../../api/answers.ts";
 import { inputFile } from "../../files/input-file.ts";
 import { type Fixed, parseJson } from "../../platform/json.ts";
-import { asked, nearIds, reason, reportedObject, rowCounts, stopEntry, takenName } from "../../runs/outcome-schema.ts";
+import { asked, nearIds, reason, reportedObject, rowCounts, stopEntry, takenName } from "../../runs/outcome.ts";
 import type { CreateTargetingItem, OptionChanges, OptionToCreate } from "../../spec/records.ts";
 import { BULK_OPERATIONS, type BulkOperation } from "../../spec/routes.ts";
 

@@ -5,26 +5,12 @@ import { join } from "node:path";
 import * as z from "zod";
 import type { Clock } from "../../platform/clock.ts";
 import { isCreated, makeFolder } from "../../platform/durable-files.ts";
-import { HeldBackError } from "../../platform/fence.ts";
 import { hasCode, moveIntoPlace, removeFile } from "../../platform/files.ts";
 import type { ProjectLock } from "../backend.ts";
-import {
-  agoOf,
-  checkFresh,
-  type Lease,
-  LeaseLostError,
-  RECENT_MS,
-  readClocks,
-  soleTurn,
-  TAKE_OVER_WAIT_MS,
-} from "../turn.ts";
+import { HeldLease, type Lease, RECENT_MS, soleTurn } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
-/**
- * How often a holder renews its lease, and how long after the last renewal another process may take over, in
- * milliseconds.
- */
-const BEAT_MS = 2000;
+/** How long after the last renewal another process may take over, in milliseconds. */
 const TTL_MS = 10_000;
 
 const content = z.object({
@@ -78,79 +64,43 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   // Those that were killed may have left files that never became a lease, too.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
-  return heldLease({ folder, name, number, file, mine, isTakenOver }, clock);
+  return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
 }
 
+/** Where a lease that was just taken is kept. */
 interface Taken {
   readonly folder: string;
-  readonly name: string;
   readonly number: number;
   readonly file: string;
   readonly mine: LeaseContent;
-  readonly isTakenOver: boolean;
 }
 
-function heldLease({ folder, name, number, file, mine, isTakenOver }: Taken, clock: Clock): Lease {
-  const losing = new AbortController();
-  const settledAt = mine.unsettled ? clock.monotonic() + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
-  const lost = new LeaseLostError(`another process has taken over the lease "${name}"`);
-  let checked = readClocks(clock);
-  const check = async (recentMs = -1): Promise<void> => {
-    losing.signal.throwIfAborted();
-    // Nobody takes a lease over that was held so short a time ago.
-    if (agoOf(checked, clock) <= Math.min(recentMs, BEAT_MS)) return;
-    const now = readClocks(clock);
-    if (await isHeldBy(mine.token, { folder, name, number, file })) {
-      checked = now;
-      return;
-    }
-    clearInterval(beat);
-    losing.abort(lost);
-    throw lost;
-  };
-  const settled = async (signal?: AbortSignal): Promise<void> => {
-    for (let left = settledAt - clock.monotonic(); left > 0; left = settledAt - clock.monotonic()) {
-      await clock.sleep(Math.ceil(left), signal);
-    }
-  };
-  // Where the lease cannot be checked now, it is checked again before a request leaves by it.
-  const beat = setInterval(
-    () =>
-      void showLife(file)
-        .then(() => check())
-        .catch(() => undefined),
-    BEAT_MS,
-  ).unref();
-  return {
-    epoch: BigInt(number),
-    isTakenOver,
-    lost: losing.signal,
-    settled,
-    check,
-    stillHeld: () => isHeldBy(mine.token, { folder, name, number, file }),
-    async renew() {
-      await settled();
-      const intent = readClocks(clock);
-      await Promise.all([showLife(file), check()]);
-      return intent;
-    },
-    mayLeave(intent) {
-      if (losing.signal.aborted) throw new HeldBackError("another process writes now");
-      checkFresh(intent, clock);
-    },
-    async release() {
-      clearInterval(beat);
-      if (losing.signal.aborted) return;
-      // There is nothing to give back of a run that was removed.
-      await unlessMissing(replaceFile(file, { ...mine, released: true, unsettled: clock.monotonic() < settledAt }));
-    },
-  };
-}
+class FileLease extends HeldLease {
+  readonly #of: Taken;
 
-/** Whether this holding is still the newest: no later number exists, and the file has the token of this holding. */
-async function isHeldBy(token: string, { folder, name, number, file }: Omit<Taken, "mine" | "isTakenOver">) {
-  const [files, text] = await Promise.all([filesOf(folder, name), readText(file)]);
-  return newestIn(files, name) === number && text !== undefined && parseContent(text)?.token === token;
+  constructor(name: string, of: Taken, isTakenOver: boolean, clock: Clock) {
+    super({ name, epoch: BigInt(of.number), isTakenOver, isUnsettled: of.mine.unsettled === true }, clock);
+    this.#of = of;
+  }
+
+  /** Where the renewal cannot be written, other processes take the lease over. */
+  protected async renewed(): Promise<boolean> {
+    const at = new Date();
+    await utimes(this.#of.file, at, at).catch(() => undefined);
+    return this.stillHeld();
+  }
+
+  /** No later number exists, and the file has the token of this holding. */
+  async stillHeld(): Promise<boolean> {
+    const { folder, number, file, mine } = this.#of;
+    const [files, text] = await Promise.all([filesOf(folder, this.name), readText(file)]);
+    return newestIn(files, this.name) === number && text !== undefined && parseContent(text)?.token === mine.token;
+  }
+
+  protected async giveBack(unsettled: boolean): Promise<void> {
+    // There is nothing to give back of a run that was removed.
+    await unlessMissing(replaceFile(this.#of.file, { ...this.#of.mine, released: true, unsettled }));
+  }
 }
 
 /** Whether a process holds a lease now. */
@@ -227,12 +177,6 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   const fresh = `${file}-${value.token}`;
   await writeFile(fresh, JSON.stringify(value), { mode: 0o600 });
   await moveIntoPlace(fresh, file);
-}
-
-/** Where the renewal cannot be written, other processes take the lease over; the next check notices that. */
-async function showLife(file: string): Promise<void> {
-  const at = new Date();
-  await utimes(file, at, at).catch(() => undefined);
 }
 
 /** Identifies a process, as far as the system allows. */
@@ -347,7 +291,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
-  const kept = new Map<string, HeldLease<L>>();
+  const kept = new Map<string, KeptLease<L>>();
   const giveBack = async (project: string): Promise<void> => {
     const { lease } = kept.get(project) ?? {};
     kept.delete(project);
@@ -361,7 +305,7 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
       await clock.sleep(lookAgainMs, signal);
     }
   };
-  const taken = async (project: string, signal: AbortSignal): Promise<HeldLease<L>> => {
+  const taken = async (project: string, signal: AbortSignal): Promise<KeptLease<L>> => {
     const before = kept.get(project);
     clearTimeout(before?.timer);
     kept.delete(project);
@@ -399,7 +343,7 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
   };
 }
 
-interface HeldLease<L> {
+interface KeptLease<L> {
   readonly lease: L;
   /** The time of the last request of another process for the lease, as it was when the lease was taken. */
   readonly lastAsked: number;

@@ -362,8 +362,9 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
       seq = BigInt(told?.seq_now ?? seq);
       throw behind(runId);
     }
-    lease.wasRenewed();
-    turn?.wasRenewed(BigInt(told.turn_asked));
+    lease.noteRenewed();
+    turn?.noteRenewed();
+    if (turn !== undefined) turn.asked = BigInt(told.turn_asked);
     if (body !== null) seq = BigInt(told.seq_now);
     waiting = waiting.slice(taken);
     of.member.changed(runId);
