@@ -43,7 +43,7 @@ export const stopEntry = z.object({
 const placed = { parent: z.string().nullable().exactOptional(), parentName: z.string().nullable().exactOptional() };
 const side = z.union([z.string(), z.object({ name: text, ...placed })]).exactOptional();
 
-export const knownChange = z.object({
+const knownChange = z.object({
   /** Of a rename the names, of a move the groups, of both together all of it. */
   from: side,
   to: side,

@@ -5,8 +5,7 @@ import { RejectedError } from "../../src/api/errors.ts";
 import type { Step } from "../../src/changes/rows/entries.ts";
 import { StepMaker, sentFields } from "../../src/changes/rows/steps.ts";
 import { requestReason } from "../../src/changes/state/api-reasons.ts";
-import { OWN_CODES } from "../../src/runs/outcome.ts";
-import { reason } from "../../src/runs/outcome-schema.ts";
+import { OWN_CODES, reason } from "../../src/runs/outcome.ts";
 import { rowsOf } from "../support/rows.ts";
 
 const ID = "01JABCDEFGHJKMNPQRSTVWXYZ0";

@@ -209,7 +209,7 @@ const keptEvents = z.object({
 });
 
 /** Runs that send events. */
-export const EVENT_FORM: RunForm<EventCall, EventEntry> = {
+const EVENT_FORM: RunForm<EventCall, EventEntry> = {
   name: "events",
   tools: ["track_events", "track_event"],
   call: z.object({
