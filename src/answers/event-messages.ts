@@ -2,13 +2,11 @@ import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
 import { thousands } from "../platform/text.ts";
-import type { Reason, ReportedObject } from "../runs/outcome.ts";
+import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
-import type { Message } from "./message-words.ts";
+import { type Detail, type Message, type Sentence, texts } from "./message-words.ts";
 import { knownOf, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
-
-type Detail = Readonly<Record<string, unknown>>;
 
 /** What the validator found, in its own words; names that it quotes are shortened there. */
 function found({ finding, section }: Detail): string {
@@ -37,7 +35,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
 }
 
 /** Why an event was not recorded, or is not known to be. */
-export const EVENT_SENTENCES: Readonly<Record<EventCode, (detail: Detail, reason: Reason) => Message>> = {
+export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
     message: `${DROPPED}${found(detail)}`,
     shared: DROPPED,
@@ -59,10 +57,13 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, (detail: Detail, reason
       remedy: refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY.",
     };
   },
-  EVENT_ANSWER_LOST: () => ({
+  EVENT_ANSWER_LOST: {
     message: "it was sent, and the answer was lost: it may or may not have been recorded",
-    remedy: 'It is not sent again, since that may record it twice; onUnknown "resend" does so.',
-  }),
+    remedy: texts(
+      'It is not sent again, since that may record it twice; onUnknown "resend" does so.',
+      "It is not sent again, since that may record it twice. Look for it in the console's reports.",
+    ),
+  },
   EVENT_ANSWER_NOT_UNDERSTOOD: (_detail, { statusCode }) => ({
     message: `the service answered neither ok nor !invalid (status ${statusCode ?? "unknown"})`,
     remedy: "Look at the event in the console's reports.",
@@ -78,10 +79,10 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, (detail: Detail, reason
         : "the service was busy until the retries ended: it was not recorded",
     remedy: statusCode === RATE_LIMITED ? "Send it again when that time is over." : "Try again later.",
   }),
-  EVENT_STOPPED: () => ({
+  EVENT_STOPPED: {
     message: "the call was stopped before it was sent",
     remedy: "Send it again if it is still wanted.",
-  }),
+  },
   EVENTS_ENDED: (detail, { statusCode }) => {
     const { message, remedy } = requestWords(detail, statusCode);
     return {

@@ -6,19 +6,35 @@ import { isUlid } from "../spec/ulid.ts";
 import { withinTokens } from "./budget.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
 import { countedPlaces, isOurs, placeWords, quoteShort, quoteUntrusted } from "./fence.ts";
-import { type Detail, type Message, type Sentence, saying, withoutResume } from "./message-words.ts";
+import {
+  type Detail,
+  type Message,
+  type Reader,
+  type Sentence,
+  saying,
+  textFor,
+  withoutResume,
+} from "./message-words.ts";
 import { OWN_SENTENCES } from "./own-messages.ts";
 import { SERVICE_SENTENCES } from "./service-messages.ts";
 
 const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
 
 /**
- * What an agent reads about one reason: a sentence of ours with the values of `detail`, and a remedy that names the
- * tool, the setting or the place in the console (management-api 7). Foreign text in it is quoted and escaped.
+ * What a reader learns of one reason: a sentence of ours with the values of `detail`, and a remedy that names the tool
+ * or the button, the setting or the place in the console (management-api 7). Foreign text in it is quoted and escaped.
  */
-export function messageFor(reason: Reason): Message {
+export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
-  if (sentence !== undefined) return sentence(reason.detail ?? {}, reason);
+  if (sentence !== undefined) {
+    const { message, remedy, shared } =
+      typeof sentence === "function" ? sentence(reason.detail ?? {}, reason) : sentence;
+    return {
+      message: textFor(message, reader),
+      remedy: textFor(remedy, reader),
+      ...(shared !== undefined && { shared }),
+    };
+  }
   const status = reason.statusCode === undefined ? "" : ` (status ${reason.statusCode})`;
   return {
     message: `the service refused it with ${quoteUntrusted(reason.code)}${status}${saying(reason.detail ?? {})}`,
@@ -80,12 +96,12 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 }
 
 /** What did not succeed of a run, in words: one group where code and remedy are the same. */
-export function groupFailures(state: ReportedState): readonly SummarizedFailure[] {
+export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
-    const { message, shared, remedy } = messageFor(reason);
+    const { message, shared, remedy } = messageFor(reason, reader);
     const isShared = group.details === undefined;
-    const isOfFirst = group.details?.some((other) => messageFor(other.reason).message !== message) ?? false;
+    const isOfFirst = group.details?.some((other) => messageFor(other.reason, reader).message !== message) ?? false;
     return {
       ...group,
       errorCode: code,

@@ -14,11 +14,49 @@ export interface Message {
 
 /** What a reason holds besides its code. */
 export type Detail = Readonly<Record<string, unknown>>;
-/** Makes the message of a reason. */
-export type Sentence = (detail: Detail, reason: Reason) => Message;
 
-/** What finishes a run. */
-export const RESUME = "Call resume_run with this runId.";
+/** Who reads a text: an agent, which calls tools; or a person, who presses buttons of the page or types commands. */
+export type Reader = "agent" | "page" | "terminal";
+/** A text that is the same for every reader, or one for each. */
+export type Text = string | Readonly<Record<Reader, string>>;
+
+/** What a code means, to each of its readers. */
+export interface Entry extends Omit<Message, "message" | "remedy"> {
+  readonly message: Text;
+  readonly remedy: Text;
+}
+
+/** The entry of a code: as it is, or made of what a reason holds. */
+export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
+
+/** A text that names tools and arguments, and the same for people, who have none. */
+export function texts(agent: string, people: string): Text {
+  return { agent, page: people, terminal: people };
+}
+
+/** A text that says what finishes the run. */
+export function resuming(write: (resume: string) => string): Text {
+  return {
+    agent: write("Call resume_run with this runId."),
+    page: write("Press Resume run."),
+    terminal: write("Run targeting-mcp apply with the ID of the run."),
+  };
+}
+
+/** A text that says to make the call again. */
+export function startingOver(write: (again: string) => string): Text {
+  return {
+    agent: write("make the call again."),
+    page: write("ask the agent to make the change again."),
+    terminal: write("run the command again."),
+  };
+}
+
+/** A text for its reader. */
+export function textFor(text: Text, reader: Reader): string {
+  return typeof text === "string" ? text : text[reader];
+}
+
 /** A remedy without the sentence that names `resume_run`, where a next step has the whole call. */
 export function withoutResume(remedy: string): string {
   return remedy.replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\./, "").trim();

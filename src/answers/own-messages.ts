@@ -1,23 +1,27 @@
 import * as z from "zod";
 import { type Damage, damageWords } from "../files/damage.ts";
 import { nameProblemWords } from "../platform/text.ts";
+import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { NAME_RULES } from "../spec/names.ts";
 import { quoteUntrusted } from "./fence.ts";
 import {
   because,
   type Detail,
+  type Entry,
   earlierItem,
   list,
-  type Message,
   MORE_PATIENT,
   many,
   number,
-  RESUME,
+  resuming,
   type Sentence,
   saying,
   staleWords,
+  startingOver,
+  type Text,
   text,
+  texts,
   WHERE_SET,
 } from "./message-words.ts";
 import { knownOf, planningFailure, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
@@ -30,7 +34,7 @@ const nameDetail = z.object({
   characters: z.array(z.string()).optional(),
 });
 
-function invalidName(detail: Detail): Message {
+function invalidName(detail: Detail): Entry {
   // Runs of earlier versions name the first rule alone.
   const problem = nameDetail.safeParse({ rules: [detail.rule], ...detail }).data;
   const words = problem === undefined ? "breaks a rule" : nameProblemWords(problem);
@@ -42,7 +46,7 @@ const CONTEXT_ID_PROBLEMS: Readonly<Record<string, string>> = {
   halfCharacter: "holds half of a character (an unpaired surrogate), which UTF-8 cannot carry",
 };
 
-const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
+const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   childrenOfAtomic: {
     message: "children was given with type atomic",
     remedy: "Leave type out: children make it an option group.",
@@ -62,7 +66,10 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
   ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
   noOption: {
     message: "the item names no option",
-    remedy: "Give its ID, or its name (currentName in update_options) with targetingId.",
+    remedy: texts(
+      "Give its ID, or its name (currentName in update_options) with targetingId.",
+      "Name the option, by its ID or by its name and targeting.",
+    ),
   },
   nameWithoutTargeting: {
     message: "an option is given by name, and its targeting is not given",
@@ -76,7 +83,7 @@ const ITEM_PROBLEMS: Readonly<Record<string, Message>> = {
 };
 
 /** Which name was not found, and similar ones. */
-function nameNotFound({ field, of, value, now, near, groups }: Detail): Message {
+function nameNotFound({ field, of, value, now, near, groups }: Detail): Entry {
   const hasNear = Array.isArray(near) && near.length > 0;
   if (of === "targetings") {
     if (now === undefined) {
@@ -88,7 +95,9 @@ function nameNotFound({ field, of, value, now, near, groups }: Detail): Message 
     return { message, remedy: "If you mean this one, give its ID or its present name." };
   }
   const hasGroups = Array.isArray(groups) && groups.length > 0;
-  const inList = hasNear ? `Similar names: ${list(near, 5)}.` : "Find names with list_options and search.";
+  const inList = hasNear
+    ? `Similar names: ${list(near, 5)}.`
+    : texts("Find names with list_options and search.", "Look for the name in the web console.");
   return {
     message: `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`,
     remedy: hasGroups ? `Its groups: ${list(groups, 5)}.` : inList,
@@ -100,18 +109,26 @@ function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...knownOf(detail, statusCode) });
     if (words === undefined) throw new RangeError(`there are no words for the refusal ${kind}`);
-    return { message: `${words.message}; nothing was applied`, remedy: `${words.remedy} ${WHERE_SET} Then: ${RESUME}` };
+    return { message: `${words.message}; nothing was applied`, remedy: thenResume(`${words.remedy} ${WHERE_SET}`) };
   };
 }
 
-const AGAIN = "To do it after all, make the call again.";
+const AGAIN = startingOver((again) => `To do it after all, ${again}`);
+const RESUME = resuming((resume) => resume);
+
+function thenResume(remedy: string): Text {
+  return resuming((resume) => `${remedy} Then: ${resume}`);
+}
 
 /** What our own codes mean. */
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_NAME: invalidName,
   INVALID_ID: (detail) => ({
     message: `${String(detail.field)} is ${text(detail.value)}, not a ULID`,
-    remedy: "IDs have 26 digits and capital letters; take them from list_options or an earlier answer.",
+    remedy: texts(
+      "IDs have 26 digits and capital letters; take them from list_options or an earlier answer.",
+      "IDs have 26 digits and capital letters; take them from the web console or an exported sheet.",
+    ),
   }),
   INVALID_CONTEXT_ID: (detail) => ({
     message:
@@ -134,22 +151,31 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     detail.of === "targetings"
       ? {
           message: `several known targetings are named ${text(detail.value)}: ${list(detail.ids)}`,
-          remedy: "Give the ID; get_targeting shows each.",
+          remedy: texts("Give the ID; get_targeting shows each.", "Give the ID, which the web console shows."),
         }
       : {
           message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
-          remedy: "Give the ID; rename one of them with update_options.",
+          remedy: texts(
+            "Give the ID; rename one of them with update_options.",
+            "Give the ID, or give one of them another name.",
+          ),
         },
   NOT_EMPTY: (detail) => ({
     message:
       `the option was not deleted, since it holds ${number(detail.contextCount)} Context IDs` +
       (detail.childCount === undefined ? "" : ` and ${many(detail.childCount, "sub-option")}`),
-    remedy: "To delete it anyway, leave onlyEmpty out.",
+    remedy: texts(
+      "To delete it anyway, leave onlyEmpty out.",
+      "To delete it anyway, ask the agent to delete options that are not empty, too.",
+    ),
   }),
-  EXISTS: () => ({
+  EXISTS: {
     message: "an option with this name exists; it was not changed",
-    remedy: 'To add the Context IDs to it: onExisting "addContexts".',
-  }),
+    remedy: texts(
+      'To add the Context IDs to it: onExisting "addContexts".',
+      "To add the Context IDs to it, ask the agent to add them to options that exist.",
+    ),
+  },
   TOO_MANY_CONTEXT_IDS: (detail) => ({
     message:
       detail.count === undefined
@@ -157,14 +183,17 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
         : `the option would hold ${number(detail.count)} Context IDs, and may hold ${number(detail.limit)}`,
     remedy: "Spread them over several options.",
   }),
-  ITEM_TOO_LARGE: () => ({ message: "the item alone is too large for a request", remedy: "Make it smaller." }),
-  EMPTY_GROUP: () => ({
+  ITEM_TOO_LARGE: { message: "the item alone is too large for a request", remedy: "Make it smaller." },
+  EMPTY_GROUP: {
     message: "the option group would have neither sub-options nor Context IDs of its own (7.4 case 1)",
     remedy: "Give it contexts, or a valid sub-option.",
-  }),
+  },
   PLAN_STALE: (detail) => ({
     message: `it has changed since it was planned, so nothing was sent: ${staleWords(detail)}`,
-    remedy: "Call plan_targeting or undo_run again for a plan of the current state.",
+    remedy: texts(
+      "Call plan_targeting or undo_run again for a plan of the current state.",
+      "Make a new plan of the current state.",
+    ),
   }),
   NO_FREE_PLACE: ({ limit, there }) => ({
     message:
@@ -172,47 +201,54 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       `${number(limit)} options; nothing was sent`,
     remedy: "Delete an option first, or make fewer changes at once.",
   }),
-  PLAN_STALE_ELSEWHERE: () => ({
+  PLAN_STALE_ELSEWHERE: {
     message: "another part of the plan has changed since, so nothing was sent",
-    remedy: "Call plan_targeting or undo_run again.",
-  }),
-  NEEDS_FAILED: () => ({
+    remedy: texts("Call plan_targeting or undo_run again.", "Make a new plan."),
+  },
+  NEEDS_FAILED: {
     message: "its group or targeting was not created, so this was not sent",
     remedy: "Fix the group or targeting, and send both again.",
-  }),
+  },
   NO_ANSWER: (detail) => ({
     message: `it was sent, but no usable answer came${because(detail)}: it may or may not have been applied`,
-    remedy: `${RESUME} It sends the same again and learns from the answer what happened; nothing is made twice.`,
+    remedy: resuming(
+      (resume) => `${resume} It sends the same again and learns from the answer what happened; nothing is made twice.`,
+    ),
   }),
   NOT_SENT: (detail) => ({
     message: `the service could not be reached${because(detail)}`,
-    remedy: `${remedyOf(knownOf(detail))} Then: ${RESUME}`,
+    remedy: thenResume(remedyOf(knownOf(detail))),
   }),
-  BUSY: () => ({
+  BUSY: {
     message: "the service stayed busy until the retries ended",
-    remedy: `${RESUME} ${MORE_PATIENT}`,
-  }),
+    remedy: resuming((resume) => `${resume} ${MORE_PATIENT}`),
+  },
   RATE_LIMITED: (detail) => ({
     message: rateLimitWords(knownOf(detail)),
-    remedy: `When that time is over: ${RESUME} ${MORE_PATIENT}`,
+    remedy: resuming((resume) => `When that time is over: ${resume} ${MORE_PATIENT}`),
   }),
-  CANCELLED: () => ({ message: "the run was cancelled before this was sent", remedy: RESUME }),
+  CANCELLED: { message: "the run was cancelled before this was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Fix that." } = planningFailure(detail);
     // The file of a run stays as it is.
-    const then = detail.isOver || detail.effect === "file" ? "Make the call again." : RESUME;
-    return { message: `planning it failed, so nothing was changed: ${message}`, remedy: `${remedy} Then: ${then}` };
+    const isOver = detail.isOver || detail.effect === "file";
+    return {
+      message: `planning it failed, so nothing was changed: ${message}`,
+      remedy: isOver
+        ? startingOver((again) => `${remedy} Then: ${again.charAt(0).toUpperCase()}${again.slice(1)}`)
+        : thenResume(remedy),
+    };
   },
   FILE_UNREADABLE: (detail) => {
     const { message, remedy = "" } = planningFailure(detail);
-    return { message, remedy: `${remedy} Then make the call again.` };
+    return { message, remedy: startingOver((again) => `${remedy} Then ${again}`) };
   },
   NOT_SAVED: (detail) => {
     const { message, remedy = "Fix that." } = planningFailure(detail);
-    return { message: `nothing was saved: ${message}`, remedy: `${remedy} Then: ${RESUME}` };
+    return { message: `nothing was saved: ${message}`, remedy: thenResume(remedy) };
   },
-  WITHDRAWN: () => ({ message: "the run was cancelled before it started; nothing was sent", remedy: AGAIN }),
-  UNDONE: () => ({ message: "the run was undone before this was sent", remedy: AGAIN }),
+  WITHDRAWN: { message: "the run was cancelled before it started; nothing was sent", remedy: AGAIN },
+  UNDONE: { message: "the run was undone before this was sent", remedy: AGAIN },
   NOT_DECIDED: ({ elsewhere }) => ({
     message:
       elsewhere === undefined
@@ -220,28 +256,31 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
         : "nobody approved it before its question expired; nothing was sent",
     remedy: AGAIN,
   }),
-  DECLINED: () => ({
+  DECLINED: {
     message: "it was declined; nothing was sent",
     remedy: "Do not try again unless the person asks for it.",
-  }),
-  INTERRUPTED: () => ({ message: "the server stopped before this was sent", remedy: RESUME }),
+  },
+  INTERRUPTED: { message: "the server stopped before this was sent", remedy: RESUME },
   RUN_ENDED: (detail) => ({
     message: `the run ended before this was sent, since an earlier request did not finish${because(detail)}`,
     remedy: RESUME,
   }),
   PARTLY_APPLIED: (detail) => ({
     message: `it was applied in part${because(detail)}`,
-    remedy: `${RESUME} It finishes what it can and reports what happened.`,
+    remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
   }),
   OWNER_UNCLEAR: (detail) => ({
     message:
       `an object with this name (${list(detail.existingIds)}) appeared while the answer was missing: this call or ` +
       "another writer may have made it",
-    remedy: "Check with get_option or get_targeting whether it is the one that you wanted.",
+    remedy: texts(
+      "Check with get_option or get_targeting whether it is the one that you wanted.",
+      "Check in the web console whether it is the one that you wanted.",
+    ),
   }),
   STOPPED_BY_ERROR: (detail) => ({
     message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without it`,
-    remedy: `Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder. Then: ${RESUME}`,
+    remedy: thenResume("Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder."),
   }),
   UNAUTHORIZED: refusal("unauthorized"),
   FORBIDDEN: refusal("forbidden"),
@@ -252,10 +291,10 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `the service refused it with status ${number(statusCode)}${saying(detail)}; nothing was applied`,
     remedy: "The API's documents do not list this status: look at the item in the web console.",
   }),
-  TOO_LARGE: () => ({
+  TOO_LARGE: {
     message: "the service refused the item as too large even alone (413); nothing was applied",
     remedy: "Make the item smaller.",
-  }),
+  },
   VALIDATION: (detail) => ({
     message: `the service refused it as invalid${saying(detail)}; nothing was applied`,
     remedy: "Change the item as the message says.",
@@ -264,7 +303,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
 
 const CELLS = 'Set a cell with a comma or a line break in quotes: "a, b".';
 
-const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
+const PROBLEMS: Readonly<Record<string, Sentence>> = {
   damaged: ({ what, value, damage, characters }) => {
     const about = damageOf(damage, characters);
     const shownValue = about.damage === "noValue" ? "" : ` ${given(value)}`;
@@ -285,17 +324,26 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
   }),
   actionElsewhere: ({ action, does }) => {
     if (action === "add")
-      return { message: "Action is Add, for an option that exists", remedy: "Use bulk_add_options." };
+      return {
+        message: "Action is Add, for an option that exists",
+        remedy: texts("Use bulk_add_options.", "Ask the agent to add the options of this sheet."),
+      };
     const remedy =
       action === "remove" && does === "edit"
-        ? "To remove Context IDs, write Remove in Context Action. To delete the option, use plan_targeting."
-        : "Use plan_targeting, which reads the same sheet.";
+        ? texts(
+            "To remove Context IDs, write Remove in Context Action. To delete the option, use plan_targeting.",
+            "To remove Context IDs, write Remove in Context Action. To delete the option, ask the agent to plan this sheet.",
+          )
+        : texts("Use plan_targeting, which reads the same sheet.", "Ask the agent to plan this sheet.");
     return { message: `Action is ${action === "edit" ? "Edit" : "Remove"}, which this tool does not do`, remedy };
   },
-  removeElsewhere: () => ({
+  removeElsewhere: {
     message: "Context Action is Remove, and options are added here",
-    remedy: "Use update_contexts, which reads the same sheet.",
-  }),
+    remedy: texts(
+      "Use update_contexts, which reads the same sheet.",
+      "Ask the agent to change the Context IDs by this sheet.",
+    ),
+  },
   tooManyCells: ({ columns }) => ({
     message: `the row has more cells than the ${String(columns)} columns of the header`,
     remedy: CELLS,
@@ -314,17 +362,20 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
   }),
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${given(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
-    remedy: "Use plan_targeting to edit options: it reads the same sheet.",
+    remedy: texts(
+      "Use plan_targeting to edit options: it reads the same sheet.",
+      "To edit options, ask the agent to plan this sheet.",
+    ),
   }),
   op: ({ value }) => ({
     message: `op is ${given(value)}`,
     remedy: "Write add, remove or set, or leave the cell empty.",
   }),
-  noOption: () => ({ message: "the row names no option", remedy: "Give _id, or name with targetingId in the call." }),
-  noContextId: () => ({
+  noOption: { message: "the row names no option", remedy: "Give _id, or name with targetingId in the call." },
+  noContextId: {
     message: "the row has no Context ID",
     remedy: "Fill contextId or contexts (`[]` means none), or take the row out.",
-  }),
+  },
   rowsDisagree: ({ column }) => ({
     message: `an earlier row about the same option differs in ${String(column)}`,
     remedy: "Give the same value in every row of an option, or only in its first row.",
@@ -333,11 +384,11 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
     message: `line ${String(line)}, which belongs to the same set, cannot be used: without it, its Context ID would be taken away`,
     remedy: "Fix that line, and send all rows of the option again.",
   }),
-  notJson: () => ({ message: "the row is not JSON", remedy: "Make it one JSON object on one line." }),
-  noObject: () => ({
+  notJson: { message: "the row is not JSON", remedy: "Make it one JSON object on one line." },
+  noObject: {
     message: "the row is not a JSON object",
     remedy: "Make it an object with the fields of an item.",
-  }),
+  },
   unknownField: ({ field, valid }) => ({
     message: `the row has an unknown field ${given(field)}`,
     remedy: Array.isArray(valid) ? `Leave it out; valid fields: ${valid.join(", ")}.` : "Leave it out.",
@@ -349,10 +400,11 @@ const PROBLEMS: Readonly<Record<string, (detail: Detail) => Message>> = {
 };
 
 /** Why a row of a file cannot be read as an item. */
-function rowMessage(detail: Detail): Message {
+function rowMessage(detail: Detail, reason: Reason): Entry {
   const problem = String(detail.problem);
   const words = Object.hasOwn(PROBLEMS, problem) ? PROBLEMS[problem] : undefined;
-  return words?.(detail) ?? { message: "the row cannot be read", remedy: "Fix it." };
+  if (words === undefined) return { message: "the row cannot be read", remedy: "Fix it." };
+  return typeof words === "function" ? words(detail, reason) : words;
 }
 
 const DAMAGES: readonly Damage["damage"][] = [

@@ -4,14 +4,16 @@ import { LIMITS } from "../spec/limits.ts";
 import { quoteUntrusted } from "./fence.ts";
 import {
   type Detail,
+  type Entry,
   earlierItem,
   list,
-  type Message,
   MORE_PATIENT,
   number,
-  RESUME,
+  resuming,
   type Sentence,
+  type Text,
   text,
+  texts,
   there,
   WHERE_SET,
 } from "./message-words.ts";
@@ -35,16 +37,23 @@ function conflictWords(detail: Detail): string {
 }
 
 /** What to do about a taken name, by what was to get it. */
-const TAKEN_REMEDIES: Readonly<Record<string, string>> = {
-  "an option, addOptions": 'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
+const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
+  "an option, addOptions": texts(
+    'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
+    "Choose another name, or ask the agent to skip the options that exist, or to add the Context IDs to them.",
+  ),
   "a targeting, createTargetings": "Choose another name, or work with the existing targeting.",
-  "an option, updateOptions":
+  "an option, updateOptions": texts(
     "Choose another name, or free this one first: rename the other option with update_options, or delete it.",
-  "a targeting, renameTargetings":
+    "Choose another name, or free this one first: rename or delete the other option.",
+  ),
+  "a targeting, renameTargetings": texts(
     "Choose another name, or free this one first: give the other targeting another with rename_targetings.",
+    "Choose another name, or free this one first: rename the other targeting.",
+  ),
 };
 
-function taken(what: string, detail: Detail, { operation }: Reason): Message {
+function taken(what: string, detail: Detail, { operation }: Reason): Entry {
   if (typeof detail.duplicateOfIndex === "number") {
     return {
       message: `${earlierItem(detail)} of the same call has this name`,
@@ -70,7 +79,7 @@ const MOST = {
 } as const;
 
 /** Three limits share a code (management-api 8.1): a new option with few Context IDs cannot have met its own. */
-function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Message {
+function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
   const isFarBelow = typeof own === "number" && own * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value;
@@ -78,14 +87,20 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Message
   if (isNew && isFarBelow && own <= LIMITS.optionContextIds.value) {
     return {
       message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${there(detail)}`,
-      remedy: "The item is valid: remove Context IDs elsewhere in the project with update_contexts, or leave it out.",
+      remedy: texts(
+        "The item is valid: remove Context IDs elsewhere in the project with update_contexts, or leave it out.",
+        "The item is valid: remove Context IDs elsewhere in the project, or leave it out.",
+      ),
     };
   }
   return {
     message:
       `the option would hold more than ${MOST.option} Context IDs or 8 MB of them, ` +
       `or the project more than ${MOST.project}${comes}${there(detail)}`,
-    remedy: "The item is valid: give fewer, or remove Context IDs with update_contexts; list_options shows the counts.",
+    remedy: texts(
+      "The item is valid: give fewer, or remove Context IDs with update_contexts; list_options shows the counts.",
+      "The item is valid: give fewer Context IDs, or remove others first. The web console shows the counts.",
+    ),
   };
 }
 
@@ -101,59 +116,73 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     message:
       `targeting ${list([detail.targeting])} would have more than ` +
       `${number(detail.limit, LIMITS.targetingOptions.value)} options, sub-options included${there(detail)}`,
-    remedy: "Delete options that are not needed with delete_options, or use another targeting.",
+    remedy: texts(
+      "Delete options that are not needed with delete_options, or use another targeting.",
+      "Delete options that are not needed, or use another targeting.",
+    ),
   }),
-  TARGETING_CATEGORY_LOCKED: () => ({
+  TARGETING_CATEGORY_LOCKED: {
     message:
       "an ad product requires this option, or a campaign that has not ended uses it: it cannot move into a group",
-    remedy:
+    remedy: texts(
       "End or change that in the web console first, or add a new option to the group with bulk_add_options and parent.",
-  }),
+      "End or change that in the web console first, or add a new option to the group.",
+    ),
+  },
   TARGETING_CATEGORY_NOT_SUPPORTED: (_, reason) => notSupported(reason),
   TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED: (detail) => ({
     message: `a request named ${number(detail.count)} groups and sub-options, and may name ${number(detail.limit, 150)}`,
-    remedy: "Call delete_options again with the ones that are left.",
+    remedy: texts(
+      "Call delete_options again with the ones that are left.",
+      "Ask the agent to delete the ones that are left.",
+    ),
   }),
   TARGETING_COLLECTION_CONTEXT_DUPLICATED: (detail) => ({
     message: `another option group already holds one of the Context IDs${conflictWords(detail)}`,
-    remedy:
+    remedy: texts(
       "Remove it there with update_contexts, or leave it out here: two groups cannot hold the same Context ID. " +
-      "To swap between groups: remove in one call, then add in another.",
+        "To swap between groups: remove in one call, then add in another.",
+      "Remove it there, or leave it out here: two groups cannot hold the same Context ID. " +
+        "To swap between groups, remove it first, and add it in another change.",
+    ),
   }),
   TARGETING_CONTEXT_LIMIT_EXCEEDED: contextLimit,
-  TARGETING_LOCKED: () => ({
+  TARGETING_LOCKED: {
     message: "an approved campaign that has not ended uses an option of this targeting; nothing was deleted",
     remedy: "End the campaign in the web console first.",
-  }),
-  PROJECT_NOT_FOUND: () => ({
+  },
+  PROJECT_NOT_FOUND: {
     message: "the project of the key no longer exists",
-    remedy: `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} Then: ${RESUME}`,
-  }),
+    remedy: resuming((resume) => `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} Then: ${resume}`),
+  },
   TARGETING_CATEGORY_NOT_FOUND: (_, { operation }) => ({
     message:
       operation === "addOptions"
         ? "parent is not an option of this targeting"
         : "there is no such option in a context targeting of the project",
-    remedy: "Check the ID with list_options; options of audience targetings cannot be reached.",
+    remedy: texts(
+      "Check the ID with list_options; options of audience targetings cannot be reached.",
+      "Check the ID in the web console; options of audience targetings cannot be reached.",
+    ),
   }),
-  TARGETING_NOT_FOUND: () => ({
+  TARGETING_NOT_FOUND: {
     message: "there is no such context targeting in the project of the key",
     remedy: "Check the ID; audience targetings, and those of other projects, cannot be reached.",
-  }),
-  CONTEXT_TARGETING_WRITE_IN_PROGRESS: () => ({
+  },
+  CONTEXT_TARGETING_WRITE_IN_PROGRESS: {
     message: "other writes locked the project until the retries ended",
-    remedy: `${RESUME} ${MORE_PATIENT}`,
-  }),
+    remedy: resuming((resume) => `${resume} ${MORE_PATIENT}`),
+  },
   TARGETING_CATEGORY_NAME_DUPLICATE: (detail, reason) => taken("an option", detail, reason),
   TARGETING_NAME_DUPLICATE: (detail, reason) => taken("a targeting", detail, reason),
-  UNCATCHED: () => ({
+  UNCATCHED: {
     message: "the service failed at this item each time it was sent; it was not applied",
     remedy: "Try this item again later, or make the change in the web console.",
-  }),
+  },
 };
 
 /** The cases of management-api 7.4, distinguished by what was sent. Case 8 is one of reading: `request-failures.ts`. */
-function notSupported({ operation, sent = [] }: Reason): Message {
+function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
     return sent.includes("parent") ? NO_GROUP_AS_PARENT : FIELDS_OF_ANOTHER_TYPE;
@@ -162,25 +191,28 @@ function notSupported({ operation, sent = [] }: Reason): Message {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-const LAST_SUB_OPTION: Message = {
+const LAST_SUB_OPTION: Entry = {
   message: "it is the last sub-option of a group that has no Context IDs of its own (7.4 case 6)",
   remedy: "Delete the group too, in the same call, or give the group Context IDs first.",
 };
-const NO_GROUP_AS_PARENT: Message = {
+const NO_GROUP_AS_PARENT: Entry = {
   message: "parent is not a top-level option group (7.4 case 4)",
-  remedy: "Give the ID of an option of type collection: list_options shows them.",
+  remedy: texts(
+    "Give the ID of an option of type collection: list_options shows them.",
+    "Give an option group as parent.",
+  ),
 };
-const FIELDS_OF_ANOTHER_TYPE: Message = {
+const FIELDS_OF_ANOTHER_TYPE: Entry = {
   message: "the option's fields conflict with its type or with the rules of groups (7.4 cases 1 to 3)",
   remedy: "A group needs sub-options or Context IDs; a regular option has no children and no exposeChildren.",
 };
-const STORED_UNCHANGEABLE: Message = {
+const STORED_UNCHANGEABLE: Entry = {
   message: "the option is stored in a form that the API cannot change, such as a group inside a group (7.4 case 9)",
   remedy: "Change it in the web console.",
 };
 
 /** What a refused update may have meant: the first whose fields were all sent. */
-const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Message }[] = [
+const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Entry }[] = [
   {
     fields: ["parent", "exposeChildren"],
     words: {
@@ -194,7 +226,10 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
       message:
         "it cannot be moved: the target is not a top-level option group (7.4 case 4), it is a group itself (case 5), " +
         "or it is the last sub-option of a group without Context IDs of its own (case 6)",
-      remedy: "Look at both with get_option. First give the old group Context IDs or another sub-option.",
+      remedy: texts(
+        "Look at both with get_option. First give the old group Context IDs or another sub-option.",
+        "Look at both in the web console. First give the old group Context IDs or another sub-option.",
+      ),
     },
   },
   {
@@ -217,7 +252,10 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
     fields: ["onlyLoss"],
     words: {
       message: "the group has no sub-options and would lose its last Context ID (7.4 case 7)",
-      remedy: "Leave it one Context ID, add a sub-option first, or delete the group with delete_options.",
+      remedy: texts(
+        "Leave it one Context ID, add a sub-option first, or delete the group with delete_options.",
+        "Leave it one Context ID, add a sub-option first, or delete the group.",
+      ),
     },
   },
 ];

@@ -90,7 +90,7 @@ export function forPerson(text: string): string {
 
 /** Prints the report of a run. Returns the exit code: 0 if all of it is done, otherwise 1. */
 export async function printReport(run: ChangeRun, context: PlanContext): Promise<0 | 1> {
-  const { text } = await reportedRun(run, context, [], { withTotals: true });
+  const { text } = await reportedRun(run, context, [], { withTotals: true, reader: "terminal" });
   process.stdout.write(`${forPerson(text)}\n`);
   if (isUnfinished(run)) tell(`targeting-mcp apply ${run.header.runId} goes on with it.`);
   return run.status() === "succeeded" ? 0 : 1;

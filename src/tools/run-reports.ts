@@ -1,6 +1,7 @@
 import { type Approval, approvalOf, declinedIn, declinedNote, effectText, staleNote } from "../answers/approvals.ts";
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
+import type { Reader } from "../answers/message-words.ts";
 import { wayBackWords } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { limitNotes } from "../answers/run-headline.ts";
@@ -42,7 +43,11 @@ export async function ownRun(
 }
 
 /** What else is shown: who agreed to it again, where a run was resumed, and what happened before. */
-type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & { readonly notes?: readonly string[] | undefined };
+type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & {
+  readonly notes?: readonly string[] | undefined;
+  /** Who reads it; absent: an agent. */
+  readonly reader?: Reader;
+};
 
 /**
  * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
@@ -78,7 +83,7 @@ export async function reportedRun(
   run: Run,
   context: ToolContext,
   nextSteps: readonly string[] = [],
-  { withTotals = false, ...more }: MoreTold & { readonly withTotals?: boolean } = {},
+  { withTotals = false, reader, ...more }: MoreTold & { readonly withTotals?: boolean } = {},
 ): Promise<ToolAnswer> {
   if (!isChangeRun(run)) {
     if (isEventRun(run)) return eventRunReport(run, context, { nextSteps, notes: more.notes });
@@ -86,7 +91,7 @@ export async function reportedRun(
     if (saved !== undefined) return saved;
   }
   const totals = withTotals && isChangeRun(run) ? await totalsAfter(run, context) : undefined;
-  const report = await reportOf(run, context);
+  const report = await reportOf(run, context, reader);
   const notes = [...(more.notes ?? []), ...(report.notes ?? []), ...(await notesOfLimits(run, report, context))];
   const steps = [...nextSteps, ...(report.nextSteps ?? [])];
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
@@ -116,9 +121,9 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
 }
 
 /** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
-export async function reportOf(run: Run, context: ToolContext): Promise<ReportedRun> {
+export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
-  const report = { ...reported(run, context.environment), ...(blocked && { blocked }) };
+  const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
   if (isChangeRun(run)) return { ...report, ...(await changeReport(run, context)) };
   return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
@@ -201,7 +206,7 @@ export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | un
 }
 
 /** A run of any kind as reports tell it, with its first results. */
-export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun {
+export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
   const did = didCounts(state);
@@ -212,7 +217,7 @@ export function reported(run: Run, environment: "live" | "sandbox"): ReportedRun
     status: status(),
     counts: countsOf(state),
     requests: state.requests,
-    failures: groupFailures(state),
+    failures: groupFailures(state, reader),
     results: tellingResults(state, RESULTS_READ),
     lastAt: changedAt(header, state),
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),

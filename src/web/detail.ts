@@ -23,7 +23,6 @@ import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
 import { fileAnswer } from "./answers.ts";
-import { forPeople } from "./people-words.ts";
 import type {
   FailureRow,
   PlanChange,
@@ -109,11 +108,11 @@ export function problemList({ state }: Run, query: URLSearchParams): ProblemList
     total += 1;
     if (total <= from || rows.length === MOST_ROWS) continue;
     const result = objectResult(state, object);
-    const { message, remedy } = messageFor(reason);
+    const { message: problem, remedy: suggestion } = messageFor(reason, "page");
     const value = result.name ?? result._id ?? "";
     rows.push({
       ...{ outcome, place: placeWords(result), value: value.slice(0, MOST_LETTERS) },
-      ...{ problem: forPeople(message), suggestion: forPeople(remedy) },
+      ...{ problem, suggestion },
     });
   }
   return { rows, total };

@@ -16,7 +16,6 @@ import { approvalOfRun } from "../tools/run-reports.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeList } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
-import { forPeople } from "./people-words.ts";
 import { notApproved, type PageScope, type SeenRun, unlessDamaged, visibleRun } from "./seen.ts";
 import { countsOfEffect, objectsOf, onlyObject, type TitleParts, titleOf, waitingOf } from "./waiting.ts";
 import {
@@ -134,7 +133,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   return {
     run: row,
     story: storyOf(run, row),
-    failures: groupFailures(run.state).map(failureRow),
+    failures: groupFailures(run.state, "page").map(failureRow),
     downloads: isOwn ? await (await files()).filesOf(run, services) : [],
     ...(run.header.call.tool === "apply_plan" && { plan: planView(await documentOf(runId, services), services) }),
   };
@@ -302,7 +301,7 @@ function failureRow(failure: ReturnType<typeof groupFailures>[number]): FailureR
   const named = places.reduce((sum, [from, to]) => sum + to - from + 1, 0);
   const more = placesOmitted ? ` and ${thousands(Math.max(1, count - named))} more` : "";
   const where = placesWords(places, { byLine }) + more;
-  return { outcome: kind, count, places: where, message: forPeople(message), remedy: forPeople(remedy) };
+  return { outcome: kind, count, places: where, message, remedy };
 }
 
 const NO_COUNTS = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };

@@ -40,6 +40,22 @@ describe("each code has its own sentence and remedy", () => {
     }
   });
 
+  test("people read which button to press or which command to type, and no name of a tool or an argument of one", async () => {
+    const forAgents = /\b(?:[a-z]+_[a-z_]+|runId|onExisting|onlyEmpty|onUnknown|make the call|the call again)\b/;
+    const differ = [...API_REASONS, ...OWN_REASONS].flatMap((reason) => {
+      const agent = messageFor(reason);
+      const [page, terminal] = [messageFor(reason, "page"), messageFor(reason, "terminal")];
+      for (const { remedy } of [page, terminal]) expect(remedy).not.toMatch(forAgents);
+      const texts = { agent: agent.remedy, page: page.remedy, terminal: terminal.remedy };
+      return new Set(Object.values(texts)).size === 1
+        ? []
+        : [[reason.code, ...Object.entries(texts).map(([who, text]) => `  ${who}: ${text}`)]];
+    });
+    await expect(`${differ.map((lines) => lines.join("\n")).join("\n\n")}\n`).toMatchFileSnapshot(
+      "people-messages.txt",
+    );
+  });
+
   test("no code of ours is without an example here", () => {
     expect(new Set(OWN_REASONS.map(({ code }) => code))).toEqual(new Set(Object.keys(OWN_CODES)));
   });
