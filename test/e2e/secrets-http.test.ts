@@ -107,6 +107,8 @@ test.for([
     );
     const { runId, secret } = inView._meta["targeting-mcp/decision"];
     for (const { uri } of await shows.resources()) await shows.read(uri);
+    // What the model sees of a run that waits, and later of one that is decided.
+    await lookAtRun(shows, runId);
     for (const guess of [`${secret}x`, secret])
       await shows.call("decide_run", { runId, decision: "approve", secret: guess });
 
@@ -115,6 +117,7 @@ test.for([
     const boss = await loggedIn(server.origin, "boss");
     const run = await boss.waiting();
     await server.look(boss, [run.runId]);
+    await lookAtRun(shows, run.runId);
     expect((await boss.press(run.runId, "approve")).status).toBe(200);
     expect((await answer).structuredContent).toMatchObject({
       status: "succeeded",
@@ -122,9 +125,8 @@ test.for([
     });
     await server.look(boss, [run.runId, runId]);
 
-    for (const args of [{}, { runId }, { runId: run.runId }, { runId: TOKENS.agent }, { runId: GIVEN.apiKey }])
-      await shows.call("get_run", args);
-    for (const part of ["results", "removed"]) await shows.read(`targeting://runs/${run.runId}/${part}`);
+    for (const client of [shows, plain]) for (const id of [runId, run.runId]) await lookAtRun(client, id);
+    for (const args of [{}, { runId: TOKENS.agent }, { runId: GIVEN.apiKey }]) await shows.call("get_run", args);
     await expect.poll(async () => (await server.said()).hook).toContain(run.runId);
     const places = { ...(await server.said()), answers: withoutDecisions([...shows.told, ...plain.told]) };
     expect(found(places, { ...GIVEN, view: secret, session: boss.session })).toEqual([]);
@@ -132,6 +134,14 @@ test.for([
     for (const [place, text] of Object.entries(places)) if (TELLS_RUNS.has(place)) expect(text).toContain(run.runId);
   },
 );
+
+/** Reads all that a client is given of a run: by the tool, with what was given for its items, and as resources. */
+async function lookAtRun(client: Awaited<ReturnType<typeof clientOfEra>>, runId: string): Promise<void> {
+  for (const includeInput of [false, true]) await client.call("get_run", { runId, includeInput });
+  for (const part of ["results", "removed", "not-removed", "rejects", "plan"]) {
+    await client.read(`targeting://runs/${runId}/${part}`).catch(() => undefined);
+  }
+}
 
 function clientOfEra(url: string, era: Era, given: Given) {
   const requestInit = { headers: { authorization: `Bearer ${TOKENS.agent}` } };
@@ -154,6 +164,7 @@ test("what the service repeats of its key reaches neither answers nor the page",
     await client.callTool("get_targeting", { targetingName: TOKENS.both }),
   ];
   const runs = answers.slice(0, 2).map(({ structuredContent }) => made.parse(structuredContent).runId);
+  for (const runId of runs) answers.push(await client.callTool("get_run", { runId, includeInput: true }));
   expect(api.received.map(({ headers }) => headers["x-api-key"] ?? headers.authorization)).toEqual(
     expect.arrayContaining([GIVEN.apiKey, GIVEN.appKey]),
   );
