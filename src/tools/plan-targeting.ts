@@ -44,9 +44,10 @@ const input = () =>
     desired: z
       .looseObject({})
       .optional()
-      .describe("Or the state itself: {version: 1, targeting: {_id or name}, options: [{_id?, name, contexts?, …}]}"),
-    targetingId: z.string().optional().describe("ULID or name, where the state names none"),
-    base: z.string().optional().describe("Base file; default: the one beside file"),
+      .describe("Or the state: {version: 1, targeting: {_id or name}, options: [{_id?, name, contexts?, …}]}"),
+    targetingId: z.string().optional().describe("If the state names none"),
+    targetingName: z.string().optional(),
+    base: z.string().optional().describe("Default: the base beside file"),
     prune: z.boolean().optional().describe("Delete what is in the base but not in the state"),
     byName: z.boolean().optional().describe("Names alone are identity: one targeting's file onto another"),
     fresh: z.boolean().optional().describe("Read again"),
@@ -83,7 +84,7 @@ export async function planDesiredState(
   const { base, place } = await fileWithinWait(context, baseOf(given, context));
   const api = changesOf(context).api();
   const { memory } = context;
-  const targeting = given.targetingId || undefined;
+  const targeting = targetingAsked(given);
   // A base that is named goes with another file, or none.
   // The roots of a client are read, and never written to.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
@@ -147,6 +148,14 @@ export async function planDesiredState(
     context,
     earlier,
   );
+}
+
+/** The targeting that a call names, by ID or by name; undefined where only the state does. */
+function targetingAsked({ targetingId, targetingName }: DesiredArguments): string | undefined {
+  if (targetingId && targetingName) {
+    throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
+  }
+  return targetingId || targetingName || undefined;
 }
 
 /** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */
@@ -258,11 +267,12 @@ type ProblemsRead = Pick<ReadDesired, "desired" | "problems" | "digest">;
 
 /** A plan of nothing that holds the problems of a sheet; undefined where its targeting is not known. */
 async function problemsPlan(
-  { targetingId: given, byName = false, prune = false }: DesiredArguments,
+  given: DesiredArguments,
   { desired, problems, digest }: ProblemsRead,
   { memory, environment, apiUrl }: Pick<ToolContext, "memory" | "environment" | "apiUrl">,
 ): Promise<MadePlan | undefined> {
-  const targeting = given || undefined;
+  const { byName = false, prune = false } = given;
+  const targeting = targetingAsked(given);
   const _id = await whichTargeting({ given: targeting, file: desired.targeting, base: undefined, byName, memory });
   if (_id === undefined) return undefined;
   const plan = { targeting: { _id, name: desired.targeting?.name ?? "" }, ...NOTHING_PLANNED, problems };

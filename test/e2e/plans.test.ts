@@ -208,3 +208,23 @@ test("a ring of names takes as many requests as its plan says, wherever that is 
   });
   expect((await call("plan_targeting", { desired })).data).toMatchObject({ counts: { items: 0 } });
 });
+
+test("the targeting of a state that names none is given by ID or by name, and not by both", async () => {
+  const { call, client, targetingId } = await spring();
+  await client.callTool("get_targeting", { targetingId });
+  const desired = { version: 1, options: [{ name: "Boots", contexts: ["n"] }] };
+  for (const named of [{ targetingId }, { targetingName: "Spring" }]) {
+    const { data } = await call("plan_targeting", { desired, ...named });
+    expect(data).toMatchObject({
+      status: "planned",
+      targeting: { _id: targetingId },
+      changes: { created: { count: 1 } },
+    });
+  }
+  const both = await call("plan_targeting", { desired, targetingId, targetingName: "Spring" });
+  expect(both).toMatchObject({
+    isError: true,
+    text: "targetingId and targetingName were both given\nGive one of the two.",
+  });
+  expect((await call("plan_targeting", { desired, targetingName: "Autumn" })).text).toContain('"Spring"');
+});

@@ -42,7 +42,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   update_options: ["items", "dryRun"],
   update_contexts: ["targetingId", "targetingName", "items", "confirmation", "dryRun"],
   delete_options: ["targetingId", "targetingName", "ids", "names", "confirmation", "dryRun"],
-  plan_targeting: ["file", "desired", "targetingId", "base", "prune", "byName", "fresh"],
+  plan_targeting: ["file", "desired", "targetingId", "targetingName", "base", "prune", "byName", "fresh"],
   apply_plan: ["runId", "confirmation", "dryRun"],
   undo_run: ["runId"],
   track_event: ["uid", "eventName", "platform", "items", "extra", "dryRun", "method", "tx_id", "price", "currency"],
