@@ -505,6 +505,14 @@ describe("found by the schedules", () => {
     expect(await outcomesOf(swap, { faults })).toEqual(["succeeded", "succeeded"]);
   });
 
+  test("an option that others name as their group is none without them", async () => {
+    const items = [{ name: "Larch" }, { name: "Larch", contexts: ["a"], parentName: "Larch" }, { name: "Maple" }];
+    const call = (project: Project): WriteCall => {
+      return { tool: "bulk_add_options", input: { targetingId: spring(project), items } };
+    };
+    expect(await outcomesOf(call, {})).toEqual(["failed", "failed", "succeeded"]);
+  });
+
   test("what failed unexpectedly was free: then the others of its unit were not made either", async () => {
     // The IDs of two worlds that are filled alike are the same.
     const targeting = spring(emptyWorld().project);

@@ -44,6 +44,8 @@ export class OptionDrafts {
   /** Keys of rows that failed: further rows of the same key fail, too. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
+  /** Names that items give their group, those of items that fail as well: what has such a name is no plain option. */
+  readonly #groupNames = new Set<string>();
   readonly #otherNames = new Map<string, number>();
   /** The lines of what is not plain, by index. */
   readonly #otherLines = new Map<number, number>();
@@ -110,8 +112,7 @@ export class OptionDrafts {
 
   /** The candidates; an option that others name as their group is one, unless its row says that it is none. */
   #withGroups(): OptionCandidate[] {
-    const named = new Set(this.#candidates.flatMap(({ item }) => item.parentName ?? []));
-    for (const name of named) {
+    for (const name of this.#groupNames) {
       const object = this.#plain.get(name);
       const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
       if (object === undefined || block === undefined || this.#atomic.has(object) || this.#grown.has(object)) continue;
@@ -122,7 +123,7 @@ export class OptionDrafts {
     return this.#candidates.map((candidate) => {
       const { item, option } = candidate;
       const isAtTop = item.parent === undefined && item.parentName === undefined;
-      if (item.type !== undefined || !isAtTop || !named.has(option.name)) return candidate;
+      if (item.type !== undefined || !isAtTop || !this.#groupNames.has(option.name)) return candidate;
       return { ...candidate, item: { ...item, type: "collection" }, option: { ...option, isGroup: true } };
     });
   }
@@ -165,6 +166,7 @@ export class OptionDrafts {
     names: NamesInUse,
   ): void {
     const { object } = place;
+    if (item.parentName !== undefined) this.#groupNames.add(item.parentName);
     const misplaced = badPlace(item);
     if (misplaced !== undefined) {
       this.#plan.fail(object, misplaced);

@@ -40,7 +40,7 @@ function checkField(evidence: Evidence, changed: Changed, result: ObjectResult):
   const was = fieldIn(before, id, field);
   const is = fieldIn(project, id, field);
   const isOthers = evidence.isChangedByOther(id, ...CHANGES[field]);
-  const isStranded = field === "name" && typeof is === "string" && /^tmp /.test(is);
+  const isStranded = field === "name" && isLeftBehind(evidence, id, is);
   if (isStranded && result.outcome !== "unknown" && !wishedElsewhere(evidence, changed)) {
     return [`stranded under the name ${is}`];
   }
@@ -61,6 +61,12 @@ function checkField(evidence: Evidence, changed: Changed, result: ObjectResult):
     default:
       return [];
   }
+}
+
+/** Whether the run itself gave a thing the temporary name that it has now: another writer's is that writer's to report. */
+function isLeftBehind(evidence: Evidence, id: string, name: Value | undefined): boolean {
+  if (typeof name !== "string" || !/^tmp /.test(name)) return false;
+  return evidence.changes(id).some((change) => change.actor === "run" && "to" in change && change.to === name);
 }
 
 /** The group was deleted by somebody else: its sub-options are top-level options now. */
