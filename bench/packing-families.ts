@@ -1,4 +1,4 @@
-import { REQUEST_LIMITS, type WeightColumns } from "../src/changes/plan/packing-input.ts";
+import { REQUEST_LIMITS, type WeightColumns } from "../src/changes/plan/packing.ts";
 import type { Weight } from "../src/changes/rows/entries.ts";
 
 /** The limits that the families are packed against. */
@@ -207,10 +207,8 @@ function columnBound(values: Float64Array, limit: number): number {
   return most;
 }
 
-/** The most requests that are near the optimum: the bound + 1, and from 50 up 5 % more than the bound. */
-export function mostRequests(bound: number): number {
-  return bound < 50 ? bound + 1 : Math.floor(bound * 1.05);
-}
+/** How much more than the fewest requests that could do packing may take: in one family, and over all of them. */
+export const MOST_MORE = { inOne: 1.3, onAverage: 1.06 } as const;
 
 /** Weights as packing takes them. */
 export function columnsOf(weights: readonly Weight[]): WeightColumns {

@@ -18,7 +18,7 @@ import { parts } from "./checks.ts";
 import { contextParts } from "./context-parts.ts";
 import type { DesiredChanges, DesiredItem, DesiredPlace } from "./desired-changes.ts";
 import { type NewOption, planOption } from "./option-drafts.ts";
-import { MEASURES, REQUEST_LIMITS } from "./packing-input.ts";
+import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
 /** Where the objects of a targeting are: its own, and that of its first item. */

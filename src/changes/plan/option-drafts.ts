@@ -6,7 +6,7 @@ import type { Binding } from "../rows/entries.ts";
 import { type OptionRow, optionRows } from "../rows/input-rows.ts";
 import { type RowBlock, type RowRange, RowWriter } from "../rows/row-block.ts";
 import { badId, badName, checkContextIds, parts, tooManyForOption } from "./checks.ts";
-import { REQUEST_LIMITS } from "./packing-input.ts";
+import { REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
 /** An option with more Context IDs than this is not kept as a row: they may need several requests. */

@@ -1,0 +1,135 @@
+import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
+import type { BulkOperation } from "../../spec/routes.ts";
+import type { Weight } from "../rows/entries.ts";
+
+/** `{"items":[` and `]}`, the longer of the two envelopes of a bulk request. */
+const ENVELOPE_BYTES = 12;
+const NO_LIMIT = Number.POSITIVE_INFINITY;
+
+const OPTION_REQUEST = {
+  items: LIMITS.optionItems.value,
+  options: NO_LIMIT,
+  groupItems: LIMITS.groupItems.value,
+  contextIds: LIMITS.requestContextIds.value,
+  bytes: OWN_BODY_BYTES - ENVELOPE_BYTES,
+} as const;
+
+const TARGETING_REQUEST = { ...OPTION_REQUEST, items: LIMITS.targetingItems.value, groupItems: NO_LIMIT } as const;
+
+/** What one request may weigh, by operation (management-api 8.1). */
+export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
+  createTargetings: { ...TARGETING_REQUEST, options: LIMITS.targetingCreateOptions.value },
+  renameTargetings: TARGETING_REQUEST,
+  deleteTargetings: TARGETING_REQUEST,
+  addOptions: { ...OPTION_REQUEST, options: LIMITS.optionAddOptions.value },
+  updateOptions: OPTION_REQUEST,
+  deleteOptions: OPTION_REQUEST,
+};
+
+/** The five measures of a weight. */
+export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
+
+/** A request: the positions of its items, in order. */
+type Bin = readonly number[];
+
+/** Weights, by position, as a column for each measure: an import has a hundred thousand of them. */
+export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
+
+/** Makes columns of `count` weights. */
+export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
+  const column = (): Uint32Array => new Uint32Array(count);
+  const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
+  for (let position = 0; position < count; position += 1) {
+    const weight = weightOf(position);
+    for (const measure of MEASURES) columns[measure][position] = weight[measure];
+  }
+  return columns;
+}
+
+/** The weights in one measure, beside its limit. */
+interface Column {
+  readonly values: Uint32Array;
+  readonly limit: number;
+}
+
+/**
+ * Packs weights into requests that respect every limit at once. The given order is kept where no packing could need
+ * fewer requests. Otherwise each goes into the first request with room, in their order or the largest first, whichever
+ * takes fewer requests. A weight that exceeds a limit gets a request of its own. Gives the requests in the order of
+ * their first members.
+ */
+export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
+  const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
+  const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
+  const inOrder = nextFit(columns);
+  if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
+  // The other limits cannot matter.
+  const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
+  const positions = Uint32Array.from(weights.items.keys());
+  const shares = Float64Array.from(positions, (position) =>
+    Math.max(...scarce.map(({ values, limit }) => (values[position] ?? 0) / limit)),
+  );
+  const byShare = positions.toSorted((one, other) => (shares[other] ?? 0) - (shares[one] ?? 0) || one - other);
+  const ways = [firstFit(scarce, positions), firstFit(scarce, byShare), inOrder];
+  return ways.reduce((best, way) => (way.length < best.length ? way : best));
+}
+
+/** Fills one request after the other. */
+function nextFit(columns: readonly Column[]): readonly Bin[] {
+  const bins: number[][] = [];
+  let bin: number[] = [];
+  let sums = columns.map(() => 0);
+  const { length = 0 } = columns[0]?.values ?? [];
+  for (let position = 0; position < length; position += 1) {
+    let isFull = false;
+    for (let place = 0; place < columns.length; place += 1) {
+      const { values, limit = 0 } = columns[place] ?? {};
+      const sum = (sums[place] ?? 0) + (values?.[position] ?? 0);
+      sums[place] = sum;
+      isFull ||= sum > limit;
+    }
+    if (isFull || position === 0) {
+      bin = [];
+      bins.push(bin);
+      sums = columns.map(({ values }) => values[position] ?? 0);
+    }
+    bin.push(position);
+  }
+  return bins;
+}
+
+/** Puts each weight, in this order, into the first request that has room for it. */
+function firstFit(columns: readonly Column[], order: Uint32Array): readonly Bin[] {
+  const rooms = columns.map(({ values, limit }) => ({ values, limit, most: mostRooms(order.length) }));
+  /** The first request below a node of the trees with room in all measures. */
+  const find = (node: number, position: number): number | undefined => {
+    if (rooms.some(({ values, most }) => (most[node] ?? 0) < (values[position] ?? 0))) return undefined;
+    const isLeaf = 2 * node >= (rooms[0]?.most.length ?? 0);
+    return isLeaf ? node : (find(2 * node, position) ?? find(2 * node + 1, position));
+  };
+  const requestOf = new Uint32Array(order.length);
+  let next = (rooms[0]?.most.length ?? 0) / 2;
+  for (const position of order) {
+    const found = find(1, position);
+    const leaf = found ?? next++;
+    requestOf[position] = leaf;
+    for (const { values, limit, most } of rooms) {
+      most[leaf] = (found === undefined ? limit : (most[leaf] ?? 0)) - (values[position] ?? 0);
+      for (let node = leaf >> 1; node > 0; node >>= 1) {
+        most[node] = Math.max(most[2 * node] ?? 0, most[2 * node + 1] ?? 0);
+      }
+    }
+  }
+  const bins = new Map<number, number[]>();
+  requestOf.forEach((leaf, position) => {
+    const bin = bins.get(leaf);
+    if (bin === undefined) bins.set(leaf, [position]);
+    else bin.push(position);
+  });
+  return [...bins.values()];
+}
+
+/** A tree with a leaf for each of as many requests as there may be; each node has the most room of those below it. */
+function mostRooms(requests: number): Float64Array {
+  return new Float64Array(2 ** (Math.ceil(Math.log2(requests)) + 1)).fill(-1);
+}
