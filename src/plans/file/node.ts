@@ -50,10 +50,14 @@ export function tooDeep(spot: Spot): UnreadableFile {
 }
 
 /** The error for a file with too many values. */
-export function tooMany(spot: Spot): UnreadableFile {
+export function tooMany(
+  spot: Spot,
+  most = MOST_NODES,
+  what = "values up to here, repeated ones included",
+): UnreadableFile {
   return new UnreadableFile(
     spot,
-    `the file holds more than ${thousands(MOST_NODES)} values up to here, repeated ones included`,
+    `the file holds more than ${thousands(most)} ${what}`,
     "Put Context IDs into files of their own (contextsFile), or describe each targeting in a file of its own.",
   );
 }

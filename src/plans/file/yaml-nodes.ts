@@ -1,9 +1,14 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MOST_DEPTH, MOST_NODES, type Node, tooDeep, tooMany } from "./node.ts";
 
 /** The maximum size of YAML, which is read with its comments and places in memory. Larger files need another form. */
 const MOST_BYTES = 16_000_000;
+/** Two to five times what the options and Context IDs of a whole project need. Each lexeme costs 200 bytes of memory. */
+const MOST_LEXEMES = 1_500_000;
+/** Other calls get their turn after this many lexemes, which take about 10 ms. */
+const LEXEMES_PER_TURN = 5000;
 /** Tags that state that a text, a list or a map is one. */
 const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.org,2002:map"];
 
@@ -23,8 +28,8 @@ export async function yamlNodes(text: string): Promise<Node> {
   }
   const yaml = await import("yaml");
   const lines = new yaml.LineCounter();
-  const tokens = [...new yaml.Parser(lines.addNewLine).parse(text)];
-  checkSize(tokens, lines);
+  const tokens = await tokensIn(text, yaml, lines);
+  checkDepth(tokens, lines);
   const composer = new yaml.Composer({ schema: "failsafe", uniqueKeys: false, merge: false, resolveKnownTags: false });
   const [document, ...further] = [...composer.compose(tokens)];
   const [fault] = document?.errors ?? [];
@@ -43,6 +48,27 @@ export async function yamlNodes(text: string): Promise<Node> {
   return new Conversion(yaml, lines).of(document.contents, 1).node;
 }
 
+/**
+ * Splits a text into the tokens of its documents. Throws an UnreadableFile as soon as it nests too deeply or holds too
+ * much, before the rest is read.
+ */
+async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
+  lines.addNewLine(0);
+  const parser = new yaml.Parser(lines.addNewLine);
+  const tokens: CST.Token[] = [];
+  let count = 0;
+  for (const lexeme of new yaml.Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token);
+    const deep = parser.stack.length > MOST_DEPTH ? parser.stack.filter(isCollection)[MOST_DEPTH] : undefined;
+    if (deep !== undefined) throw tooDeep(spotAt(lines, deep.offset));
+    count += 1;
+    if (count > MOST_LEXEMES) throw tooMany(spotAt(lines, parser.offset), MOST_LEXEMES, "words and signs");
+    if (count % LEXEMES_PER_TURN === 0) await nextTurn();
+  }
+  tokens.push(...parser.end());
+  return tokens;
+}
+
 const SYNTAX =
   "Indent with spaces, align what belongs together, and put texts with : or # in quotes; editors that know YAML mark the place.";
 
@@ -57,23 +83,23 @@ function linesIn(text: string, end: number): number {
   return line;
 }
 
-/** Checks depth and number before any recursive step over nested values. */
-function checkSize(tokens: readonly CST.Token[], lines: LineCounter): void {
+/** Checks the exact depth before any recursive step over nested values. */
+function checkDepth(tokens: readonly CST.Token[], lines: LineCounter): void {
   const open: { readonly token: CST.Token; readonly depth: number }[] = tokens.map((token) => ({ token, depth: 0 }));
-  let nodes = 0;
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { token, depth } = next;
     if (depth > MOST_DEPTH) throw tooDeep(spotAt(lines, token.offset));
-    nodes += 1;
-    // Keys and separators count here too, so only files far above the limit are refused before the exact count.
-    if (nodes > 3 * MOST_NODES) throw tooMany(spotAt(lines, token.offset));
     if (token.type === "document" && token.value !== undefined) open.push({ token: token.value, depth: 1 });
-    if (token.type !== "block-map" && token.type !== "block-seq" && token.type !== "flow-collection") continue;
+    if (!isCollection(token)) continue;
     for (const { key, value } of token.items) {
       if (key) open.push({ token: key, depth: depth + 1 });
       if (value) open.push({ token: value, depth: depth + 1 });
     }
   }
+}
+
+function isCollection(token: CST.Token): token is CST.BlockMap | CST.BlockSequence | CST.FlowCollection {
+  return token.type === "block-map" || token.type === "block-seq" || token.type === "flow-collection";
 }
 
 /** A node, and the number of its values, which count again for each alias. */
