@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { CLIENTS } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
 import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
 import { checkedReport } from "../support/writing.ts";
 import { button, findingsOfAxe, SCHEMES, tabTo, typeName, waitingRun, withBrowser } from "./browser.ts";
@@ -204,7 +205,7 @@ test("a run of keys that only the server had that ended says so, and cannot be a
   const server = await startApproved([{ name: "chief", approves: true, project: "*" }], { env });
   const targetingId = await server.sandbox.targeting("Sports fans");
   const headers = { "x-targeting-api-key": "sandbox-key" };
-  const agent = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url, headers });
+  const agent = await CLIENTS["2026 client, modern"]({ url: server.url, headers });
   await agent.callTool("delete_targeting", { ids: [targetingId] });
   const { port } = new URL(server.url);
   await onPage(

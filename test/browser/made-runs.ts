@@ -1,9 +1,9 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { onTestFinished } from "vitest";
 import { dataAnswer, pageAsset, pageDocument, refusalAnswer, refusedPost } from "../../src/web/answers.ts";
 import { eventStream } from "../../src/web/event-stream.ts";
 import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
+import { served } from "../support/stub-server.ts";
 
 const SESSION = "the-token-of-the-session";
 
@@ -67,15 +67,8 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
       : dataAnswer({ ...detail, run });
   };
   const server = createServer(getRequestListener(answer, { overrideGlobalObjects: false }));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the made runs are served on no port");
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: await served(server),
     asked,
     put,
     /** Ends it, as a server that has ended. */

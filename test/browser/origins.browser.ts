@@ -1,12 +1,13 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import type { Page } from "playwright-core";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { startLoginIssuer } from "../support/login-issuer.ts";
 import { clientOf, startApproved, TOKENS } from "../support/page-http.ts";
 import { pageOfPeople } from "../support/page-of-people.ts";
 import { browserOfTest } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
+import { served } from "../support/stub-server.ts";
 import { checkedReport } from "../support/writing.ts";
 import { button, typeName, waitingRun, withBrowser } from "./browser.ts";
 import { startDeciding } from "./deciding.ts";
@@ -23,14 +24,7 @@ async function startNeighbour() {
     cookies.push(request.headers.cookie ?? "");
     response.setHeader("content-type", "text/html").end("<!doctype html><title>Neighbour</title>");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the neighbour is served on no port");
-  return { url: `http://127.0.0.1:${address.port}`, cookies };
+  return { url: await served(server), cookies };
 }
 
 /** What another port of the host gets at in the browser of a person who has a session. */
@@ -211,14 +205,7 @@ test("a link that is opened a second time shows nothing, and tells the first pag
 
 test("a session is renewed every ten minutes without the person's doing, until the issuer ends it", async () => {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the page is served on no port");
-  const origin = `http://127.0.0.1:${address.port}`;
+  const origin = await served(server);
   const { page: serve, issuer, pass } = await pageOfPeople(`${origin}/`, { refreshes: true });
   server.on(
     "request",

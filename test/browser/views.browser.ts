@@ -1,8 +1,9 @@
 import { createServer } from "node:http";
 import { build } from "esbuild";
 import type { Frame, Page } from "playwright-core";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { optionItems, startService } from "../support/service.ts";
+import { served } from "../support/stub-server.ts";
 import { madeTargeting, VIEW_HOSTS, VIEW_URI, type ViewHost, type ViewResult } from "../support/view-hosts.ts";
 import { findingsOfAxe, SCHEMES, withBrowser } from "./browser.ts";
 
@@ -39,14 +40,7 @@ async function hostPage(): Promise<string> {
       `<!doctype html><html lang="en"><head>${head}<script>${script.replaceAll("</", "<\\/")}</script></head><body></body></html>`,
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the host is served on no port");
-  return `http://127.0.0.1:${address.port}`;
+  return served(server);
 }
 
 interface Shown {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { ROUTES } from "../../src/spec/routes.ts";
+import { listening } from "../support/stub-server.ts";
 
 /** A write, at the moment when its last byte has arrived. */
 export interface SeenWrite {
@@ -100,11 +101,8 @@ export async function openServiceGate(service: string, watching: Watching = {}):
   const server = createServer((incoming, response) => {
     pass(incoming, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the gate has no port");
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: await listening(server),
     async routesOf(process) {
       const file = join(folder, `${process}.json`);
       const routes = Object.entries(ROUTES).map(([name, { method, path }]) => [

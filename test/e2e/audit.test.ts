@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { CLIENTS } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
 import { clientOf, loggedIn, startApproved } from "../support/page-http.ts";
 import { optionItems, startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
@@ -48,7 +49,7 @@ test("a deletion that is approved after its call has answered leaves its outcome
 test("a run whose client has gone leaves its outcome, once", async () => {
   const service = await startService();
   const server = await startHttp(service.live);
-  const other = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url });
+  const other = await CLIENTS["2026 client, modern"]({ url: server.url });
   const made = checkedReport(await other.callTool("create_targetings", { items: [{ name: "Spring" }] }));
   const args = { targetingId: made.results[0]?._id ?? "", items: optionItems(12_000) };
   const release = await service.hold("addOptions");
@@ -70,7 +71,7 @@ test("a run whose client has gone leaves its outcome, once", async () => {
 test("a run that one server began and another one ends has one line, of the one that ends it", async () => {
   const service = await startService();
   const first = await startHttp({ ...service.live, TARGETING_MCP_WAIT_MS: "2000" });
-  const client = await HTTP_CLIENTS["2026 client, modern"]({ url: first.url });
+  const client = await CLIENTS["2026 client, modern"]({ url: first.url });
   const release = await service.hold("addOptions");
   const args = { targetingId: await service.targeting("Spring"), items: optionItems(10) };
   const answered = await client.callTool("bulk_add_options", args);
@@ -81,7 +82,7 @@ test("a run that one server began and another one ends has one line, of the one 
   await first.exited;
   await release();
   const second = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir });
-  const other = await HTTP_CLIENTS["2026 client, modern"]({ url: second.url });
+  const other = await CLIENTS["2026 client, modern"]({ url: second.url });
   expect(checkedReport(await other.callTool("cancel_run", { runId }))).toMatchObject({ status: "cancelled" });
   const outcomes = async () => (await auditOf(first.stateDir, runId)).map(({ outcome }) => outcome);
   await expect.poll(outcomes).toEqual(["running", "cancelled"]);

@@ -6,30 +6,16 @@ import * as z from "zod";
 import { lossDigest } from "../../src/changes/run-rules.ts";
 import { sealKeys } from "../../src/runtime/store.ts";
 import { sealConfirmation } from "../../src/tools/write/confirmation-token.ts";
-import { type Answer, textOf } from "../support/clients.ts";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { type Answer, CLIENTS, call, type TestClient, textOf } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
-type Client = Awaited<ReturnType<(typeof HTTP_CLIENTS)["2025 client"]>>;
-
 const TEN_MINUTES = 600_000;
-const report = z.looseObject({
-  status: z.string(),
-  runId: z.string().default(""),
-  counts: z.record(z.string(), z.number()),
-  results: z.array(z.looseObject({ _id: z.string() })).default([]),
-  confirmation: z.object({ token: z.string(), effect: z.string() }).default({ token: "", effect: "" }),
-});
-
-async function call(client: Client, name: string, args: Record<string, unknown>) {
-  return report.parse((await client.callTool(name, args)).structuredContent);
-}
-
 /** Calls a tool that must refuse; gives what it says. */
-async function refused(client: Client, name: string, args: Record<string, unknown>): Promise<string> {
-  const answer = await client.callTool(name, args);
-  expect(answer.isError).toBe(true);
-  return textOf(answer);
+async function refused(client: TestClient, name: string, args: Record<string, unknown>): Promise<string> {
+  const { isError, text } = await call(client, name, args);
+  expect(isError).toBe(true);
+  return text;
 }
 
 function callersIn(audit: string): readonly string[] {
@@ -43,7 +29,7 @@ function callersIn(audit: string): readonly string[] {
 async function start(more: Readonly<Record<string, string>> = {}, answer?: Answer) {
   const service = await startService();
   const server = await startHttp({ ...service.live, TARGETING_MCP_CONFIRM: "ask", ...more });
-  const client = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url, ...(answer && { answer }) });
+  const client = await CLIENTS["2026 client, modern"]({ url: server.url, ...(answer && { answer }) });
   const { results } = await call(client, "create_targetings", { items: [{ name: "Spring" }] });
   return { service, server, client, targetingId: results[0]?._id ?? "" };
 }
@@ -102,7 +88,7 @@ async function interruptedDeletion(ageMs: number) {
   const again = async (more: Readonly<Record<string, string>> = {}, answer?: Answer) => {
     const asking = { TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_STATE_DIR: server.stateDir };
     const { url } = await startHttp({ ...service.live, ...asking, ...more });
-    return HTTP_CLIENTS["2026 client, modern"]({ url, ...(answer && { answer }) });
+    return CLIENTS["2026 client, modern"]({ url, ...(answer && { answer }) });
   };
   return { service, runId, again };
 }
@@ -196,7 +182,7 @@ test("resume_run of Context IDs that a person agreed to take away asks anew afte
       TARGETING_MCP_CONFIRM: "ask",
       TARGETING_MCP_STATE_DIR: server.stateDir,
     });
-    return HTTP_CLIENTS["2026 client, modern"]({ url });
+    return CLIENTS["2026 client, modern"]({ url });
   };
   await aged(server.stateDir, runId);
   const later = await again();

@@ -1,49 +1,35 @@
 import { mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
-import { startSandbox } from "../../src/sandbox/index.ts";
-import { CLIENTS, textOf } from "../support/clients.ts";
-import { hold } from "../support/hold.ts";
+import { CLIENTS, call } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
-
-const answer = z.looseObject({
-  runId: z.string(),
-  status: z.string(),
-  counts: z.record(z.string(), z.number()),
-});
-const listed = z.looseObject({ runs: z.array(z.looseObject({ runId: z.string(), tool: z.string() })) });
+import { startService } from "../support/service.ts";
 
 test("a run of events goes on after its call, and the run tools find it beside the others", async () => {
-  const sandbox = await startSandbox();
-  onTestFinished(() => sandbox.close());
+  const sandbox = await startService();
   const env = cleanEnvironment({
-    TARGETING_API_URL: sandbox.url,
-    TARGETING_API_KEY: "sandbox-key",
-    EVENT_API_URL: sandbox.url,
-    EVENT_APP_KEY: "sandbox-app-key",
+    ...sandbox.live,
     TARGETING_MCP_WAIT_MS: "300",
   });
-  const release = await hold(sandbox.url, "trackEvent");
+  const release = await sandbox.hold("trackEvent");
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
   const events = Array.from({ length: 20 }, (_, number) => ({ uid: `user-${number}`, eventName: "app_open" }));
-  const running = answer.parse((await client.callTool("track_events", { events })).structuredContent);
+  const running = await call(client, "track_events", { events });
   expect(running.status).toBe("running");
   await release();
-  const look = async () =>
-    answer.parse((await client.callTool("get_run", { runId: running.runId, waitMs: 10_000 })).structuredContent);
+  const look = () => call(client, "get_run", { runId: running.runId, waitMs: 10_000 });
   await expect.poll(async () => (await look()).status).toBe("succeeded");
   const done = await look();
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 20, succeeded: 20 } });
   await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
-  const { runs } = listed.parse((await client.callTool("get_run", {})).structuredContent);
+  const { runs } = await call(client, "get_run");
   expect(runs.map(({ tool }) => tool)).toEqual(["create_targetings", "track_events"]);
 });
 
 test("events come from a file too, and a row that is none is refused at its place", async () => {
-  const sandbox = await startSandbox();
-  onTestFinished(() => sandbox.close());
+  const sandbox = await startService();
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-files-"));
   await writeFile(
     join(folder, "events.csv"),
@@ -55,13 +41,12 @@ test("events come from a file too, and a row that is none is refused at its plac
     TARGETING_MCP_ALLOWED_DIRS: folder,
   });
   const client = await CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
-  const result = await client.callTool("track_events", { file: join(folder, "events.csv") });
-  expect(answer.parse(result.structuredContent)).toMatchObject({
+  const result = await call(client, "track_events", { file: join(folder, "events.csv") });
+  expect(result).toMatchObject({
     status: "partial",
     counts: { items: 3, succeeded: 2, failed: 1 },
   });
-  const { runId } = answer.parse(result.structuredContent);
-  const lines = (await client.readResource(`targeting://runs/${runId}/results`)).trim().split("\n");
+  const lines = (await client.readResource(`targeting://runs/${result.runId}/results`)).trim().split("\n");
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { index: 0, line: 2, outcome: "succeeded" },
     { index: 1, line: 3, outcome: "succeeded", predicted: "uncertain", rule: "wrongType price" },
@@ -73,11 +58,10 @@ test("events come from a file too, and a row that is none is refused at its plac
 });
 
 test("after kill -9 the same call goes on, sends nothing twice, and keeps no user that is settled", async () => {
-  const sandbox = await startSandbox();
-  onTestFinished(() => sandbox.close());
+  const sandbox = await startService();
   const env = cleanEnvironment({ EVENT_API_URL: sandbox.url, EVENT_APP_KEY: "sandbox-app-key" });
   const events = Array.from({ length: 5000 }, (_, number) => ({ uid: `person-${number}`, eventName: "app_open" }));
-  const release = await hold(sandbox.url, "trackEvent", { nth: 900 });
+  const release = await sandbox.hold("trackEvent", { nth: 900 });
   const killed = startCommand([], env);
   for (const message of [...OPENING, toolCall("track", "track_events", { events })]) killed.send(message);
   await expect.poll(() => sandbox.events().length).toBeGreaterThan(700);
@@ -86,7 +70,7 @@ test("after kill -9 the same call goes on, sends nothing twice, and keeps no use
   await release();
 
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
-  const { runs } = listed.parse((await client.callTool("get_run", {})).structuredContent);
+  const { runs } = await call(client, "get_run");
   expect(runs).toMatchObject([{ tool: "track_events", status: "interrupted" }]);
   const { unknown = 0, pending = 0 } = z
     .looseObject({ counts: z.record(z.string(), z.number()) })
@@ -94,13 +78,13 @@ test("after kill -9 the same call goes on, sends nothing twice, and keeps no use
   const state = env.TARGETING_MCP_STATE_DIR ?? "";
   expect(await peopleIn(state)).toBe(pending + unknown);
 
-  const again = await client.callTool("track_events", { events });
-  expect(answer.parse(again.structuredContent)).toMatchObject({
+  const again = await call(client, "track_events", { events });
+  expect(again).toMatchObject({
     runId: runs[0]?.runId,
     status: "partial",
     counts: { items: 5000, succeeded: 5000 - unknown, unknown, pending: 0 },
   });
-  expect(textOf(again)).toContain("made before and had not finished");
+  expect(again.text).toContain("made before and had not finished");
   const arrived = sandbox.events().map(({ uid }) => uid);
   expect(new Set(arrived).size).toBe(arrived.length);
   expect(arrived.length).toBeGreaterThanOrEqual(5000 - unknown);

@@ -2,8 +2,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 
 const suite = z.object({ suiteId: z.string(), resourceUri: z.string(), cases: z.number() });
@@ -78,7 +78,7 @@ describe("with the embedded sandbox", () => {
 });
 
 test("in live mode the sandbox of TARGETING_MCP_SANDBOX_URL can be looked at", async () => {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   await fetch(`${sandbox.url}/event`, {
     method: "POST",
     headers: { authorization: "sandbox-app-key", "content-type": "application/json" },

@@ -1,35 +1,17 @@
 // Whoever starts a run, and in whatever process: it is executed only where settings and rights allow it as they are now.
 import { describe, expect, test } from "vitest";
-import * as z from "zod";
-import { textOf } from "../support/clients.ts";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { CLIENTS, callsOf } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { clientOf, loggedIn, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
 import { startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
 
-const answer = z.looseObject({
-  runId: z.string().default(""),
-  status: z.string().default(""),
-  results: z.array(z.looseObject({ _id: z.string().default("") })).default([]),
-  confirmation: z.looseObject({ token: z.string() }).default({ token: "" }),
-  runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })).default([]),
-  blocked: z.looseObject({ code: z.string(), message: z.string() }).optional(),
-  nextSteps: z.array(z.string()).default([]),
-});
-
 /** A server over one service and one state folder, with a client. */
 async function startServer(env: Readonly<Record<string, string>>) {
   const server = await startHttp({ TARGETING_MCP_CONFIRM: "off", ...env });
-  const client = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url });
-  return {
-    ...server,
-    toolNames: client.toolNames,
-    async call(name: string, args: Record<string, unknown>) {
-      const told = await client.callTool(name, args);
-      return { ...answer.parse(told.structuredContent), isError: told.isError === true, text: textOf(told) };
-    },
-  };
+  const client = await CLIENTS["2026 client, modern"]({ url: server.url });
+  return { ...server, toolNames: client.toolNames, call: callsOf(client) };
 }
 
 /** A run of so many options that its server died after the first request; and how another server is started there. */
@@ -169,7 +151,7 @@ describe("a deletion that waits on the page is refused to its approver", () => {
     });
     const agentWith = async (claims: Readonly<Record<string, string>>) => {
       const token = await issuer.token({ aud: "the-server", ...claims });
-      return HTTP_CLIENTS["2026 client, modern"]({
+      return CLIENTS["2026 client, modern"]({
         url: server.url,
         headers: { authorization: `Bearer ${token}` },
       });

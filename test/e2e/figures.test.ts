@@ -5,10 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { CLIENTS } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
-const connect = HTTP_CLIENTS["2026 client, modern"];
+const connect = CLIENTS["2026 client, modern"];
 const report = z.looseObject({
   status: z.string(),
   results: z.array(z.looseObject({ _id: z.string() })).default([]),

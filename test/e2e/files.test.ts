@@ -8,24 +8,13 @@ import { sheetRows } from "../../src/files/sheet-rows.ts";
 import { writtenSheet } from "../../src/files/sheet-writing.ts";
 import type { WrittenRow } from "../../src/files/written-rows.ts";
 import { bytesOf } from "../../src/platform/held-folder.ts";
-import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
+import { CLIENTS, call, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
-
-const answer = z.looseObject({
-  runId: z.string().optional(),
-  status: z.string().optional(),
-  counts: z.record(z.string(), z.number()).default({}),
-  failures: z.array(z.looseObject({ indexes: z.array(z.number()), lines: z.array(z.number()).optional() })).default([]),
-  savedTo: z.string().optional(),
-  rejectsUri: z.string().optional(),
-  confirmation: z.looseObject({ token: z.string() }).optional(),
-  error: z.looseObject({ message: z.string(), remedy: z.string().optional() }).optional(),
-});
+import { startService } from "../support/service.ts";
 
 async function startFresh() {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-files-")));
   const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const env = cleanEnvironment({
@@ -50,13 +39,9 @@ const shared = perFile(startFresh);
 /** The same for all tests, with an empty sandbox and an empty folder. */
 async function service() {
   const started = await shared();
-  await fetch(`${started.sandbox.url}/_sandbox/reset`, { method: "POST", body: "{}" });
+  await started.sandbox.control("POST", "/reset", {});
   for (const name of await readdir(started.folder)) await rm(join(started.folder, name), { recursive: true });
   return started;
-}
-
-async function call(client: TestClient, name: string, args: Record<string, unknown>) {
-  return answer.parse((await client.callTool(name, args)).structuredContent);
 }
 
 /** All options of a targeting with their Context IDs, as `list_options` saves them. */
@@ -160,7 +145,8 @@ test("rejects of an NDJSON file are a resource", async () => {
   const server = startCommand([], env);
   for (const message of OPENING) server.send(message);
   server.send(toolCall("add", "bulk_add_options", { targetingId, file: "options.ndjson" }));
-  const result = z.looseObject({ result: z.looseObject({ structuredContent: answer }) });
+  const rejects = z.looseObject({ rejectsUri: z.string() });
+  const result = z.looseObject({ result: z.looseObject({ structuredContent: rejects }) });
   const { rejectsUri } = result.parse(await server.answer("add")).result.structuredContent;
   server.send({ jsonrpc: "2.0", id: "read", method: "resources/read", params: { uri: rejectsUri } });
   const content = z.looseObject({ result: z.looseObject({ contents: z.array(z.looseObject({ text: z.string() })) }) });
@@ -225,7 +211,7 @@ test("what was deleted or taken away can be given back as a file", async () => {
   await call(client, "bulk_add_options", { targetingId, file: "options.csv" });
   const before = await contentsOf(given, targetingId, "before.ndjson");
   const asked = await call(client, "delete_targeting", { ids: [targetingId] });
-  const gone = await call(client, "delete_targeting", { confirmation: asked.confirmation?.token });
+  const gone = await call(client, "delete_targeting", { confirmation: asked.confirmation.token });
   expect(gone.status).toBe("succeeded");
   await write("removed.ndjson", await readFile(join(stateDir, "runs", gone.runId ?? "", "removed.ndjson")));
   const other = await sandbox.targeting("Two");
@@ -235,7 +221,7 @@ test("what was deleted or taken away can be given back as a file", async () => {
   await call(client, "delete_options", { targetingId: other, names: ["Ball games", "Football", "Running"] });
   const names = ["Ball games", "Football", "Running", "Empty"];
   const question = await call(client, "delete_options", { targetingId: other, names });
-  const deleted = await call(client, "delete_options", { confirmation: question.confirmation?.token });
+  const deleted = await call(client, "delete_options", { confirmation: question.confirmation.token });
   await write("options-removed.ndjson", await readFile(join(stateDir, "runs", deleted.runId ?? "", "removed.ndjson")));
   await call(client, "bulk_add_options", { targetingId: other, file: "options-removed.ndjson" });
   const lines = (text: string) => text.trim().split("\n").sort();
@@ -252,10 +238,10 @@ test("a file that changes while a person decides: what was planned is done", asy
   await write("changes.csv", `_id,op,contexts\n${optionId},add,z\n`);
   const beside = await call(client, "update_contexts", {
     file: "changes.csv",
-    confirmation: asked.confirmation?.token,
+    confirmation: asked.confirmation.token,
   });
   expect(beside.error?.message).toContain("not the planned ones");
-  const done = await call(client, "update_contexts", { confirmation: asked.confirmation?.token });
+  const done = await call(client, "update_contexts", { confirmation: asked.confirmation.token });
   expect(done).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
   const left = await client.callTool("get_option", { optionId });
   expect(left.structuredContent).toMatchObject({ contexts: [] });
@@ -454,11 +440,10 @@ test("a planned sheet comes back with semicolons and results, and does nothing w
   expect(header).toBe("\uFEFFOption ID;Option;Group;Context IDs;Context Action;Is Group;Expose Sub-options");
   const rows = [`Sheet of Ann\r\n\r\nNotes;${header.slice(1)};Action`, `=1+1;${football.replace("a|b", "a|c")};`];
   await write("edited.csv", [...rows, `;${old};Remove`, ";;+New;;x;;;;", ""].join("\r\n"));
-  const planned = await client.callTool("plan_targeting", { targetingId, file: "edited.csv" });
-  const { runId } = answer.parse(planned.structuredContent);
+  const { runId } = await call(client, "plan_targeting", { targetingId, file: "edited.csv" });
   expect(textOf(await client.callTool("get_run", { runId, saveTo: "planned.csv" }))).toContain("3 not applied");
   const asked = await call(client, "apply_plan", { runId });
-  await call(client, "apply_plan", { runId, confirmation: asked.confirmation?.token });
+  await call(client, "apply_plan", { runId, confirmation: asked.confirmation.token });
   await call(client, "get_run", { runId, saveTo: "results.csv" });
   const lines = (await read("results.csv")).split("\r\n");
   expect(lines.slice(0, 3)).toEqual([
@@ -587,10 +572,9 @@ test("a sheet with problems that cannot be planned comes back with them", async 
   const { client, sandbox, folder, write } = await service();
   const targetingId = await sandbox.targeting("Wrong");
   await write("wrong.csv", "Option,Action,Context IDs\nGood,,a\nBad_name,,b\nOther,Archive,c\n");
-  const planned = await client.callTool("plan_targeting", { targetingId, file: "wrong.csv" });
-  expect(planned.isError).toBe(true);
-  const { runId } = answer.parse(planned.structuredContent);
-  expect(textOf(planned)).toContain(`the sheet with the problems marked: get_run {"runId":"${runId}","saveTo":"FILE"}`);
+  const { runId, isError, text } = await call(client, "plan_targeting", { targetingId, file: "wrong.csv" });
+  expect(isError).toBe(true);
+  expect(text).toContain(`the sheet with the problems marked: get_run {"runId":"${runId}","saveTo":"FILE"}`);
   const saved = await client.callTool("get_run", { runId, saveTo: "wrong.xlsx" });
   expect(textOf(saved)).toContain("1 not applied, 2 failed");
   expect(await sheetRowsOf(join(folder, "wrong.xlsx"))).toMatchObject([

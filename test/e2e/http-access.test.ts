@@ -4,21 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { textOf } from "../support/clients.ts";
+import { CLIENTS, call, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { HTTP_CLIENTS, post, startHttp } from "../support/http-server.ts";
+import { post, startHttp } from "../support/http-server.ts";
 import { startIssuer } from "../support/issuer.ts";
 import { startCommand } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 import { startStub } from "../support/stub-server.ts";
 
-const connect = HTTP_CLIENTS["2026 client, modern"];
-const report = z.looseObject({
-  status: z.string(),
-  runId: z.string().default(""),
-  results: z.array(z.looseObject({ _id: z.string() })).default([]),
-  confirmation: z.object({ token: z.string() }).default({ token: "" }),
-});
+const connect = CLIENTS["2026 client, modern"];
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Who made the writes of which the audit tells, in their order. */
@@ -75,8 +69,6 @@ describe("tokens of the access file", () => {
     const { url, service } = await start();
     const alice = await connect({ url, headers: bearer(ALICE) });
     const bob = await connect({ url, headers: bearer(BOB) });
-    const call = async (client: typeof alice, name: string, args: Record<string, unknown>) =>
-      report.parse((await client.callTool(name, args)).structuredContent);
     const made = await call(alice, "create_targetings", { items: [{ name: "Spring" }] });
     for (const name of ["get_run", "resume_run", "cancel_run"]) {
       expect(textOf(await bob.callTool(name, { runId: made.runId }))).toContain("there is no run");
@@ -129,7 +121,7 @@ describe("tokens of the access file", () => {
       }),
     });
     const bob = await connect({ url, headers: bearer(BOB) });
-    const made = report.parse((await bob.callTool("create_targetings", { items: [{ name: "S1" }] })).structuredContent);
+    const made = await call(bob, "create_targetings", { items: [{ name: "S1" }] });
     const targetingId = made.results[0]?._id;
     const alice = await connect({ url, headers: bearer(ALICE) });
     expect((await alice.callTool("bulk_add_options", { targetingId, file })).isError).toBe(true);
@@ -331,7 +323,7 @@ describe("access tokens of an authorization server", () => {
       await connect({ url, headers: bearer(user) }),
       await connect({ url, headers: bearer(program) }),
     ];
-    const made = report.parse((await one.callTool("create_targetings", { items: [{ name: "S1" }] })).structuredContent);
+    const made = await call(one, "create_targetings", { items: [{ name: "S1" }] });
     expect(textOf(await other.callTool("get_run", { runId: made.runId }))).toContain("there is no run");
     await other.callTool("create_targetings", { items: [{ name: "S2" }] });
     await expect
@@ -393,7 +385,7 @@ describe("keys that callers bring", () => {
     });
     const one = await connect({ url, headers: { "x-targeting-api-key": "key-one" } });
     const two = await connect({ url, headers: { "x-targeting-api-key": "key-two" } });
-    const made = report.parse((await one.callTool("create_targetings", { items: optionItems(2) })).structuredContent);
+    const made = await call(one, "create_targetings", { items: optionItems(2) });
     expect(textOf(await two.callTool("get_run", { runId: made.runId }))).toContain("there is no run");
     expect(textOf(await one.callTool("get_run", { runId: made.runId }))).toContain(made.runId);
     await expect.poll(() => callersIn(stateDir)).toEqual([expect.stringMatching(/^key:[0-9a-f]{32}$/)]);
@@ -411,7 +403,7 @@ describe("keys that callers bring", () => {
     });
     const one = await connect({ url, headers: bearer(token) });
     const two = await connect({ url, headers: { ...bearer(token), "x-targeting-api-key": "key-two" } });
-    const made = report.parse((await one.callTool("create_targetings", { items: optionItems(2) })).structuredContent);
+    const made = await call(one, "create_targetings", { items: optionItems(2) });
     expect(textOf(await two.callTool("get_run", { runId: made.runId }))).toContain("there is no run");
     await two.callTool("create_targetings", { items: [{ name: "Spring" }] });
     await expect.poll(() => callersIn(stateDir)).toEqual(["token:alice", "token:alice"]);

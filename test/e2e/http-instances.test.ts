@@ -4,24 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { textOf } from "../support/clients.ts";
+import { CLIENTS, callsOf, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
-const connect = HTTP_CLIENTS["2026 client, modern"];
+const connect = CLIENTS["2026 client, modern"];
 const TOKENS = { alice: "token-of-alice-0001", bob: "token-of-bob-000001" };
-const answer = z.looseObject({
-  status: z.string().default(""),
-  runId: z.string().default(""),
-  suiteId: z.string().default(""),
-  cases: z.number().default(0),
-  counts: z.record(z.string(), z.number()).default({}),
-  results: z.array(z.looseObject({ _id: z.string().default("") })).default([]),
-  runs: z.array(z.looseObject({ runId: z.string() })).default([]),
-  confirmation: z.object({ token: z.string() }).default({ token: "" }),
-});
-
 /** Two servers that share a state folder, each with a client of Alice and one of Bob. */
 const started = perFile(async () => {
   const service = await startService();
@@ -33,11 +22,7 @@ const started = perFile(async () => {
   const second = await startHttp({ ...service.live, ...asking, ...shared });
   const client = async ({ url }: { readonly url: string }, who: keyof typeof TOKENS) => {
     const { callTool } = await connect({ url, headers: { authorization: `Bearer ${TOKENS[who]}` } });
-    return {
-      callTool,
-      call: async (name: string, args: Record<string, unknown>) =>
-        answer.parse((await callTool(name, args)).structuredContent),
-    };
+    return { callTool, call: callsOf({ callTool }) };
   };
   return {
     service,

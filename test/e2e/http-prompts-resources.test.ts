@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { CLIENTS } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { HTTP_CLIENTS, post, startHttp } from "../support/http-server.ts";
+import { post, startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 const rpc = z.object({ result: z.record(z.string(), z.unknown()) });
@@ -19,7 +20,7 @@ async function start() {
   };
   const complete = async (ref: Record<string, string>, name: string, value: string) =>
     completion.parse(await ask("completion/complete", { ref, argument: { name, value } })).completion.values;
-  const client = await HTTP_CLIENTS["2026 client, modern"]({ url });
+  const client = await CLIENTS["2026 client, modern"]({ url });
   const make = async (name: string, args: Record<string, unknown>) => {
     const made = z.looseObject({ runId: z.string(), results: z.array(z.looseObject({ _id: z.string() })) });
     const { runId, results } = made.parse((await client.callTool(name, args)).structuredContent);

@@ -3,29 +3,18 @@ import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { textOf } from "../support/clients.ts";
+import { CLIENTS, call, type TestClient, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { HTTP_CLIENTS, type HttpClient, post, startHttp } from "../support/http-server.ts";
+import { post, startHttp } from "../support/http-server.ts";
 import { startCommand } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 /** Clients that cannot ask get tokens. */
 const ASKING = { TARGETING_MCP_CONFIRM: "ask" } as const;
 
-const report = z.looseObject({
-  status: z.string(),
-  runId: z.string().default(""),
-  results: z.array(z.looseObject({ _id: z.string() })).default([]),
-  confirmation: z.object({ token: z.string() }).default({ token: "" }),
-});
-
-async function call(client: HttpClient, name: string, args: Record<string, unknown>) {
-  return report.parse((await client.callTool(name, args)).structuredContent);
-}
-
 let targetings = 0;
 
-async function newTargeting(client: HttpClient): Promise<string> {
+async function newTargeting(client: TestClient): Promise<string> {
   targetings += 1;
   const { results } = await call(client, "create_targetings", { items: [{ name: `Spring ${targetings}` }] });
   return results[0]?._id ?? "";
@@ -49,7 +38,7 @@ const shared = perFile(async (more: Readonly<Record<string, string>>) => {
   return { service, url: (await startHttp({ ...service.live, ...more })).url };
 });
 
-describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
+describe.each(Object.entries(CLIENTS))("%s", (_name, connect) => {
   test("lists and calls tools, and hears of progress before the answer", async () => {
     const { url, service } = await shared(ASKING);
     const client = await connect({ url });
@@ -58,14 +47,13 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
     const sent = await service.count("addOptions");
     const release = await service.hold("addOptions", { nth: 2 });
     const heard: number[] = [];
-    const calling = client.callTool("bulk_add_options", { targetingId, items: optionItems(6000) }, (done) =>
-      heard.push(done),
+    const calling = client.callTool("bulk_add_options", { targetingId, items: optionItems(6000) }, ({ progress }) =>
+      heard.push(progress),
     );
     await expect.poll(() => heard).toContain(5000);
     await expect.poll(() => service.count("addOptions")).toBe(sent + 2);
     await release();
-    const result = await calling;
-    expect(report.parse(result.structuredContent).status).toBe("succeeded");
+    expect((await calling).structuredContent).toMatchObject({ status: "succeeded" });
   });
 
   test("a client that cannot be asked gets a token, which is good once, here, and unchanged", async () => {
@@ -95,12 +83,12 @@ describe.each(Object.entries(HTTP_CLIENTS))("%s", (_name, connect) => {
 test("a confirmation outlives the server that gave it", async () => {
   const service = await startService();
   const first = await startHttp({ ...service.live, ...ASKING });
-  const client = await HTTP_CLIENTS["2025 client"]({ url: first.url });
+  const client = await CLIENTS["2025 client"]({ url: first.url });
   const targetingId = await newTargeting(client);
   const { confirmation } = await call(client, "delete_targeting", { ids: [targetingId] });
   first.child.kill("SIGKILL");
   const second = await startHttp({ ...service.live, ...ASKING, TARGETING_MCP_STATE_DIR: first.stateDir });
-  const later = await HTTP_CLIENTS["2025 client"]({ url: second.url });
+  const later = await CLIENTS["2025 client"]({ url: second.url });
   expect(await call(later, "delete_targeting", { confirmation: confirmation.token })).toMatchObject({
     status: "succeeded",
   });
@@ -120,7 +108,7 @@ describe("a person is asked", () => {
       asked.push(message);
       return yes();
     };
-    const client = await HTTP_CLIENTS[name]({ url, answer });
+    const client = await CLIENTS[name]({ url, answer });
     const targetingId = await newTargeting(client);
     expect((await call(client, "delete_targeting", { ids: [targetingId] })).status).toBe("succeeded");
     expect(asked).toHaveLength(1);
@@ -279,7 +267,7 @@ describe("stopping", () => {
   test("what is in flight is finished and answered, the rest is kept for later", async () => {
     const service = await startService();
     const first = await startHttp(service.live);
-    const client = await HTTP_CLIENTS["2026 client, modern"]({ url: first.url });
+    const client = await CLIENTS["2026 client, modern"]({ url: first.url });
     const targetingId = await newTargeting(client);
     const release = await service.hold("addOptions");
     const adding = call(client, "bulk_add_options", { targetingId, items: optionItems(12_000) });
@@ -292,7 +280,7 @@ describe("stopping", () => {
     expect(await service.count("addOptions")).toBe(1);
 
     const second = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: first.stateDir });
-    const later = await HTTP_CLIENTS["2026 client, modern"]({ url: second.url });
+    const later = await CLIENTS["2026 client, modern"]({ url: second.url });
     expect(await call(later, "resume_run", { runId })).toMatchObject({
       status: "succeeded",
       counts: { items: 12_000, succeeded: 12_000 },
@@ -305,7 +293,7 @@ test.each([["2026-07-28"], ["2025-06-18"]])(
   async (revision) => {
     const service = await startService();
     const { url } = await startHttp(service.live);
-    const client = await HTTP_CLIENTS["2026 client, modern"]({ url });
+    const client = await CLIENTS["2026 client, modern"]({ url });
     const targetingId = await newTargeting(client);
     const release = await service.hold("addOptions");
     const gone = new AbortController();

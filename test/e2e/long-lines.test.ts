@@ -2,35 +2,26 @@ import { mkdtemp, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { CLIENTS, textOf } from "../support/clients.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
+import { CLIENTS, callsOf } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 const LONG = "x".repeat(1_100_000);
 
 /** A server that reads lines of at most a megabyte, and the targeting that it may change. */
 async function service(more: Record<string, string> = {}) {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-files-")));
   const env = cleanEnvironment({
     TARGETING_MCP_SANDBOX_URL: sandbox.url,
     TARGETING_MCP_ALLOWED_DIRS: folder,
-    TARGETING_MCP_STATE_DIR: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
     TARGETING_MCP_LOG_LEVEL: "silent",
     TARGETING_MCP_MAX_LINE_MB: "1",
     ...more,
   });
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
-  const made = await fetch(`${sandbox.url}/context-targeting/bulk/create`, {
-    method: "POST",
-    headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
-    body: JSON.stringify({ items: [{ name: "Shoes" }] }),
-  });
-  const [targetingId] = /01[0-9A-Z]{24}/.exec(await made.text()) ?? [];
-  const call = async (name: string, args: Record<string, unknown>) => {
-    const result = await client.callTool(name, args);
-    return { text: textOf(result), isError: result.isError === true };
-  };
+  const targetingId = await sandbox.targeting("Shoes");
+  const call = callsOf(client);
   return { call, targetingId, write: (name: string, content: string) => writeFile(join(folder, name), content) };
 }
 

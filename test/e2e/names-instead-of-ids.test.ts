@@ -1,34 +1,23 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { CLIENTS, textOf } from "../support/clients.ts";
+import { CLIENTS, call as callOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
-
-const report = z.looseObject({
-  status: z.string().optional(),
-  counts: z.record(z.string(), z.number()).default({}),
-  failures: z.array(z.looseObject({ errorCode: z.string(), indexes: z.array(z.number()) })).default([]),
-  notes: z.array(z.string()).default([]),
-  confirmation: z.looseObject({ token: z.string() }).optional(),
-});
+import { startService } from "../support/service.ts";
 
 const started = perFile(async () => {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: sandbox.url });
   const connect = () => CLIENTS["2026 client, modern"]({ args: [COMMAND], env });
   const client = await connect();
-  const call = async (name: string, args: Readonly<Record<string, unknown>>, by = client) => {
-    const result = await by.callTool(name, args);
-    return { ...report.parse(result.structuredContent), text: textOf(result) };
-  };
+  const call = (name: string, args: Readonly<Record<string, unknown>>, by = client) => callOf(by, name, args);
   return { sandbox, call, connect };
 });
 
 /** A server that tests share, with an empty sandbox. */
 async function connected() {
   const server = await started();
-  await fetch(`${server.sandbox.url}/_sandbox/reset`, { method: "POST", body: "{}" });
+  await server.sandbox.control("POST", "/reset", {});
   return server;
 }
 

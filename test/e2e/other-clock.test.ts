@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CLIENTS } from "../support/clients.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 import { type Received, startStub } from "../support/stub-server.ts";
 import { checkedReport } from "../support/writing.ts";
 
@@ -13,7 +13,7 @@ const OFFSETS = [2000, 500, 5000, -2000, null] as const;
  * the answers of the writes at these numbers, counted from 1, after the service has applied them.
  */
 async function throughGateway(aheadMs: number | null, lostWrites: readonly number[]) {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   let writes = 0;
   const gateway = await startStub((request) => (response) => {
     if (request.method !== "GET") writes += 1;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, textOf } from "../support/clients.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 const page = z.object({
   environment: z.literal("sandbox"),
@@ -14,7 +14,7 @@ describe("tools that read", () => {
   const connect = CLIENTS["2025 client"];
 
   test("lists and calls the reading tools", async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = await startService();
     const targetingId = await sandbox.targeting("Sports fans");
     const [groupId = ""] = await sandbox.options(targetingId, [
       {
@@ -57,7 +57,7 @@ describe("tools that read", () => {
   });
 
   test("errors are answers that say what to do", async () => {
-    const sandbox = await startTestSandbox();
+    const sandbox = await startService();
     const client = await connect({
       args: [COMMAND],
       env: cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: sandbox.url }),
@@ -78,7 +78,7 @@ describe("tools that read", () => {
 });
 
 test("the memory of names outlives the process", async () => {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const targetingId = await sandbox.targeting("Sports fans");
   const env = cleanEnvironment({ TARGETING_MCP_SANDBOX_URL: sandbox.url });
   const connect = CLIENTS["2026 client, legacy"];

@@ -1,45 +1,22 @@
-import { appendFile, chmod, mkdtemp, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { appendFile, chmod, readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import * as z from "zod";
 import { runsIn } from "../../src/runs/files/run-folder.ts";
-import { startSandbox } from "../../src/sandbox/index.ts";
-import { CLIENTS, type TestClient, textOf } from "../support/clients.ts";
-import { hold } from "../support/hold.ts";
-import { COMMAND, cleanEnvironment, startCommand } from "../support/server-process.ts";
-
-const answer = z.looseObject({
-  runId: z.string().optional(),
-  status: z.string().optional(),
-  counts: z.record(z.string(), z.number()).default({}),
-  results: z.array(z.looseObject({ _id: z.string().optional() })).default([]),
-  runs: z.array(z.looseObject({ runId: z.string(), status: z.string() })).default([]),
-  error: z.looseObject({ message: z.string() }).optional(),
-});
+import { CLIENTS, call as callTool, type TestClient, textOf } from "../support/clients.ts";
+import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { optionItems, startService } from "../support/service.ts";
 
 async function live() {
-  const sandbox = await startSandbox({ lockWaitMs: 0 });
-  onTestFinished(() => sandbox.close());
-  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  const env = cleanEnvironment({
-    TARGETING_API_URL: sandbox.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_STATE_DIR: stateDir,
-    TARGETING_MCP_MODE: "live",
-    TARGETING_MCP_LOG_LEVEL: "error",
-  });
-  const control = async (method: string, path: string, body?: unknown) => {
-    const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
-    return (await fetch(`${sandbox.url}/_sandbox${path}`, init)).json();
-  };
+  const service = await startService();
+  const env = cleanEnvironment({ ...service.live, TARGETING_MCP_LOG_LEVEL: "error" });
   const client = (more: Record<string, string> = {}) =>
     CLIENTS["2025 client"]({ args: [COMMAND], env: { ...env, ...more } });
-  return { sandbox, stateDir, env, control, client };
+  return { ...service, stateDir: env.TARGETING_MCP_STATE_DIR ?? "", env, client };
 }
 
-async function call(client: TestClient, name: string, args: Record<string, unknown>) {
-  const told = answer.parse((await client.callTool(name, args)).structuredContent);
+async function call(...of: Parameters<typeof callTool>) {
+  const told = await callTool(...of);
   if (told.error !== undefined) throw new Error(JSON.stringify(told.error));
   return told;
 }
@@ -52,48 +29,14 @@ async function rested(client: TestClient, runId: string | undefined) {
   }
 }
 
-const names = (count: number) => Array.from({ length: count }, (_, number) => ({ name: `Option ${number + 1}` }));
-
-/** Waits until the sandbox has seen so many requests of an operation. */
-async function seen(service: Awaited<ReturnType<typeof live>>, operation: string, count: number): Promise<void> {
-  const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string().nullish() })) });
-  const arrived = async () => {
-    const { requests } = journal.parse(await service.control("GET", "/requests"));
-    return requests.filter((request) => request.operation === operation).length;
-  };
-  await expect.poll(arrived).toBeGreaterThanOrEqual(count);
-}
-
-/** A targeting that no run of a server has made. */
-async function newTargeting(service: Awaited<ReturnType<typeof live>>): Promise<string> {
-  const response = await fetch(`${service.sandbox.url}/context-targeting`, {
-    method: "POST",
-    headers: { "x-api-key": "sandbox-key" },
-    body: JSON.stringify({ name: "Spring" }),
-  });
-  return z.looseObject({ _id: z.string() }).parse(await response.json())._id;
-}
-
 test("kill -9 in the middle: the run is found, resumed and ends complete, with nothing twice", async () => {
   const service = await live();
-  const targetingId = await newTargeting(service);
-  const release = await hold(service.sandbox.url, "addOptions", { nth: 2 });
+  const targetingId = await service.targeting("Spring");
+  const release = await service.hold("addOptions", { nth: 2 });
   const server = startCommand([], service.env);
-  const send = (message: unknown) => server.child.stdin.write(`${JSON.stringify(message)}\n`);
-  send({
-    jsonrpc: "2.0",
-    id: 1,
-    method: "initialize",
-    params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "t", version: "1" } },
-  });
-  send({ jsonrpc: "2.0", method: "notifications/initialized" });
-  send({
-    jsonrpc: "2.0",
-    id: 2,
-    method: "tools/call",
-    params: { name: "bulk_add_options", arguments: { targetingId, items: names(12_000) } },
-  });
-  await seen(service, "addOptions", 1);
+  for (const message of OPENING) server.send(message);
+  server.send(toolCall(2, "bulk_add_options", { targetingId, items: optionItems(12_000) }));
+  await expect.poll(() => service.count("addOptions")).toBeGreaterThanOrEqual(1);
   server.child.kill("SIGKILL");
   await server.exited;
   await release();
@@ -111,11 +54,14 @@ test("kill -9 in the middle: the run is found, resumed and ends complete, with n
 test("a call answers within its wait; the run goes on, and get_run waits no longer either", async () => {
   const service = await live();
   const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
-  const targetingId = await newTargeting(service);
-  const release = await hold(service.sandbox.url, "addOptions");
-  const running = await call(client, "bulk_add_options", { targetingId, items: names(10) });
-  expect(running).toMatchObject({ status: "running", counts: { items: 10, pending: 10 } });
-  const again = await call(client, "bulk_add_options", { targetingId, items: names(10) });
+  const targetingId = await service.targeting("Spring");
+  const release = await service.hold("addOptions");
+  const running = await call(client, "bulk_add_options", { targetingId, items: optionItems(10) });
+  expect(running.status).toBe("running");
+  // On a busy machine the wait is over before the call is planned.
+  const counts = async () => (await call(client, "get_run", { runId: running.runId })).counts;
+  await expect.poll(counts).toMatchObject({ items: 10, pending: 10 });
+  const again = await call(client, "bulk_add_options", { targetingId, items: optionItems(10) });
   expect(again.runId).toBe(running.runId);
   const waited = await call(client, "get_run", { runId: running.runId, waitMs: 10_000 });
   expect(waited).toMatchObject({ status: "running", counts: { items: 10, pending: 10 } });
@@ -127,10 +73,10 @@ test("a call answers within its wait; the run goes on, and get_run waits no long
 test("a cancelled run stops between requests and can be resumed", async () => {
   const service = await live();
   const client = await service.client({ TARGETING_MCP_WAIT_MS: "200" });
-  const targetingId = await newTargeting(service);
-  const release = await hold(service.sandbox.url, "addOptions", { nth: 2 });
-  const running = await call(client, "bulk_add_options", { targetingId, items: names(12_000) });
-  await seen(service, "addOptions", 1);
+  const targetingId = await service.targeting("Spring");
+  const release = await service.hold("addOptions", { nth: 2 });
+  const running = await call(client, "bulk_add_options", { targetingId, items: optionItems(12_000) });
+  await expect.poll(() => service.count("addOptions")).toBeGreaterThanOrEqual(1);
   await call(client, "cancel_run", { runId: running.runId });
   await release();
   const cancelled = await rested(client, running.runId);
@@ -149,9 +95,9 @@ test("status beside runId is refused, since it is for the list", async () => {
   const service = await live();
   const client = await service.client();
   const { runId } = await call(client, "create_targetings", { items: [{ name: "One" }] });
-  const answered = await client.callTool("get_run", { runId, status: "failed" });
+  const answered = await callTool(client, "get_run", { runId, status: "failed" });
   expect(answered.isError).toBe(true);
-  expect(answer.parse(answered.structuredContent).error?.message).toContain("status is for the list");
+  expect(answered.error?.message).toContain("status is for the list");
   expect(await call(client, "get_run", { status: "failed" })).toMatchObject({ runs: [] });
 });
 
@@ -160,8 +106,8 @@ test("the list of runs names their targeting, and is filtered by it and by the t
   const client = await service.client();
   const created = await call(client, "create_targetings", { items: [{ name: "Spring" }, { name: "Summer" }] });
   const [spring, summer] = created.results.map(({ _id }) => _id);
-  await call(client, "bulk_add_options", { targetingId: spring, items: names(3) });
-  await call(client, "bulk_add_options", { targetingId: summer, items: names(3) });
+  await call(client, "bulk_add_options", { targetingId: spring, items: optionItems(3) });
+  await call(client, "bulk_add_options", { targetingId: summer, items: optionItems(3) });
   const { runs } = await call(client, "get_run", {});
   expect(runs).toMatchObject([
     { tool: "bulk_add_options", targetingId: summer, targetingName: "Summer" },
@@ -177,7 +123,7 @@ test("the list of runs names their targeting, and is filtered by it and by the t
   expect(await listed({ tool: "create_targetings", targetingId: spring })).toEqual([]);
   const text = textOf(await client.callTool("get_run", { targetingId: spring }));
   expect(text).toContain('bulk_add_options in "Spring" succeeded');
-  const mixed = answer.parse((await client.callTool("get_run", { runId: first, tool: "x" })).structuredContent);
+  const mixed = await callTool(client, "get_run", { runId: first, tool: "x" });
   expect(mixed.error?.message).toContain("tool is for the list");
   // Another process has only what is kept.
   const other = await service.client();
@@ -187,8 +133,8 @@ test("the list of runs names their targeting, and is filtered by it and by the t
 test("two servers on one project cause no 409", async () => {
   const service = await live();
   const [one, two] = await Promise.all([service.client(), service.client()]);
-  const targetingId = await newTargeting(service);
-  const prefixed = (prefix: string) => names(12_000).map(({ name }) => ({ name: `${prefix} ${name}` }));
+  const targetingId = await service.targeting("Spring");
+  const prefixed = (prefix: string) => optionItems(12_000).map(({ name }) => ({ name: `${prefix} ${name}` }));
   const [first, second] = await Promise.all([
     call(one, "bulk_add_options", { targetingId, items: prefixed("A") }),
     call(two, "bulk_add_options", { targetingId, items: prefixed("B") }),

@@ -1,34 +1,26 @@
-import { mkdtemp, readdir, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { CLIENTS, textOf } from "../support/clients.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 /** The largest share of the tests, in bytes, and the room that logs and indexes may take beside it. */
 const SHARE_BYTES = 1_048_576;
 const SLACK_BYTES = 300_000;
 
 async function service(more: Record<string, string> = {}) {
-  const sandbox = await startTestSandbox();
-  const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const sandbox = await startService();
   const env = cleanEnvironment({
     TARGETING_MCP_SANDBOX_URL: sandbox.url,
-    TARGETING_MCP_STATE_DIR: stateDir,
     TARGETING_MCP_LOG_LEVEL: "silent",
     TARGETING_MCP_CALLER_MB: "1",
     ...more,
   });
-  const made = await fetch(`${sandbox.url}/context-targeting/bulk/create`, {
-    method: "POST",
-    headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
-    body: JSON.stringify({ items: [{ name: "Shoes" }] }),
-  });
-  const [targetingId] = /01[0-9A-Z]{24}/.exec(await made.text()) ?? [];
+  const targetingId = await sandbox.targeting("Shoes");
   const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
   const call = async (name: string, args: Record<string, unknown>) => textOf(await client.callTool(name, args));
-  return { call, stateDir, targetingId };
+  return { call, stateDir: env.TARGETING_MCP_STATE_DIR ?? "", targetingId };
 }
 
 /** All bytes below a folder. */

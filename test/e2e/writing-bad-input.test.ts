@@ -6,8 +6,8 @@ import * as z from "zod";
 import { perFile } from "../support/ends.ts";
 import { hold } from "../support/hold.ts";
 import { rowsOf } from "../support/rows.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 import { checkedReport, tokensOfResult } from "../support/writing.ts";
 
 const ULID = "01JABCDEFGHJKMNPQRSTVWXYZ0";
@@ -23,7 +23,7 @@ const journal = z.object({ requests: z.array(z.object({ method: z.string(), oper
 
 /** The built command over a sandbox of its own, spoken to by hand, so that nothing recoversOrphans up what is sent. */
 async function startServer(environment: Readonly<Record<string, string>> = {}) {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const command = startCommand([], { TARGETING_MCP_SANDBOX_URL: sandbox.url, ...environment });
   for (const message of OPENING) command.send(message);
   let id = 0;

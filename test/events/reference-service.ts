@@ -3,6 +3,7 @@
  * nothing of src/, so that a fact that is wrong there shows. What the document leaves open it records.
  */
 import { createServer } from "node:http";
+import { listening } from "../support/stub-server.ts";
 
 type Kept = "recorded" | "ignored" | "rejected";
 
@@ -75,11 +76,8 @@ export async function startReferenceService(answerWrongly = false): Promise<Refe
     arrived.push({ body, verdict, arrivedAt: Date.now() });
     return verdict === "rejected" || answerWrongly ? answer(400, "!invalid") : answer(200, "ok");
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  if (typeof address !== "object" || address === null) throw new Error("the service listens on no port");
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: await listening(server),
     arrived,
     close: () => new Promise((resolve) => server.close(() => resolve()).closeAllConnections()),
   };

@@ -1,10 +1,11 @@
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import fc from "fast-check";
-import { afterAll, expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, expect, inject, test } from "vitest";
 import * as z from "zod";
 import { post } from "../support/http-server.ts";
 import { startService } from "../support/service.ts";
+import { served } from "../support/stub-server.ts";
 import { ANYTHING, misfitsOf, valuesOf } from "./arguments.ts";
 import { startWatched } from "./heap.ts";
 
@@ -55,13 +56,7 @@ async function start(more: Readonly<Record<string, string>> = {}) {
       response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text());
     });
   });
-  await new Promise<void>((resolve) => counting.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    counting.closeAllConnections();
-    counting.close();
-  });
-  const address = z.object({ port: z.number() }).parse(counting.address());
-  const at = `http://127.0.0.1:${address.port}`;
+  const at = await served(counting);
   const server = await startWatched({
     ...service.live,
     TARGETING_API_URL: at,

@@ -39,9 +39,7 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   });
   const unjournaled: string[] = [];
   const environment = {
-    TARGETING_API_URL: gate.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
+    ...{ TARGETING_API_URL: gate.url, TARGETING_API_KEY: "sandbox-key", TARGETING_MCP_MODE: "live" },
     TARGETING_MCP_CONFIRM: "off",
     TARGETING_MCP_STATE_DIR: join(folder, "state"),
     TARGETING_MCP_ALLOWED_DIRS: folder,

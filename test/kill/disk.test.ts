@@ -41,9 +41,7 @@ async function set() {
   });
   gate.arm();
   const environment = {
-    TARGETING_API_URL: gate.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
+    ...{ TARGETING_API_URL: gate.url, TARGETING_API_KEY: "sandbox-key", TARGETING_MCP_MODE: "live" },
     TARGETING_MCP_STATE_DIR: folder,
     TARGETING_MCP_LOG_LEVEL: "silent",
   };

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import { served } from "../support/stub-server.ts";
 import type { DeadlyRequest } from "./gate.ts";
 
 /** An event service that counts what it received. */
@@ -54,13 +53,8 @@ export async function startEventService(at: {
     if (isHolding) held.push(answer);
     else answer();
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return {
-    url: `http://127.0.0.1:${portOf(server.address())}`,
+    url: await served(server),
     received,
     unanswered: () => unanswered,
     hold() {
@@ -77,9 +71,4 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk));
   return Buffer.concat(chunks).toString("utf8");
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new Error("the service has no port");
-  return address.port;
 }

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import { served } from "../support/stub-server.ts";
 
 /**
  * When a process dies at a write request that it sends: as the request arrives, so that it is never applied; or once it
@@ -62,23 +61,13 @@ export async function openGate(
   const server = createServer((request, response) => {
     pass(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return {
-    url: `http://127.0.0.1:${portOf(server.address())}`,
+    url: await served(server),
     writes: () => writes,
     arm() {
       isArmed = true;
     },
   };
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new Error("the gate has no port");
-  return address.port;
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer> {

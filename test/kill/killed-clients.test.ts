@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import type { Task } from "../support/client-process.ts";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { CLIENTS } from "../support/clients.ts";
+import { startHttp } from "../support/http-server.ts";
 import { builtProgram, COMMAND, cleanEnvironment, startNode } from "../support/server-process.ts";
 import { optionItems, startService } from "../support/service.ts";
 
@@ -61,7 +62,7 @@ async function leasesIn(stateDir: string) {
 /** Finishes what the killed client began, with another server: nothing is missing, and nothing was sent twice. */
 async function expectNothingLost(service: Service, targetingId: string, stateDir: string): Promise<void> {
   const { url } = await startHttp({ ...service.live, TARGETING_MCP_STATE_DIR: stateDir });
-  const client = await HTTP_CLIENTS["2026 client, modern"]({ url });
+  const client = await CLIENTS["2026 client, modern"]({ url });
   const listed = runs.parse((await client.callTool("get_run", {})).structuredContent).runs;
   expect(listed).toHaveLength(1);
   const { structuredContent } = await client.callTool("resume_run", { runId: listed[0]?.runId });

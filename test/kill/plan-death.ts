@@ -37,9 +37,7 @@ export async function diePlanning(scenario: PlanScenario, death: PlanDeath): Pro
     },
   });
   const environment = {
-    TARGETING_API_URL: gate.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
+    ...{ TARGETING_API_URL: gate.url, TARGETING_API_KEY: "sandbox-key", TARGETING_MCP_MODE: "live" },
     TARGETING_MCP_CONFIRM: "off",
     TARGETING_MCP_STATE_DIR: join(folder, "state"),
     TARGETING_MCP_ALLOWED_DIRS: folder,

@@ -1,6 +1,5 @@
-import { onTestFinished } from "vitest";
 import * as z from "zod";
-import { startSandbox } from "../../src/sandbox/index.ts";
+import { startService as startSandbox } from "../support/service.ts";
 
 const state = z.looseObject({
   projects: z.array(
@@ -19,40 +18,19 @@ const state = z.looseObject({
     }),
   ),
 });
-const made = z.looseObject({
-  results: z.array(z.looseObject({ success: z.literal(true), data: z.looseObject({ _id: z.string() }) })),
-});
-
 /** The service in memory, and a way to put things into it and to look at them, past the server under test. */
 export async function startService() {
-  const sandbox = await startSandbox({ lockWaitMs: 0 });
-  onTestFinished(() => sandbox.close());
-  const post = async (path: string, body: unknown): Promise<unknown> => {
-    const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
-    const answer = await fetch(`${sandbox.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    return answer.json();
-  };
-  const read = async () => state.parse(await (await fetch(`${sandbox.url}/_sandbox/state`)).json());
+  const sandbox = await startSandbox();
+  const read = async () => state.parse(await sandbox.control("GET", "/state"));
+  const fault = (one: object) => sandbox.control("POST", "/faults", { faults: [one] });
   return {
-    url: sandbox.url,
-    async targeting(name: string): Promise<string> {
-      const { results } = made.parse(await post("/context-targeting/bulk/create", { items: [{ name }] }));
-      return results.map(({ data }) => data._id).join();
-    },
-    async options(targeting: string, items: readonly object[]): Promise<readonly string[]> {
-      const body = { items: items.map((item) => ({ targeting, ...item })) };
-      const { results } = made.parse(await post("/context-targeting/category/bulk/create", body));
-      return results.map(({ data }) => data._id);
-    },
+    ...sandbox,
     /** Lets the nth write from now on get no answer, and be applied half a second later. */
-    late: (nth: number) => post("/_sandbox/faults", { faults: [{ kind: "late", delayMs: 500, on: "write", nth }] }),
-    /** Lets the nth write from now on take so many milliseconds. */
-    slow: (nth: number, delayMs: number) =>
-      post("/_sandbox/faults", { faults: [{ kind: "slow", delayMs, on: "write", nth }] }),
+    late: (nth: number) => fault({ kind: "late", delayMs: 500, on: "write", nth }),
     /** Lets each read from now on take so many milliseconds. */
-    slowReads: (delayMs: number) => post("/_sandbox/faults", { faults: [{ kind: "slow", delayMs, on: "read" }] }),
+    slowReads: (delayMs: number) => fault({ kind: "slow", delayMs, on: "read" }),
     /** Lets requests be carried out as they should, from now on. */
-    mend: async () => void (await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" })),
+    mend: () => sandbox.control("DELETE", "/faults"),
     /** The IDs of all targetings and options, with their names. */
     async names(): Promise<ReadonlyMap<string, string>> {
       const { projects } = await read();

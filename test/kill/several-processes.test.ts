@@ -3,9 +3,9 @@ import { readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { textOf } from "../support/clients.ts";
+import { CLIENTS, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 const answer = z.looseObject({
@@ -23,7 +23,7 @@ type Service = Awaited<ReturnType<typeof startService>>;
 /** A server with a client, among others that share its state folder. */
 async function startServer(service: Service, env: Record<string, string>) {
   const server = await startHttp({ ...service.live, ...env });
-  const { callTool } = await HTTP_CLIENTS["2026 client, modern"]({ url: server.url });
+  const { callTool } = await CLIENTS["2026 client, modern"]({ url: server.url });
   return {
     child: server.child,
     exited: server.exited,

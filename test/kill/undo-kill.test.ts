@@ -42,9 +42,7 @@ async function dieAndUndo(
     },
   });
   const environment = {
-    TARGETING_API_URL: gate.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
+    ...{ TARGETING_API_URL: gate.url, TARGETING_API_KEY: "sandbox-key", TARGETING_MCP_MODE: "live" },
     TARGETING_MCP_CONFIRM: "off",
     TARGETING_MCP_STATE_DIR: state,
     TARGETING_MCP_REQUEST_TIMEOUT_MS: `${REQUEST_TIMEOUT_MS}`,

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { listening } from "../support/stub-server.ts";
 import type { Holder, LeaseName } from "./holders.ts";
 
 /** A lease that writes leave by, and who holds it now. */
@@ -79,8 +79,7 @@ export async function openWatchingGate(service: string, watcher: Watcher, pace: 
     };
     pass().catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  gate.url = `http://127.0.0.1:${portOf(server.address())}`;
+  gate.url = await listening(server);
   gate.close = () => {
     server.closeAllConnections();
     server.close();
@@ -109,9 +108,4 @@ export function watcherOf(held: () => Promise<readonly HeldLease[]>): Watcher {
     onBytes: () => {},
     onWrite: () => {},
   };
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  if (address === null || typeof address === "string") throw new Error("the gate has no port");
-  return address.port;
 }

@@ -5,15 +5,15 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, type TestClient, textOf, toolResult } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment, OPENING, startCommand, toolCall } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 import { checkedReport } from "../support/writing.ts";
 
 const answer = z.looseObject({ error: z.looseObject({ message: z.string(), remedy: z.string() }) });
 
 /** A service, and a folder for the files and the state of all servers in front of it. */
 const begun = perFile(async () => ({
-  sandbox: await startTestSandbox(),
+  sandbox: await startService(),
   folders: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
 }));
 
@@ -21,9 +21,7 @@ const begun = perFile(async () => ({
 async function environment(more: Readonly<Record<string, string>>) {
   const { sandbox, folders } = await begun();
   return {
-    TARGETING_API_URL: sandbox.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
+    ...sandbox.live,
     TARGETING_MCP_STATE_DIR: join(folders, "state"),
     TARGETING_MCP_ALLOWED_DIRS: folders,
     TARGETING_MCP_LOG_LEVEL: "error",
@@ -45,8 +43,8 @@ async function service() {
   const { sandbox, folders } = await begun();
   const folder = await mkdtemp(join(folders, "saved-"));
   const faults = async (...some: object[]): Promise<void> => {
-    await fetch(`${sandbox.url}/_sandbox/faults`, { method: "DELETE" });
-    await fetch(`${sandbox.url}/_sandbox/faults`, { method: "POST", body: JSON.stringify({ faults: some }) });
+    await sandbox.control("DELETE", "/faults");
+    await sandbox.control("POST", "/faults", { faults: some });
   };
   await faults();
   made += 1;

@@ -1,76 +1,43 @@
-import { mkdtemp } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
-import * as z from "zod";
-import { startSandbox } from "../../src/sandbox/index.ts";
-import { CLIENTS } from "../support/clients.ts";
-import { hold } from "../support/hold.ts";
+import { expect, test } from "vitest";
+import { CLIENTS, callsOf } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 const WAIT_MS = "400";
 
-const answer = z.looseObject({
-  runId: z.string().optional(),
-  status: z.string().optional(),
-  counts: z.record(z.string(), z.number()).default({}),
-  confirmation: z.looseObject({ token: z.string(), effect: z.string() }).optional(),
-  failures: z.array(z.looseObject({ message: z.string() })).default([]),
-  error: z.looseObject({ message: z.string() }).optional(),
-});
-
-const journal = z.object({ requests: z.array(z.looseObject({ operation: z.string().nullish() })) });
-
 /** A server whose calls answer soon, on a service that reads slowly, with a targeting of two options. */
 async function slowlyRead(more: Record<string, string> = {}) {
-  const sandbox = await startSandbox({ lockWaitMs: 0 });
-  onTestFinished(() => sandbox.close());
+  const service = await startService();
   const env = cleanEnvironment({
-    TARGETING_API_URL: sandbox.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_STATE_DIR: await mkdtemp(join(tmpdir(), "targeting-mcp-")),
-    TARGETING_MCP_MODE: "live",
+    ...service.live,
     TARGETING_MCP_LOG_LEVEL: "error",
     TARGETING_MCP_WAIT_MS: WAIT_MS,
     ...more,
   });
-  const client = await CLIENTS["2025 client"]({ args: [COMMAND], env });
-  const callsOf = (caller: typeof client) => async (name: string, args: Record<string, unknown>) => {
-    const result = await caller.callTool(name, args);
-    return { told: answer.parse(result.structuredContent), isError: result.isError === true };
-  };
-  const call = callsOf(client);
   /** Calls another process of the same state folder. */
   const other = async () => callsOf(await CLIENTS["2025 client"]({ args: [COMMAND], env }));
-  const post = async (path: string, body: unknown): Promise<unknown> => {
-    const headers = { "x-api-key": "sandbox-key", "content-type": "application/json" };
-    return (await fetch(sandbox.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
-  };
-  const made = z.object({ results: z.array(z.looseObject({ data: z.looseObject({ _id: z.string() }) })) });
-  const targetings = made.parse(await post("/context-targeting/bulk/create", { items: [{ name: "News" }] }));
-  const targetingId = targetings.results[0]?.data._id ?? "";
-  const items = ["One", "Two"].map((name) => ({ targeting: targetingId, name, contexts: ["a", "b"] }));
-  const options = made.parse(await post("/context-targeting/category/bulk/create", { items }));
+  const call = await other();
+  const targetingId = await service.targeting("News");
+  const options = await service.options(
+    targetingId,
+    ["One", "Two"].map((name) => ({ name, contexts: ["a", "b"] })),
+  );
   const releases: (() => Promise<void>)[] = [];
   /** Has the service keep requests of an operation until it is fast again. */
   const slow = async (operation: string) => {
-    releases.push(await hold(sandbox.url, operation));
+    releases.push(await service.hold(operation));
   };
   const fast = async () => {
     for (const release of releases.splice(0)) await release();
   };
-  const arrived = async (operation: string) => {
-    const { requests } = journal.parse(await (await fetch(`${sandbox.url}/_sandbox/requests`)).json());
-    return requests.filter((one) => one.operation === operation).length;
-  };
-  return { call, other, targetingId, options: options.results.map(({ data }) => data._id), slow, fast, arrived };
+  return { call, other, targetingId, options, slow, fast, arrived: service.count };
 }
 
 /** Lets the service be fast again, and waits for a run to be planned and to end. */
 async function ended(service: Awaited<ReturnType<typeof slowlyRead>>, runId: string | undefined) {
   await service.fast();
   for (;;) {
-    const { told } = await service.call("get_run", { runId, waitMs: 5000 });
+    const told = await service.call("get_run", { runId, waitMs: 5000 });
     if (told.status !== "running") return told;
   }
 }
@@ -79,7 +46,7 @@ test("a write whose planning takes long answers with its run, which then goes on
   const service = await slowlyRead();
   await service.slow("listOptions");
   const items = [{ name: "One", add: ["c"] }];
-  const { told } = await service.call("update_contexts", { targetingId: service.targetingId, items });
+  const told = await service.call("update_contexts", { targetingId: service.targetingId, items });
   expect(told).toMatchObject({ status: "running", counts: { items: 1, pending: 1 } });
   expect(await ended(service, told.runId)).toMatchObject({ status: "succeeded", counts: { items: 1, succeeded: 1 } });
 });
@@ -90,8 +57,8 @@ test("the same call made again meanwhile attaches to that run", async () => {
   const args = { targetingId: service.targetingId, items: [{ name: "One", add: ["c"] }] };
   const first = await service.call("update_contexts", args);
   const second = await service.call("update_contexts", args);
-  expect(second.told.runId).toBe(first.told.runId);
-  expect(await ended(service, first.told.runId)).toMatchObject({ status: "succeeded" });
+  expect(second.runId).toBe(first.runId);
+  expect(await ended(service, first.runId)).toMatchObject({ status: "succeeded" });
 });
 
 test("the same call made in another process meanwhile attaches to that run, and later to what waits", async () => {
@@ -100,26 +67,25 @@ test("the same call made in another process meanwhile attaches to that run, and 
   const args = { ids: service.options };
   const first = await service.call("delete_options", args);
   const elsewhere = await service.other();
-  expect((await elsewhere("delete_options", args)).told).toMatchObject({ status: "running", runId: first.told.runId });
-  const planned = await ended(service, first.told.runId);
+  expect(await elsewhere("delete_options", args)).toMatchObject({ status: "running", runId: first.runId });
+  const planned = await ended(service, first.runId);
   expect(planned).toMatchObject({ status: "needs_confirmation" });
   const asked = await elsewhere("delete_options", args);
-  expect(asked.told.runId).toBe(first.told.runId);
-  expect(await ended(service, asked.told.runId)).toMatchObject({ status: "needs_confirmation" });
+  expect(asked.runId).toBe(first.runId);
+  expect(await ended(service, asked.runId)).toMatchObject({ status: "needs_confirmation" });
 });
 
 test("a deletion whose planning takes long asks in get_run, and acts only on a yes", async () => {
   const service = await slowlyRead();
   await service.slow("read");
-  const { told } = await service.call("delete_options", { ids: service.options });
+  const told = await service.call("delete_options", { ids: service.options });
   expect(told).toMatchObject({ status: "running" });
   const planned = await ended(service, told.runId);
   expect(planned).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
-  const listed = async () =>
-    JSON.stringify((await service.call("list_options", { targetingId: service.targetingId })).told);
+  const listed = async () => JSON.stringify(await service.call("list_options", { targetingId: service.targetingId }));
   await expect.poll(listed).toContain("Two");
   const agreed = await service.call("delete_options", { confirmation: planned.confirmation?.token });
-  expect(await ended(service, agreed.told.runId)).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
+  expect(await ended(service, agreed.runId)).toMatchObject({ status: "succeeded", counts: { succeeded: 2 } });
 });
 
 test("a long planning can be cancelled, and one that fails says why", async () => {
@@ -127,17 +93,17 @@ test("a long planning can be cancelled, and one that fails says why", async () =
   await service.slow("listOptions");
   const args = { targetingId: service.targetingId, items: [{ name: "One", add: ["c"] }] };
   const going = await service.call("update_contexts", args);
-  await service.call("cancel_run", { runId: going.told.runId });
-  expect(await ended(service, going.told.runId)).toMatchObject({
+  await service.call("cancel_run", { runId: going.runId });
+  expect(await ended(service, going.runId)).toMatchObject({
     status: "cancelled",
     counts: { items: 1, notApplied: 1 },
   });
   await service.slow("listOptions");
   const missing = { targetingId: "01ARZ3NDEKTSV4RRFFQ69G5FAV", items: [{ name: "One", add: ["c"] }] };
   const failing = await service.call("update_contexts", missing);
-  await ended(service, failing.told.runId);
-  const { told, isError } = await service.call("get_run", { runId: failing.told.runId });
-  expect(isError).toBe(true);
+  await ended(service, failing.runId);
+  const told = await service.call("get_run", { runId: failing.runId });
+  expect(told.isError).toBe(true);
   expect(told).toMatchObject({ status: "failed", counts: { items: 1, notApplied: 1 } });
   expect(told.failures[0]?.message).toContain("there is no such context targeting");
 });
@@ -146,31 +112,30 @@ test("a deletion that is cancelled while a yes is awaited is not done any more",
   const service = await slowlyRead();
   await service.slow("listOptions");
   const going = await service.call("delete_options", { targetingId: service.targetingId, names: ["One", "Two"] });
-  const waiting = await ended(service, going.told.runId);
+  const waiting = await ended(service, going.runId);
   expect(waiting).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
-  const cancelled = await service.call("cancel_run", { runId: going.told.runId });
-  expect(cancelled.told).toMatchObject({ status: "cancelled", counts: { items: 2, notApplied: 2 } });
+  const cancelled = await service.call("cancel_run", { runId: going.runId });
+  expect(cancelled).toMatchObject({ status: "cancelled", counts: { items: 2, notApplied: 2 } });
   const refused = await service.call("delete_options", { confirmation: waiting.confirmation?.token });
-  expect(refused.told.error?.message).toContain("was cancelled before it was started");
-  const listed = async () =>
-    JSON.stringify((await service.call("list_options", { targetingId: service.targetingId })).told);
+  expect(refused.error?.message).toContain("was cancelled before it was started");
+  const listed = async () => JSON.stringify(await service.call("list_options", { targetingId: service.targetingId }));
   await expect.poll(listed).toContain("Two");
 });
 
 test("one that is cancelled while it is planned again after the yes, neither", async () => {
   const service = await slowlyRead();
   const planned = await service.call("delete_options", { ids: service.options });
-  const waiting = await ended(service, planned.told.runId);
+  const waiting = await ended(service, planned.runId);
   expect(waiting).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
   await service.slow("getOption");
-  const args = { confirmation: (planned.told.confirmation ?? waiting.confirmation)?.token };
+  const args = { confirmation: planned.confirmation.token || waiting.confirmation.token };
   const going = await service.call("delete_options", args);
-  expect(going.told).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
-  await service.call("cancel_run", { runId: going.told.runId });
-  const cancelled = await ended(service, going.told.runId);
+  expect(going).toMatchObject({ status: "running", counts: { items: 2, pending: 2 } });
+  await service.call("cancel_run", { runId: going.runId });
+  const cancelled = await ended(service, going.runId);
   expect(cancelled).toMatchObject({ status: "cancelled", counts: { items: 2, notApplied: 2 } });
   const refused = await service.call("delete_options", args);
-  expect(refused.told.error?.message).toContain("was cancelled before it was started");
+  expect(refused.error?.message).toContain("was cancelled before it was started");
 });
 
 test("the same call made twice at once has one run", async () => {
@@ -183,6 +148,6 @@ test("the same call made twice at once has one run", async () => {
   await service.call("get_run", {});
   await service.fast();
   const [first, second] = await calls;
-  expect(first.told).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
-  expect(second.told.runId).toBe(first.told.runId);
+  expect(first).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
+  expect(second.runId).toBe(first.runId);
 });

@@ -6,8 +6,8 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { CLIENTS, type ToolResult, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 /** What an answer that reads may hold in all, data and text together (contract). */
 const PAGE_TOKENS = 3500;
@@ -19,7 +19,7 @@ const rows = z.looseObject({
 });
 
 const started = perFile(async (folder?: string) => {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const client = await CLIENTS["2026 client, modern"]({
     args: [COMMAND],
     env: cleanEnvironment({
@@ -39,7 +39,7 @@ const started = perFile(async (folder?: string) => {
 /** A server that tests share, with an empty sandbox. */
 async function connected(...of: Parameters<typeof started>) {
   const { sandbox, call } = await started(...of);
-  await fetch(`${sandbox.url}/_sandbox/reset`, { method: "POST", body: "{}" });
+  await sandbox.control("POST", "/reset", {});
   return { sandbox, call };
 }
 

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { bodyReader, type Held } from "../../src/http/bodies.ts";
 import { arrivalOf } from "../../src/mcp/calls-under-way.ts";
+import { served } from "../support/stub-server.ts";
 
 const LONG = 3_600_000;
 const SMALL = JSON.stringify({ method: "ping" });
@@ -27,12 +27,9 @@ async function reading() {
       else bodies.push({ held: body.held, answer: () => outgoing.end() });
     }, outgoing.destroy.bind(outgoing));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  const address: AddressInfo | string | null = server.address();
-  const port = typeof address === "object" ? address?.port : undefined;
+  const url = await served(server);
   const send = async (body: string): Promise<void> => {
-    await (await fetch(`http://127.0.0.1:${port}`, { method: "POST", body })).text();
+    await (await fetch(url, { method: "POST", body })).text();
   };
   return { arrived, bodies, send, whole: () => whole };
 }

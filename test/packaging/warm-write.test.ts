@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { startTestSandbox } from "../support/sandbox.ts";
 import { OPENING, startNode, toolCall } from "../support/server-process.ts";
+import { startService } from "../support/service.ts";
 
 /**
  * In how many files of the source a write runs code once the server is warm. It only shrinks: the goal is 60, so that a
@@ -25,7 +25,7 @@ const coverage = z.object({
 const result = z.object({ result: z.object({ structuredContent: z.looseObject({ status: z.string() }) }) });
 
 test("a write of a warm server runs code in few files of the source", async () => {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const targetingId = await sandbox.targeting("Shop");
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-warm-"));
   const hook = join(import.meta.dirname, "..", "support", "take-coverage.mjs");

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { type ToolResult, textOf } from "../support/clients.ts";
+import { CLIENTS, type ToolResult, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
-import { HTTP_CLIENTS, startHttp } from "../support/http-server.ts";
+import { startHttp } from "../support/http-server.ts";
 import { clientOf, loggedIn, postLogin, startApproved, TOKENS, writeAccess } from "../support/page-http.ts";
 import { browserOfTest, personAt } from "../support/page-person.ts";
 import { startStub } from "../support/stub-server.ts";
@@ -40,9 +40,8 @@ let made = 0;
 /** A new targeting, and the call that deletes it. */
 async function deletion(client: Calls) {
   made += 1;
-  const report = checkedReport(
-    await client.callTool("create_targetings", { items: [{ name: `Sports fans ${made}` }] }),
-  );
+  let report = checkedReport(await client.callTool("create_targetings", { items: [{ name: `Sports fans ${made}` }] }));
+  while (report.status === "running") report = checkedReport(await client.callTool("get_run", { runId: report.runId }));
   const targetingId = report.results[0]?._id ?? "";
   return { targetingId, ask: () => client.callTool("delete_targeting", { ids: [targetingId] }) };
 }
@@ -55,39 +54,36 @@ async function decisions(stateDir: string, runId: string): Promise<readonly Reco
 }
 
 describe("an approver over HTTP", () => {
-  test.for(Object.keys(HTTP_CLIENTS) as (keyof typeof HTTP_CLIENTS)[])(
-    "approves what a %s asks for",
-    async (connect) => {
-      const server = await startShared([AGENT, BOSS]);
-      const { ask } = await deletion(await clientOf(server.url, "agent", connect));
-      const answer = ask();
-      const boss = await loggedIn(server.origin, "boss");
-      const run = await boss.waiting();
-      expect(run).toMatchObject({ tool: "delete_targeting", caller: "token:agent", actions: ["approve", "decline"] });
-      expect(run.waiting?.parts[0]).toMatchObject({ title: "Targetings deleted", count: 1 });
-      expect((await boss.press(run.runId, "approve")).status).toBe(200);
-      const report = checkedReport(await answer);
-      expect(report).toMatchObject({
-        status: "succeeded",
-        approval: { decision: "approved", channel: "page", by: "boss" },
+  test.for(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])("approves what a %s asks for", async (connect) => {
+    const server = await startShared([AGENT, BOSS]);
+    const { ask } = await deletion(await clientOf(server.url, "agent", connect));
+    const answer = ask();
+    const boss = await loggedIn(server.origin, "boss");
+    const run = await boss.waiting();
+    expect(run).toMatchObject({ tool: "delete_targeting", caller: "token:agent", actions: ["approve", "decline"] });
+    expect(run.waiting?.parts[0]).toMatchObject({ title: "Targetings deleted", count: 1 });
+    expect((await boss.press(run.runId, "approve")).status).toBe(200);
+    const report = checkedReport(await answer);
+    expect(report).toMatchObject({
+      status: "succeeded",
+      approval: { decision: "approved", channel: "page", by: "boss" },
+      runId: run.runId,
+    });
+    await expect.poll(() => boss.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
+    expect((await boss.press(run.runId, "approve")).status).toBe(409);
+    const text = expect.any(String);
+    expect(await decisions(server.stateDir, run.runId)).toEqual([
+      {
+        at: text,
         runId: run.runId,
-      });
-      await expect.poll(() => boss.runs().find(({ runId }) => runId === run.runId)?.status).toBe("succeeded");
-      expect((await boss.press(run.runId, "approve")).status).toBe(409);
-      const text = expect.any(String);
-      expect(await decisions(server.stateDir, run.runId)).toEqual([
-        {
-          at: text,
-          runId: run.runId,
-          decision: "approved",
-          where: "page",
-          who: "boss",
-          caller: "token:agent",
-          project: text,
-        },
-      ]);
-    },
-  );
+        decision: "approved",
+        where: "page",
+        who: "boss",
+        caller: "token:agent",
+        project: text,
+      },
+    ]);
+  });
 
   test("decides once about a call that is made several times", async () => {
     const server = await startApproved([AGENT, BOSS], { env: { TARGETING_MCP_WAIT_MS: "1000" } });
@@ -176,7 +172,7 @@ describe("an approver over HTTP", () => {
     const server = await startApproved([CHIEF], {
       env: { TARGETING_API_KEY: "", EVENT_APP_KEY: "", TARGETING_MCP_OWN_KEYS: "on" },
     });
-    const client = await HTTP_CLIENTS["2026 client, modern"]({
+    const client = await CLIENTS["2026 client, modern"]({
       url: server.url,
       headers: { "x-targeting-api-key": "sandbox-key" },
     });
@@ -381,7 +377,7 @@ test("without callers who say who they are the page opens in the browser of this
   const server = await startHttp({ ...browser.env, TARGETING_MCP_MODE: "sandbox" });
   const { origin } = new URL(server.url);
   expect((await fetch(`${origin}/page/stream`)).status).toBe(401);
-  const { ask } = await deletion(await HTTP_CLIENTS["2026 client, modern"]({ url: server.url }));
+  const { ask } = await deletion(await CLIENTS["2026 client, modern"]({ url: server.url }));
   const answer = ask();
   const link = await browser.address();
   expect(new URL(link).origin).toBe(origin);

@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startSandbox } from "../../src/sandbox/index.ts";
+import { listening } from "../support/stub-server.ts";
 import { withSandbox } from "./service.ts";
 
 /** A folder for one test. */
@@ -75,9 +75,7 @@ test("events are passed on, with the real answer given back and our own verdict 
       outgoing.writeHead(202).end('{"message":"ok","from":"real"}');
     });
   });
-  real.listen(0, "127.0.0.1");
-  await once(real, "listening");
-  const forward = `http://127.0.0.1:${portOf(real.address())}/base/`;
+  const forward = `${await listening(real)}/base/`;
   try {
     await withSandbox(
       async (service) => {
@@ -148,8 +146,4 @@ function runScript(script: string): ChildProcess {
   return spawn(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-}
-
-function portOf(address: AddressInfo | string | null): number {
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

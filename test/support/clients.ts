@@ -1,8 +1,9 @@
 import { pathToFileURL } from "node:url";
-import { Client } from "@modelcontextprotocol/client";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as OldStdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport as OldHttpTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema, ListRootsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import * as z from "zod";
 import { atEnd } from "./ends.ts";
@@ -15,8 +16,9 @@ export type Answer = (message: string, form?: unknown) => Said | Promise<Said>;
 /** A client of either SDK and protocol era, as tests use it. */
 export interface TestClient {
   listTools(): Promise<readonly { readonly name: string }[]>;
+  toolNames(): Promise<readonly string[]>;
   /** Calls a tool; `onProgress` hears how far it is. */
-  callTool(name: string, args: Record<string, unknown>, onProgress?: OnProgress): Promise<ToolResult>;
+  callTool(name: string, args: Readonly<Record<string, unknown>>, onProgress?: OnProgress): Promise<ToolResult>;
   listResources(): Promise<readonly { readonly uri: string }[]>;
   /** The text of a resource. */
   readResource(uri: string): Promise<string>;
@@ -40,16 +42,58 @@ export function textOf(result: ToolResult): string {
   return result.content.map((part) => part.text ?? "").join("\n");
 }
 
-interface Spawn {
-  readonly args: readonly string[];
-  readonly env: Record<string, string>;
+const answer = z.looseObject({
+  runId: z.string().default(""),
+  status: z.string().default(""),
+  counts: z.record(z.string(), z.number()).default({}),
+  results: z.array(z.looseObject({ _id: z.string().default(""), name: z.string().default("") })).default([]),
+  runs: z.array(z.looseObject({ runId: z.string(), status: z.string(), tool: z.string() })).default([]),
+  failures: z
+    .array(
+      z.looseObject({
+        errorCode: z.string(),
+        message: z.string(),
+        indexes: z.array(z.number()),
+        lines: z.array(z.number()).optional(),
+      }),
+    )
+    .default([]),
+  confirmation: z.looseObject({ token: z.string().default(""), effect: z.string() }).default({ token: "", effect: "" }),
+  error: z.looseObject({ message: z.string(), remedy: z.string().default("") }).optional(),
+  blocked: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+  suiteId: z.string().default(""),
+  rejectsUri: z.string().optional(),
+  nextSteps: z.array(z.string()).default([]),
+  notes: z.array(z.string()).default([]),
+});
+
+/** Calls a tool; gives what is in most answers, with the text that the model reads. */
+export async function call(
+  { callTool }: Pick<TestClient, "callTool">,
+  name: string,
+  args: Readonly<Record<string, unknown>> = {},
+) {
+  const result = await callTool(name, args);
+  return { ...answer.parse(result.structuredContent ?? {}), text: textOf(result), isError: result.isError === true };
+}
+
+/** `call` by one client. */
+export function callsOf(client: Pick<TestClient, "callTool">) {
+  return (name: string, args: Readonly<Record<string, unknown>> = {}) => call(client, name, args);
+}
+
+/** Where a server is, a command that the client starts or an address, and what the client can do. */
+type To = {
   /** Absent: the client cannot ask a person. */
   readonly answer?: Answer;
   /** The folders that the client works in, as paths; absent: it has no roots. */
   readonly roots?: readonly string[];
   /** The name that a 2025-era client gives. */
   readonly name?: string;
-}
+} & (
+  | { readonly args: readonly string[]; readonly env: Record<string, string> }
+  | { readonly url: string; readonly headers?: Record<string, string> }
+);
 
 const INFO = { name: "test-client", version: "1.0.0" };
 
@@ -57,80 +101,74 @@ function formIn(params: object): unknown {
   return "requestedSchema" in params ? params.requestedSchema : undefined;
 }
 
-/** The clients that every end-to-end test runs with. They end with the test. */
+/** The clients of both SDKs and eras, over stdio and HTTP. They end with the test. */
 export const CLIENTS = {
-  "2026 client, modern": (spawn: Spawn) => newClient(spawn, "auto"),
-  "2026 client, legacy": (spawn: Spawn) => newClient(spawn, "legacy"),
+  "2026 client, modern": (to: To) => newClient(to, "auto"),
+  "2026 client, legacy": (to: To) => newClient(to, "legacy"),
   "2025 client": oldClient,
 } as const;
 
-async function newClient({ args, env, answer, roots }: Spawn, mode: "auto" | "legacy"): Promise<TestClient> {
+const spawned = ({ args, env }: { readonly args: readonly string[]; readonly env: Record<string, string> }) => ({
+  ...{ command: process.execPath, args: [...args], env },
+  stderr: "ignore" as const,
+});
+const rootsAt = (paths: readonly string[]) => ({ roots: paths.map((path) => ({ uri: pathToFileURL(path).href })) });
+
+async function newClient(to: To, mode: "auto" | "legacy"): Promise<TestClient> {
+  const { answer, roots } = to;
   const client = new Client(INFO, {
     versionNegotiation: { mode },
     capabilities: { ...(answer && { elicitation: { form: {} } }), ...(roots && { roots: {} }) },
   });
-  if (roots !== undefined) {
-    const all = roots.map((path) => ({ uri: pathToFileURL(path).href }));
-    client.setRequestHandler("roots/list", () => ({ roots: all }));
-  }
+  if (roots !== undefined) client.setRequestHandler("roots/list", () => rootsAt(roots));
   if (answer !== undefined)
     client.setRequestHandler("elicitation/create", async ({ params }) => answer(params.message, formIn(params)));
   await client.connect(
-    new StdioClientTransport({
-      command: process.execPath,
-      args: [...args],
-      env,
-      stderr: "ignore",
-    }),
+    "url" in to
+      ? new StreamableHTTPClientTransport(new URL(to.url), { requestInit: { headers: to.headers ?? {} } })
+      : new StdioClientTransport(spawned(to)),
   );
-  atEnd(() => client.close());
-  return {
-    listTools: async () => (await client.listTools()).tools,
-    callTool: async (name, input, onProgress) =>
-      toolResult.parse(await client.callTool({ name, arguments: input }, onProgress && { onprogress: onProgress })),
-    listResources: async () => (await client.listResources()).resources,
-    readResource: async (uri) =>
-      resourceResult
-        .parse(await client.readResource({ uri }))
-        .contents.map(({ text }) => text)
-        .join(""),
-    instructions: () => client.getInstructions(),
-    close: () => client.close(),
-  };
+  return testClient(client, (request, onprogress) => client.callTool(request, onprogress && { onprogress }));
 }
 
-async function oldClient({ args, env, answer, roots, name = INFO.name }: Spawn): Promise<TestClient> {
+async function oldClient(to: To): Promise<TestClient> {
+  const { answer, roots, name = INFO.name } = to;
   const client = new OldClient(
     { ...INFO, name },
     { capabilities: { ...(answer && { elicitation: {} }), ...(roots && { roots: {} }) } },
   );
-  if (roots !== undefined) {
-    const all = roots.map((path) => ({ uri: pathToFileURL(path).href }));
-    client.setRequestHandler(ListRootsRequestSchema, () => ({ roots: all }));
-  }
+  if (roots !== undefined) client.setRequestHandler(ListRootsRequestSchema, () => rootsAt(roots));
   if (answer !== undefined)
     client.setRequestHandler(ElicitRequestSchema, async ({ params }) => answer(params.message, formIn(params)));
-  await client.connect(
-    new OldStdioClientTransport({
-      command: process.execPath,
-      args: [...args],
-      env,
-      stderr: "ignore",
-    }),
-  );
+  if ("url" in to) {
+    const transport = new OldHttpTransport(new URL(to.url), { requestInit: { headers: to.headers ?? {} } });
+    await client.connect(transport);
+  } else await client.connect(new OldStdioClientTransport(spawned(to)));
+  return testClient(client, (request, onprogress) => client.callTool(request, undefined, onprogress && { onprogress }));
+}
+
+/** What both SDKs have alike. */
+interface SdkClient {
+  listTools(): Promise<{ readonly tools: readonly { readonly name: string }[] }>;
+  listResources(): Promise<{ readonly resources: readonly { readonly uri: string }[] }>;
+  readResource(of: { readonly uri: string }): Promise<unknown>;
+  getInstructions(): string | undefined;
+  close(): Promise<void>;
+}
+type Call = { name: string; arguments: Record<string, unknown> };
+
+function testClient(client: SdkClient, call: (of: Call, onProgress?: OnProgress) => Promise<unknown>): TestClient {
   atEnd(() => client.close());
   return {
     listTools: async () => (await client.listTools()).tools,
+    toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
     callTool: async (name, input, onProgress) =>
-      toolResult.parse(
-        await client.callTool({ name, arguments: input }, undefined, onProgress && { onprogress: onProgress }),
-      ),
+      toolResult.parse(await call({ name, arguments: { ...input } }, onProgress)),
     listResources: async () => (await client.listResources()).resources,
-    readResource: async (uri) =>
-      resourceResult
-        .parse(await client.readResource({ uri }))
-        .contents.map(({ text }) => text)
-        .join(""),
+    async readResource(uri) {
+      const { contents } = resourceResult.parse(await client.readResource({ uri }));
+      return contents.map(({ text }) => text).join("");
+    },
     instructions: () => client.getInstructions(),
     close: () => client.close(),
   };

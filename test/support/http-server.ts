@@ -1,11 +1,5 @@
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { Client as OldClient } from "@modelcontextprotocol/sdk/client/index.js";
-import { StreamableHTTPClientTransport as OldTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect } from "vitest";
 import * as z from "zod";
-import { type Answer, type ToolResult, toolResult } from "./clients.ts";
-import { atEnd } from "./ends.ts";
 import { COMMAND, cleanEnvironment, startNode } from "./server-process.ts";
 
 const logLine = z.looseObject({ message: z.string(), url: z.string().optional() });
@@ -49,69 +43,7 @@ export async function startHttp(
   };
 }
 
-interface Connect {
-  readonly url: string;
-  readonly headers?: Record<string, string>;
-  readonly answer?: Answer;
-}
-
-/** A client over HTTP. */
-export interface HttpClient {
-  toolNames(): Promise<readonly string[]>;
-  callTool(name: string, args: Record<string, unknown>, onprogress?: (done: number) => void): Promise<ToolResult>;
-  close(): Promise<void>;
-}
-
 const INFO = { name: "test-client", version: "1.0.0" };
-
-/** The clients of both eras over HTTP; they end with the test. */
-export const HTTP_CLIENTS = {
-  "2026 client, modern": (to: Connect) => newClient(to, "auto"),
-  "2026 client, legacy": (to: Connect) => newClient(to, "legacy"),
-  "2025 client": oldClient,
-} as const;
-
-async function newClient({ url, headers, answer }: Connect, mode: "auto" | "legacy"): Promise<HttpClient> {
-  const client = new Client(INFO, {
-    versionNegotiation: { mode },
-    capabilities: answer === undefined ? {} : { elicitation: { form: {} } },
-  });
-  if (answer !== undefined) client.setRequestHandler("elicitation/create", ({ params }) => answer(params.message));
-  await client.connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: headers ?? {} } }));
-  atEnd(() => client.close());
-  return {
-    toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
-    callTool: async (name, input, onprogress) =>
-      toolResult.parse(
-        await client.callTool(
-          { name, arguments: input },
-          onprogress && { onprogress: ({ progress }) => onprogress(progress) },
-        ),
-      ),
-    close: () => client.close(),
-  };
-}
-
-async function oldClient({ url, headers, answer }: Connect): Promise<HttpClient> {
-  const client = new OldClient(INFO, { capabilities: answer === undefined ? {} : { elicitation: {} } });
-  if (answer !== undefined) client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message));
-  const transport = new OldTransport(new URL(url), { requestInit: { headers: headers ?? {} } });
-  await client.connect(transport);
-  atEnd(() => client.close());
-  return {
-    toolNames: async () => (await client.listTools()).tools.map(({ name }) => name),
-    callTool: async (name, input, onprogress) =>
-      toolResult.parse(
-        await client.callTool(
-          { name, arguments: input },
-          undefined,
-          onprogress && { onprogress: ({ progress }) => onprogress(progress) },
-        ),
-      ),
-    close: () => client.close(),
-  };
-}
-
 const REVISION = "2026-07-28";
 
 /** Sends one message of the 2026 era by hand. */

@@ -1,10 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
-import { HTTP_CLIENTS, startHttp } from "./http-server.ts";
+import { CLIENTS } from "./clients.ts";
+import { startHttp } from "./http-server.ts";
 import { personWith } from "./page-person.ts";
-import { startTestSandbox } from "./sandbox.ts";
 import { cleanEnvironment } from "./server-process.ts";
+import { startService } from "./service.ts";
 
 /** The tokens of the access files of tests. */
 export const TOKENS = {
@@ -29,17 +30,14 @@ export async function startApproved(
   entries: readonly Entry[],
   { more = {}, env = {} }: { more?: Readonly<Record<string, unknown>>; env?: Readonly<Record<string, string>> } = {},
 ) {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startService();
   const folder = cleanEnvironment().TARGETING_MCP_STATE_DIR ?? "";
   const accessFile = join(folder, "access.json");
   writeAccess(accessFile, entries, more);
   const given = {
-    TARGETING_API_URL: sandbox.url,
-    TARGETING_API_KEY: "sandbox-key",
-    EVENT_API_URL: sandbox.url,
-    EVENT_APP_KEY: "sandbox-app-key",
+    ...sandbox.live,
     TARGETING_MCP_ACCESS_FILE: accessFile,
-    TARGETING_MCP_WAIT_MS: "4000",
+    TARGETING_MCP_WAIT_MS: "60000",
     ...env,
   };
   const environment = cleanEnvironment(given);
@@ -51,9 +49,9 @@ export async function startApproved(
 export function clientOf(
   url: string,
   name: keyof typeof TOKENS,
-  connect: keyof typeof HTTP_CLIENTS = "2026 client, modern",
+  connect: keyof typeof CLIENTS = "2026 client, modern",
 ) {
-  return HTTP_CLIENTS[connect]({ url, headers: { authorization: `Bearer ${TOKENS[name]}` } });
+  return CLIENTS[connect]({ url, headers: { authorization: `Bearer ${TOKENS[name]}` } });
 }
 
 /** Posts to the login as the page's script does. */

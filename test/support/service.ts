@@ -10,8 +10,18 @@ const journal = z.object({
 });
 
 const seeded = z.object({ targetings: z.array(z.string()) });
+const added = z.object({
+  results: z.array(z.object({ success: z.literal(true), data: z.object({ _id: z.string() }) })),
+});
 
-/** Starts a sandbox that stands for the live service, with its control plane; it ends with the test. */
+/** Settings with which a server takes what is at an address for the live service. */
+export const liveAt = (url: string) => ({
+  ...{ TARGETING_API_URL: url, TARGETING_API_KEY: "sandbox-key" },
+  ...{ EVENT_API_URL: url, EVENT_APP_KEY: "sandbox-app-key" },
+  TARGETING_MCP_MODE: "live",
+});
+
+/** Starts a sandbox with its control plane, which may stand for the live service; it ends with the test. */
 export async function startService(options: SandboxOptions = {}) {
   const sandbox = await startSandbox({ lockWaitMs: 0, ...options });
   atEnd(() => sandbox.close());
@@ -22,19 +32,23 @@ export async function startService(options: SandboxOptions = {}) {
   const requests = async () => journal.parse(await control("GET", "/requests")).requests;
   return {
     url: sandbox.url,
-    /** Settings with which a server takes the sandbox for the live service. */
-    live: {
-      TARGETING_API_URL: sandbox.url,
-      TARGETING_API_KEY: "sandbox-key",
-      EVENT_API_URL: sandbox.url,
-      EVENT_APP_KEY: "sandbox-app-key",
-      TARGETING_MCP_MODE: "live",
-    },
+    live: liveAt(sandbox.url),
+    /** The events that it has kept. */
+    events: sandbox.events,
     control,
     /** Makes a targeting; gives its ID. */
     async targeting(name: string): Promise<string> {
       const { targetings } = seeded.parse(await control("POST", "/seed", { targetings: [{ name }] }));
       return targetings[0] ?? "";
+    },
+    /** Makes options of a targeting by the API; gives their IDs. */
+    async options(targeting: string, items: readonly object[]): Promise<readonly string[]> {
+      const answer = await fetch(`${sandbox.url}/context-targeting/category/bulk/create`, {
+        method: "POST",
+        headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+        body: JSON.stringify({ items: items.map((item) => ({ targeting, ...item })) }),
+      });
+      return added.parse(await answer.json()).results.map(({ data }) => data._id);
     },
     /** How many requests of an operation have come in. */
     count: async (operation: string) => (await requests()).filter((one) => one.operation === operation).length,

@@ -1,4 +1,10 @@
-import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type ServerResponse,
+} from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { atEnd } from "./ends.ts";
@@ -82,6 +88,15 @@ export async function closedPort(): Promise<string> {
   const url = await listening(server);
   await new Promise((resolve) => server.close(resolve));
   return url;
+}
+
+/** The address of an HTTP server, which listens on a free port and ends with the test. */
+export async function served(server: HttpServer): Promise<string> {
+  atEnd(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return listening(server);
 }
 
 /** The address of a server, once it listens on a free port. */

@@ -3,8 +3,8 @@ import { expect } from "vitest";
 import * as z from "zod";
 import { type Answer, CLIENTS, type TestClient, type ToolResult, textOf } from "./clients.ts";
 import { perFile } from "./ends.ts";
-import { startTestSandbox } from "./sandbox.ts";
 import { COMMAND, cleanEnvironment } from "./server-process.ts";
+import { startService } from "./service.ts";
 
 /** The most that an answer about a write may hold, data and text together. */
 const REPORT_TOKENS = 2500;
@@ -222,15 +222,9 @@ interface SessionOptions {
 /** A client, the built command and a sandbox of its own, in sandbox mode or as a live service. They end with the test. */
 export async function startSession(given: SessionOptions = {}) {
   const { connect = CLIENTS["2026 client, legacy"], answer, env = {}, live = false } = given;
-  const sandbox = await startTestSandbox();
-  const address = live
-    ? {
-        TARGETING_API_URL: sandbox.url,
-        TARGETING_API_KEY: "sandbox-key",
-        EVENT_API_URL: sandbox.url,
-        EVENT_APP_KEY: "sandbox-app-key",
-      }
-    : { TARGETING_MCP_SANDBOX_URL: sandbox.url };
+  const sandbox = await startService();
+  const { TARGETING_MCP_MODE: _, ...addresses } = sandbox.live;
+  const address = live ? addresses : { TARGETING_MCP_SANDBOX_URL: sandbox.url };
   const environment = cleanEnvironment({ ...address, ...env });
   const client = await connect({ args: [COMMAND], env: environment, ...(answer && { answer }) });
   return { sandbox, client, environment, ...overSandbox(sandbox.url, client) };
