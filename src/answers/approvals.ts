@@ -2,7 +2,7 @@ import type { Loss } from "../changes/plan/plan.ts";
 import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import { thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
-import { tokensOf } from "./budget.ts";
+import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
@@ -212,8 +212,8 @@ const MOST_FOR_AGENT = 10;
 /** What the names may cost an agent with their IDs and details, and without, in tokens. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
-/** How many of each kind are named to an agent where names are very long. */
-const FEWER_NAMED = [6, 4, 2] as const;
+/** How many of each kind are named to an agent: fewer where names are very long. */
+const NAMED_TO_AGENT = [MOST_FOR_AGENT, 6, 4, 2] as const;
 
 /** An effect for the person who is asked in their client: each kind with its total, and its first and last names. */
 export function questionText({ sentence, parts }: Effect): string {
@@ -227,10 +227,9 @@ export function effectText(effect: Effect): string {
   const isFew = parts.every(({ count }) => count <= MOST_FOR_AGENT);
   const detailed = parts.flatMap((part) => partLines(part, MOST_FOR_AGENT, parts.length > 1));
   if (isFew && tokensOf(detailed.join("\n")) <= DETAILED_TOKENS) return [sentence, fenced(detailed)].join("\n");
-  const counts = [MOST_FOR_AGENT, ...FEWER_NAMED];
-  const named = counts.map((most) => parts.map((part) => namesLine(part, most)));
-  const fitting = named.find((lines) => tokensOf(lines.join("\n")) <= NAMES_TOKENS) ?? named.at(-1) ?? [];
-  return [sentence, fenced(fitting)].join("\n");
+  const namesOf = (most: number): readonly string[] => parts.map((part) => namesLine(part, most));
+  const named = fullest(NAMED_TO_AGENT, namesOf, (lines) => tokensOf(lines.join("\n")), NAMES_TOKENS);
+  return [sentence, fenced(named)].join("\n");
 }
 
 /** A part in lines, an object on each: the first and the last ones. */

@@ -8,7 +8,7 @@ import { nearestName } from "../events/spelling.ts";
 import { thousands } from "../platform/text.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
-import { tokensOf, withinTokens } from "./budget.ts";
+import { type Row, takeMade, tokensOf, withinTokens } from "./budget.ts";
 import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
@@ -275,29 +275,23 @@ export function toldFindings(kinds: readonly WrongKind[]): Said & { readonly bas
 
 const FINDINGS_LOOKED_AT = 20;
 
-interface Fittable {
+interface CheckedRow extends Pick<Row, "line"> {
   readonly data: unknown;
-  readonly line: string;
   readonly met: boolean;
 }
 
-/** The rows that fit so many tokens, at least one: in their order, or those that are not met first where some are left out. */
-function fitting<Row extends Fittable>(rows: readonly Row[], tokens: number) {
-  const cost = ({ data, line }: Row): number => tokensOf(JSON.stringify(data)) + tokensOf(line);
-  if (rows.reduce((sum, row) => sum + cost(row), 0) <= tokens) return { picked: rows, omitted: 0 };
-  const picked: Row[] = [];
-  let left = tokens;
-  for (const row of rows.toSorted((one, other) => Number(one.met) - Number(other.met))) {
-    left -= cost(row);
-    if (left < 0 && picked.length > 0) break;
-    picked.push(row);
-  }
+/** The rows that fit so many tokens: in their order, or those that are not met first where some are left out. */
+function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
+  const all = takeMade(rows, { left: tokens, least: 1 });
+  if (all.length === rows.length) return { picked: rows, omitted: 0 };
+  const sorted = rows.toSorted((one, other) => Number(one.met) - Number(other.met));
+  const picked = takeMade(sorted, { left: tokens, least: 1 });
   return { picked, omitted: rows.length - picked.length };
 }
 
-function moreText(rows: readonly Fittable[], picked: readonly Fittable[], unmet: string): readonly string[] {
+function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], unmet: string): readonly string[] {
   const omitted = rows.length - picked.length;
-  const broken = (some: readonly Fittable[]): number => some.filter(({ met }) => !met).length;
+  const broken = (some: readonly CheckedRow[]): number => some.filter(({ met }) => !met).length;
   return omitted === 0 ? [] : [`(${omitted} more, ${broken(rows) - broken(picked)} of them ${unmet})`];
 }
 

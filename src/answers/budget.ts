@@ -8,58 +8,105 @@ export interface Row {
   readonly line: string;
 }
 
-/** Data of an answer, without the fields of which nothing is known. */
-export function known(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+/** An answer as data and as text, which say the same. */
+export interface RenderedReport {
+  readonly structured: Readonly<Record<string, unknown>>;
+  readonly text: string;
+  readonly isError: boolean;
 }
 
-/** What an answer may hold in all, data and text together. */
+/** Makes an answer of its fields and lines. A field that is undefined, and a line that is missing, is left out. */
+export function renderAnswer(
+  fields: Readonly<Record<string, unknown>>,
+  lines: readonly (string | false | undefined)[],
+  isError = false,
+): RenderedReport {
+  const structured = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+  return { structured, text: lines.filter((line) => typeof line === "string").join("\n"), isError };
+}
+
+/** What an answer about a run or a plan may hold in all, data and text together. */
+export const ANSWER_TOKENS = 2500;
+/** What a page of a list may hold. */
 const PAGE_TOKENS = 3500;
 
 /** How far the tokens of a page of random IDs may go beyond their estimate: 29 was the most in 9,000 such pages. */
 const UNLUCKY_TOKENS = 50;
 
-/** What the sentences and fields around the rows take at most, where it is not said what they are. */
+/** The most that sentences and fields around rows take, unless they are measured. */
 const AROUND_TOKENS = 350;
 
-/**
- * How many of the rows fit an answer: at least one, where there is one. A row travels as data, and as the line that
- * `lineOf` gives for it; `beside` is what else the answer holds as data. `around`: the tokens of all sentences and fields
- * but the rows, where they are known.
- */
-export function rowsThatFit<Row>(
-  rows: readonly Row[],
-  lineOf: (row: Row) => string,
-  beside: unknown = null,
+/** The tokens that are left of an answer, and how many rows it shows in any case. */
+export interface Budget {
+  left: number;
+  readonly least?: number;
+}
+
+/** The budget of a page of a list: `beside` is other data of the answer, `around` the tokens of all but the rows. */
+export function pageBudget({
+  beside,
   around = AROUND_TOKENS,
-): number {
-  let left = PAGE_TOKENS - UNLUCKY_TOKENS - around - (beside === null ? 0 : tokensOf(JSON.stringify(beside)));
-  if (areShort(rows, lineOf, left)) return rows.length;
-  let count = 0;
+}: {
+  readonly beside?: unknown;
+  readonly around?: number;
+} = {}): Budget {
+  const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
+  return { left: PAGE_TOKENS - UNLUCKY_TOKENS - around - other, least: 1 };
+}
+
+/** Takes the first items that fit a budget, and what they need out of it. An item travels as data, and as its line. */
+export function takeRows<Item>(
+  items: readonly Item[],
+  lineOf: (item: Item) => string,
+  budget: Budget,
+  dataOf: (item: Item) => unknown = (item) => item,
+): readonly Item[] {
   const seen = new Set<string>();
-  for (const row of rows) {
-    const data = JSON.stringify(row);
-    left -= estimateOf(data, seen) + estimateOf(lineOf(row), seen) + LINE_FEED;
+  const taken: Item[] = [];
+  for (const item of items) {
+    const data = JSON.stringify(dataOf(item));
+    const cost = estimateOf(data, seen) + estimateOf(lineOf(item), seen) + LINE_FEED;
+    if (cost > budget.left && taken.length >= (budget.least ?? 0)) break;
+    budget.left -= cost;
+    taken.push(item);
     for (const [letters] of data.matchAll(/[A-Z]+/g)) seen.add(beginningOf(letters));
-    if (left < 0) break;
-    count += 1;
   }
-  return Math.max(count, Math.min(rows.length, 1));
+  return taken;
+}
+
+/** The same of rows that are made already. */
+export function takeMade<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
+  rows: readonly Made[],
+  budget: Budget,
+): readonly Made[] {
+  return takeRows(
+    rows,
+    ({ line }) => line,
+    budget,
+    ({ data }) => data,
+  );
 }
 
 const LINE_FEED = 1;
 
-/** Whether rows have so few characters that they fit in any case: no token is less than a byte. */
-function areShort<Row>(rows: readonly Row[], lineOf: (row: Row) => string, tokens: number): boolean {
-  let bytes = 0;
-  return rows.every((row) => {
-    bytes += MOST_BYTES * (JSON.stringify(row).length + lineOf(row).length) + LINE_FEED;
-    return bytes <= tokens;
-  });
+/** The tokens of an answer. */
+export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" | "text">): number {
+  return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/** Of a character, as strings count them, in UTF-8. */
-const MOST_BYTES = 3;
+/** The first of several forms, from the fullest to the shortest, that fits so many tokens; the last where none does. */
+export function fullest<Step, Form>(
+  steps: readonly Step[],
+  make: (step: Step) => Form,
+  costOf: (form: Form) => number,
+  tokens: number,
+): Form {
+  for (const step of steps) {
+    const form = make(step);
+    if (costOf(form) <= tokens || step === steps.at(-1)) return form;
+  }
+  throw new RangeError("there is no form");
+}
 
 /** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
 export function tokensOf(text: string): number {

@@ -12,7 +12,17 @@ import type { Problem } from "../plans/file/desired.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/way-back.ts";
 import { amount } from "../platform/text.ts";
-import { rowsThatFit, tokensOf, writeCursor } from "./budget.ts";
+import {
+  ANSWER_TOKENS,
+  fullest,
+  pageBudget,
+  type RenderedReport,
+  type Row,
+  renderAnswer,
+  sizeOf,
+  takeMade,
+  writeCursor,
+} from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
 import { fencedWhereForeign, quoteUntrusted } from "./fence.ts";
 import {
@@ -28,10 +38,7 @@ import {
   problemLine,
   value,
 } from "./plan-words.ts";
-import type { RenderedReport } from "./run-report.ts";
 
-/** What an answer about a plan may hold in all, data and text together. */
-const ANSWER_TOKENS = 2500;
 /** How many of each list are shown: as many as fit, the first of these that does. */
 const MOST_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
 
@@ -50,17 +57,12 @@ export interface AnsweredPlan {
 /** A plan within 2,500 tokens, however large it is; all of it is in the resource of its run. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
-  return fitted((most) => ({ structured: structuredOf(plan, most), text: textOf(plan, most), isError }));
+  return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** The answer that shows most of each of its lists within 2,500 tokens; `make` takes how many of each, out of `counts`. */
+/** The answer that shows most of each of its lists within its budget; `make` takes how many of each, out of `counts`. */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MOST_SHOWN): RenderedReport {
-  for (const most of counts) {
-    const answer = make(most);
-    const size = tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text);
-    if (size <= ANSWER_TOKENS || most === counts.at(-1)) return answer;
-  }
-  throw new RangeError("there is a least answer");
+  return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
 
 /** Where the rest of a plan is that does not fit an answer. */
@@ -86,13 +88,13 @@ function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<strin
   const isCut = omitted.length > 0 || Object.values(changes).some(({ count, names }) => count > names.length);
   return {
     environment,
-    ...(runId !== undefined && { runId }),
+    runId,
     tool,
     status,
     counts: { items, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: items },
     targeting: plan.targeting,
     changes,
-    ...(undo && { undo }),
+    undo,
     ...Object.fromEntries(picked.map(([name, list]) => [name, list.slice(0, most)])),
     ...(plan.limits.length > 0 && { limits: plan.limits.slice(0, Math.max(1, most)) }),
     ...(omitted.length > 0 && { omitted: Object.fromEntries(omitted) }),
@@ -119,7 +121,7 @@ function countsOfUndo({ items }: StatePlan): Readonly<Record<string, number>> | 
   return Object.keys(counts).length === 0 ? undefined : counts;
 }
 
-function textOf({ environment, runId, document, requests, nextSteps }: AnsweredPlan, most: number): string {
+function textOf({ environment, runId, document, requests, nextSteps }: AnsweredPlan, most: number): readonly string[] {
   const { plan } = document;
   const { targeting } = plan;
   const listed = linesOf(plan, "file");
@@ -154,7 +156,7 @@ function textOf({ environment, runId, document, requests, nextSteps }: AnsweredP
     ...requestLines(requests),
     ...(isApplicable(plan) ? [] : ["This plan cannot be applied as it is."]),
     ...nextSteps.map((step) => `Next: ${step}`),
-  ].join("\n");
+  ];
 }
 
 function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
@@ -184,30 +186,23 @@ export function problemsAnswer(
   return fitted((most) => {
     const picked = problems.slice(0, Math.max(1, most));
     const omitted = problems.length - picked.length;
-    return {
-      structured: {
-        ...{ environment, ...(runId !== undefined && { runId }), tool: "plan_targeting" },
-        ...{ status: "failed", counts: NOTHING },
-        ...{ problems: picked, ...(omitted > 0 && { omitted: { problems: omitted } }), nextSteps: steps },
+    return renderAnswer(
+      {
+        ...{ environment, runId, tool: "plan_targeting", status: "failed", counts: NOTHING, problems: picked },
+        ...{ omitted: omitted > 0 ? { problems: omitted } : undefined, nextSteps: steps },
       },
-      text: [
+      [
         `The desired state has ${amount(problems.length, "problem")} and was not planned; nothing was sent.`,
         ...fencedWhereForeign(picked.map((problem) => `- ${problemLine("file", problem)}`)),
-        ...(omitted > 0 ? [`- and ${count(omitted)} more`] : []),
+        omitted > 0 && `- and ${count(omitted)} more`,
         ...steps.map((step) => `Next: ${step}`),
-      ].join("\n"),
-      isError: true,
-    };
+      ],
+      true,
+    );
   });
 }
 
 const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
-
-/** What a plan says of one object: as data, and on a line. */
-export interface PlanRow {
-  readonly data: object;
-  readonly line: string;
-}
 
 /** What the pages of a plan are asked for by; their cursors fit nothing else. */
 export function pagesOf(runId: string): object {
@@ -220,12 +215,12 @@ function firstCursor(runId: string): string {
 }
 
 /** Everything in a plan, object by object: of an undo what is not restored first, else kind by kind. */
-export function rowsOfPlan(document: PlanDocument): readonly PlanRow[] {
+export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => rowOfWayBack(row, document));
   const changes = changesOf(plan, groupNamesOf(document));
   const { conflicts, drift, onlyThere } = plan;
-  const row = (data: object, kind: string, text: string): PlanRow => ({ data, line: `${kind}: ${text}` });
+  const row = (data: Row["data"], kind: string, text: string): Row => ({ data, line: `${kind}: ${text}` });
   return [
     ...conflicts.map((one) => row({ kind: "conflict", ...one }, "conflict", differenceLine(one))),
     ...CHANGE_KINDS.flatMap((kind) =>
@@ -248,7 +243,7 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
 const RANK: readonly string[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
 /** A row of an undo plan; `document` is its plan, absent where nothing is restored. */
-function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): PlanRow {
+function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): Row {
   const { at, ...data } = row;
   return { data, line: undoLine(row, changesOfRow(row, document)) };
 }
@@ -272,29 +267,21 @@ interface PageAsked {
 }
 
 /** A page of all that a plan says. */
-export function planPage(
-  rows: readonly PlanRow[],
-  { environment, runId, tool, from, limit }: PageAsked,
-): RenderedReport {
-  const asked = rows.slice(from, from + limit);
-  const lines = new Map(asked.map(({ data, line }) => [data, line]));
-  const fitting = rowsThatFit([...lines.keys()], (data) => lines.get(data) ?? "");
-  const picked = asked.slice(0, fitting);
+export function planPage(rows: readonly Row[], { environment, runId, tool, from, limit }: PageAsked): RenderedReport {
+  const picked = takeMade(rows.slice(from, from + limit), pageBudget());
   const end = from + picked.length;
   const cursor = end < rows.length ? writeCursor(pagesOf(runId), end) : undefined;
-  return {
-    structured: {
+  return renderAnswer(
+    {
       ...{ environment, runId, tool, status: "planned", total: rows.length },
-      results: picked.map(({ data }) => data),
-      ...(cursor !== undefined && { cursor }),
+      ...{ results: picked.map(({ data }) => data), cursor },
     },
-    text: [
+    [
       `Plan ${runId}, ${count(Math.min(from + 1, rows.length))} to ${count(end)} of ${count(rows.length)}:`,
       ...fencedWhereForeign(picked.map(({ line }) => `- ${line}`)),
-      ...(cursor === undefined ? [] : [`More: the same call with cursor ${cursor}`]),
-    ].join("\n"),
-    isError: false,
-  };
+      cursor !== undefined && `More: the same call with cursor ${cursor}`,
+    ],
+  );
 }
 
 /** How many objects are shown: as many as fit, the first of these that does. */
@@ -318,12 +305,7 @@ export interface AnsweredWayBack {
 /** An undo plan within 2,500 tokens, what is not restored first; all of it is in the resource of its run. */
 export function undoAnswer(answer: AnsweredWayBack): RenderedReport {
   const rows = inOrder(answer.rows);
-  const picked = (most: number): RenderedReport => ({
-    structured: undoData(answer, rows, most),
-    text: undoWords(answer, rows, most),
-    isError: false,
-  });
-  return fitted(picked, UNDO_ROWS);
+  return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);
 }
 
 function undoData(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {
@@ -333,7 +315,7 @@ function undoData(answer: AnsweredWayBack, rows: readonly UndoRow[], most: numbe
   const picked = rows.slice(0, most).map((row) => rowOfWayBack(row, planned?.document).data);
   return {
     environment,
-    ...(planned !== undefined && { runId: planned.runId }),
+    runId: planned?.runId,
     tool: "undo_run",
     status: "planned",
     undoes,
@@ -351,17 +333,17 @@ function undoData(answer: AnsweredWayBack, rows: readonly UndoRow[], most: numbe
   };
 }
 
-function undoWords(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): string {
+function undoWords(answer: AnsweredWayBack, rows: readonly UndoRow[], most: number): readonly (string | false)[] {
   const { environment, undoes, planned } = answer;
   const picked = rows.slice(0, most);
   const more = rows.length - picked.length;
   return [
     `Planned the undo of run ${undoes}: ${undoCounts(rows)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
     ...fencedWhereForeign(picked.map((row) => `- ${rowOfWayBack(row, planned?.document).line}`)),
-    ...(more > 0 ? [`- and ${count(more)} more${allAt(planned?.runId)}`] : []),
-    ...(planned === undefined ? [] : [`Requests: ${count(planned.requests.length)}.`]),
+    more > 0 && `- and ${count(more)} more${allAt(planned?.runId)}`,
+    planned !== undefined && `Requests: ${count(planned.requests.length)}.`,
     ...nextStepsOf(answer).map((step) => `Next: ${step}`),
-  ].join("\n");
+  ];
 }
 
 function nextStepsOf({ planned, readOnly, rows }: AnsweredWayBack): readonly string[] {

@@ -1,7 +1,15 @@
 import type { PlannedRequest } from "../changes/rows/entries.ts";
 import { thousands } from "../platform/text.ts";
 import { type Approval, approvalLines } from "./approvals.ts";
-import { type Row, tokensOf } from "./budget.ts";
+import {
+  ANSWER_TOKENS,
+  type Budget,
+  type RenderedReport,
+  type Row,
+  renderAnswer,
+  takeMade,
+  tokensOf,
+} from "./budget.ts";
 import { type VerdictRow, verdictLine } from "./event-messages.ts";
 import {
   type FailureExample,
@@ -32,8 +40,6 @@ import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { sheetNotes } from "./sheets.ts";
 
-/** What an answer about a write may hold in all, data and text together. */
-const REPORT_TOKENS = 2500;
 /** Room for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
 /** Room for what is said of a confirmation beside its effect: how it is used, and its token. */
@@ -49,13 +55,6 @@ const MOST_OF_A_REASON = 5;
 /** So many names of a reason's objects are examples in its text. */
 const MOST_EXAMPLES = 3;
 
-/** An answer as data and as text, which say the same. */
-export interface RenderedReport {
-  readonly structured: Readonly<Record<string, unknown>>;
-  readonly text: string;
-  readonly isError: boolean;
-}
-
 /**
  * Tells a run within 2,500 tokens, however many items it has: counts,
  * failures grouped by reason with message and remedy, the results that say most, and what to do next.
@@ -65,13 +64,13 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const notes = notesOf(run);
   const said = tokensOf([...nextSteps, ...notes, run.confirmation?.effect ?? "", run.totals?.name ?? ""].join(" "));
   const around = AROUND_TOKENS + (run.confirmation === undefined ? 0 : CONFIRMATION_TOKENS);
-  const budget = { left: REPORT_TOKENS - around - 2 * said };
+  const budget = { left: ANSWER_TOKENS - around - 2 * said };
   const parts = { nextSteps, notes, approval: reportedApproval(run), ...sectionsOf(run, budget, nextSteps) };
-  return { structured: structuredOf(run, parts), text: textOf(run, parts), isError: isError(run) };
+  return renderAnswer(structuredOf(run, parts), textOf(run, parts), isError(run));
 }
 
 /** The parts of a report that are shown as far as they fit. */
-function sectionsOf(run: ReportedRun, budget: { left: number }, nextSteps: readonly string[]) {
+function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string[]) {
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
@@ -80,11 +79,11 @@ function sectionsOf(run: ReportedRun, budget: { left: number }, nextSteps: reado
     budget,
     nextSteps.some((step) => step.includes("resume_run {")),
   );
-  const requests = takeWhileItFits([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
-  const judged = takeWhileItFits(verdicts.slice(0, most).map(verdictRow), budget);
+  const requests = takeMade([...plan.slice(0, MOST_GROUPS).map(planRow), ...eventPlan], budget);
+  const judged = takeMade(verdicts.slice(0, most).map(verdictRow), budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
   const rows = some.map(resultRow);
-  const results = page === undefined ? takeWhileItFits(rows.slice(0, MOST_RESULTS), budget) : rows;
+  const results = page === undefined ? takeMade(rows.slice(0, MOST_RESULTS), budget) : rows;
   const matching = results.length > 0 ? (page?.matching ?? run.counts.items) : 0;
   return {
     plan: sectionOf(requests, plan.length + eventPlan.length),
@@ -150,26 +149,26 @@ function structuredOf(run: ReportedRun, parts: Parts): RenderedReport["structure
   const { plan } = parts;
   return {
     environment: run.environment,
-    ...(run.runId !== undefined && { runId: run.runId }),
+    runId: run.runId,
     tool: run.tool,
     status: run.status,
     counts: run.counts,
-    ...(run.requests !== undefined && { requests: run.requests }),
+    requests: run.requests,
     ...sectionData("failures", parts.failures),
     ...sectionData("results", parts.results),
-    ...(run.runId !== undefined && { resultsUri: resultsUri(run.runId) }),
+    resultsUri: run.runId && resultsUri(run.runId),
     ...(run.hasRejects && { rejectsUri: `targeting://runs/${run.runId}/rejects` }),
-    ...(parts.approval !== undefined && { approval: parts.approval }),
-    ...(run.totals !== undefined && { totals: run.totals }),
+    approval: parts.approval,
+    totals: run.totals,
     ...(plan.omitted > 0 && { plan: [] }),
     ...sectionData("plan", plan),
     ...sectionData("verdicts", parts.verdicts),
-    ...(run.confirmation !== undefined && { confirmation: run.confirmation }),
-    ...(run.blocked !== undefined && { blocked: run.blocked }),
-    ...(run.stale !== undefined && { stale: run.stale }),
+    confirmation: run.confirmation,
+    blocked: run.blocked,
+    stale: run.stale,
     ...(parts.notes.length > 0 && { notes: parts.notes }),
     ...(parts.nextSteps.length > 0 && { nextSteps: parts.nextSteps }),
-    ...(run.page?.cursor !== undefined && { cursor: run.page.cursor }),
+    cursor: run.page?.cursor,
   };
 }
 
@@ -180,7 +179,7 @@ function sectionData(name: string, { rows, omitted }: Section<Pick<Row, "data">>
   };
 }
 
-function textOf(run: ReportedRun, parts: Parts): string {
+function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const { plan, failures, verdicts, results, changes, notes, approval, nextSteps } = parts;
   const { runId, confirmation, blocked, page } = run;
   const body = [
@@ -200,15 +199,12 @@ function textOf(run: ReportedRun, parts: Parts): string {
   return [
     headline(run),
     // What a person is to approve has its own marks.
-    ...(confirmation === undefined ? [] : [confirmationText(confirmation)]),
+    confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
-    ...(page?.cursor === undefined
-      ? []
-      : [
-          `${results.omitted > 0 ? `${many(results.omitted, "more row")}: the` : "More: the"} same call with cursor ${page.cursor}`,
-        ]),
+    page?.cursor !== undefined &&
+      `${results.omitted > 0 ? `${many(results.omitted, "more row")}: the` : "More: the"} same call with cursor ${page.cursor}`,
     ...nextSteps.map((step) => `Next: ${step}`),
-  ].join("\n");
+  ];
 }
 
 /** A note as a sentence. One that ends with foreign text ends with its mark. */
@@ -266,7 +262,7 @@ const DETAILS_SHARE = 0.6;
  * Every failure, each as fully as leaves room for the others: what is cut are examples. Reasons are left out only beside
  * the effect that a person has to see whole.
  */
-function failureRows(run: ReportedRun, budget: { left: number }, resumes: boolean): readonly FailureRow[] {
+function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
   const failures = run.failures.slice(0, MOST_REASONS).toSorted(byShared);
   const forms = failures.map((failure, at) => {
@@ -327,17 +323,6 @@ function sum(costs: readonly number[]): number {
 function costOf(row: Row | FailureRow | undefined): number {
   if (row === undefined) return 0;
   return tokensOf(JSON.stringify(row.data)) + tokensOf("lines" in row ? row.lines.join("\n") : row.line);
-}
-
-function takeWhileItFits(rows: readonly Row[], budget: { left: number }): readonly Row[] {
-  const taken: Row[] = [];
-  for (const row of rows) {
-    const cost = costOf(row);
-    if (cost > budget.left) break;
-    budget.left -= cost;
-    taken.push(row);
-  }
-  return taken;
 }
 
 function verdictRow(verdict: VerdictRow): Row {

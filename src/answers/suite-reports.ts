@@ -3,7 +3,7 @@ import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
-import { rowsThatFit, tokensOf } from "./budget.ts";
+import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
 import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
 import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 import { many } from "./message-words.ts";
@@ -39,7 +39,7 @@ export function suiteReportAnswer(run: {
   const { environment, suiteId, target, report, approval, savedTo, notSaved } = run;
   const { results, ...counts } = report;
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
-  const mismatches = all.slice(0, rowsThatFit(all, mismatchLine));
+  const mismatches = takeRows(all, mismatchLine, pageBudget());
   const byVerdict = standingsBy(results, ({ expected }) => expected);
   const byBasis = standingsBy(results, ({ basis }) => basis);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
@@ -51,38 +51,25 @@ export function suiteReportAnswer(run: {
     ...basisNote(results.map(({ basis }) => basis)),
   ];
   const reportUri = suiteReportUri(suiteId);
-  return {
-    structured: {
-      environment,
-      suiteId,
-      target,
-      ...(approval !== undefined && { approval }),
-      ...counts,
-      ...(notRun > 0 && { notRun }),
-      byVerdict,
-      byBasis,
-      mismatches,
-      ...(notes.length > 0 && { notes }),
-      ...(omitted > 0 && { mismatchesOmitted: omitted }),
-      resourceUri: suiteUri(suiteId),
-      reportUri,
-      ...(savedTo !== undefined && { savedTo }),
-      ...(nextSteps.length > 0 && { nextSteps }),
+  return renderAnswer(
+    {
+      ...{ environment, suiteId, target, approval, ...counts, ...(notRun > 0 && { notRun }), byVerdict, byBasis },
+      ...{ mismatches, ...(notes.length > 0 && { notes }), ...(omitted > 0 && { mismatchesOmitted: omitted }) },
+      ...{ resourceUri: suiteUri(suiteId), reportUri, savedTo, ...(nextSteps.length > 0 && { nextSteps }) },
     },
-    text: [
+    [
       `${counts.cases} tests against target ${target} (${environment}): ${counts.matched} as expected, ` +
         `${counts.mismatched} not, ${counts.unobservable} whose verdict cannot be seen${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
       ...approvalLines(approval),
       `By the verdict expected: ${standingsText(byVerdict)}. By how it is known: ${standingsText(inBasisWords(byBasis))}.`,
       ...notes.map((note) => `${note}.`),
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
-      ...(omitted > 0 ? [`(${omitted} more)`] : []),
+      omitted > 0 && `(${omitted} more)`,
       `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
-      ...(savedTo === undefined ? [] : [`The report is saved to ${quoteUntrusted(savedTo)}`]),
+      savedTo !== undefined && `The report is saved to ${quoteUntrusted(savedTo)}`,
       ...nextSteps.map((step) => `Next: ${step}`),
-    ].join("\n"),
-    isError: false,
-  };
+    ],
+  );
 }
 
 /** How cases of one sort went; counts of 0 are left out. */

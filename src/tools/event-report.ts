@@ -1,7 +1,8 @@
 import * as z from "zod";
+import type { RenderedReport } from "../answers/budget.ts";
 import { basisNotes, mendedNotes, predictedNotes, verdictRow } from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
-import { type RenderedReport, renderReport } from "../answers/run-report.ts";
+import { renderReport } from "../answers/run-report.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import { isJsonObject } from "../events/catalogue.ts";
 import type { EventRun } from "../events/run/event-runs.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { known, rowsThatFit, writeCursor } from "../answers/budget.ts";
+import { pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
 import { comparedText, optionRow, optionText } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
@@ -107,7 +107,7 @@ async function pageOf(
   const offset = placeOf("option", given, query, { schema: position, beginning: 0 });
   const { option, contexts: page } = await api.getOption(optionId, { limit, offset }, { signal });
   const row = optionRow(option, "detailed");
-  const contexts = page.slice(0, rowsThatFit(page, quoteUntrusted, [row, row]));
+  const contexts = takeRows(page, quoteUntrusted, pageBudget({ beside: [row, row] }));
   const end = offset + contexts.length;
   const total = option.contextCount ?? offset + page.length;
   const isShort = contexts.length < page.length;
@@ -116,11 +116,9 @@ async function pageOf(
   const note = isShort
     ? `This page ends after ${contexts.length} of ${limit}, since an answer holds no more.`
     : undefined;
-  return {
-    structured: known({ environment, option: row, contexts, total, note, cursor }),
-    text: optionText({ row, contexts, total, note, cursor }),
-    isError: false,
-  };
+  return renderAnswer({ environment, option: row, contexts, total, note, cursor }, [
+    optionText({ row, contexts, total, note, cursor }),
+  ]);
 }
 
 /**
@@ -171,8 +169,13 @@ export async function compareOptions(
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
   // In turn, so that a page shows some of each kind.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
-  const ids = rest.map(({ id }) => id);
-  const page = rest.slice(0, rowsThatFit(ids, quoteUntrusted, [row, other, row, other]));
+  const budget = pageBudget({ beside: [row, other, row, other] });
+  const page = takeRows(
+    rest,
+    ({ id }) => quoteUntrusted(id),
+    budget,
+    ({ id }) => id,
+  );
   const { shared, onlyHere, onlyThere } = ofEach((kind) => {
     const contexts = page.flatMap((each) => (each.kind === kind ? [each.id] : []));
     return { total: all[kind].length, contexts, complete: from[kind] + contexts.length === all[kind].length };
@@ -185,11 +188,9 @@ export async function compareOptions(
     hasMore && page.length < rest.length
       ? `This page ends after ${page.length} of ${limit} Context IDs, since an answer holds no more.`
       : undefined;
-  return {
-    structured: known({ environment, option: row, other, ...lists, note, cursor }),
-    text: comparedText({ row, other, ...lists, note, cursor }),
-    isError: false,
-  };
+  return renderAnswer({ environment, option: row, other, ...lists, note, cursor }, [
+    comparedText({ row, other, ...lists, note, cursor }),
+  ]);
 }
 
 function ofEach<Value>(value: (kind: Kind) => Value): Readonly<Record<Kind, Value>> {

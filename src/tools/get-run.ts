@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../answers/budget.ts";
+import { pageBudget, readCursor, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import { withFewPlaces } from "../answers/failures.ts";
 import { type RunRow, runLine, runsText } from "../answers/run-headline.ts";
 import { renderReport } from "../answers/run-report.ts";
@@ -128,11 +128,10 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
     ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
     : whole;
   const bare = renderReport({ ...report, results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
-  const around = tokensOf(JSON.stringify(bare.structured)) + tokensOf(bare.text) + HEADING_TOKENS;
-  const fitting = rowsThatFit(rows, resultLine, null, around);
-  const end = wanted[fitting];
+  const fitting = takeRows(rows, resultLine, pageBudget({ around: sizeOf(bare) + HEADING_TOKENS }));
+  const end = wanted[fitting.length];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
-  return renderReport({ ...report, results: rows.slice(0, fitting), page: { cursor, matching: wanted.length } });
+  return renderReport({ ...report, results: fitting, page: { cursor, matching: wanted.length } });
 }
 
 /** The run, after waiting for it to be decided on and to rest, but no longer than the caller wants. */
@@ -202,15 +201,10 @@ async function listRuns(
     if (more) break;
     runs.push(listedRow(listed, names));
   }
-  const fitting = rowsThatFit(runs, runLine);
-  const shown = runs.slice(0, fitting);
+  const shown = takeRows(runs, runLine, pageBudget());
   const last = shown.at(-1);
-  const next = (more || fitting < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
-  return {
-    structured: { environment, runs: shown, ...(next !== undefined && { cursor: next }) },
-    text: runsText(shown, next),
-    isError: false,
-  };
+  const next = (more || shown.length < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
+  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
 /** The row of a run that waits, or of one that waited too long and is ended now. */

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { rowsThatFit, writeCursor } from "../answers/budget.ts";
+import { pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import {
   candidatesText,
   othersText,
@@ -101,11 +101,9 @@ async function readOne(
     await memory.remember([targeting]);
     const row = targetingRow(targeting);
     const counted = counting && (await summaryOf(targetingId, counting.cursor, api, context));
-    return {
-      structured: { environment, targeting: row, ...counted },
-      text: targetingText(row, counted?.summary, counted?.cursor),
-      isError: false,
-    };
+    return renderAnswer({ environment, targeting: row, ...counted }, [
+      targetingText(row, counted?.summary, counted?.cursor),
+    ]);
   } catch (thrown) {
     if (thrown instanceof RejectedError && thrown.errorCode === "TARGETING_NOT_FOUND")
       await memory.forget([targetingId]);
@@ -131,19 +129,11 @@ function listed(
   textOf: (lines: readonly string[], omitted: number) => string,
   { environment }: Pick<ToolContext, "environment">,
 ): ToolAnswer {
-  const lines = new Map<SeenTargeting, string>();
-  const lineOf = (targeting: SeenTargeting): string => {
-    const line = lines.get(targeting) ?? seenLine(targeting);
-    lines.set(targeting, line);
-    return line;
-  };
-  const seen = all.slice(0, rowsThatFit(all, lineOf));
+  const seen = takeRows(all, seenLine, pageBudget());
   const omitted = all.length - seen.length;
-  return {
-    structured: { environment, targetings: seen, ...(omitted > 0 && { omitted }) },
-    text: textOf(seen.map(lineOf), omitted),
-    isError: false,
-  };
+  return renderAnswer({ environment, targetings: seen, omitted: omitted || undefined }, [
+    textOf(seen.map(seenLine), omitted),
+  ]);
 }
 
 const counted = z.strictObject({

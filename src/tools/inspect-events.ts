@@ -10,7 +10,7 @@ import {
   toldExpectations,
   toldFindings,
 } from "../answers/arrived-events.ts";
-import { readCursor, rowsThatFit, writeCursor } from "../answers/budget.ts";
+import { pageBudget, readCursor, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { basisNote } from "../answers/event-suites.ts";
 import { fenced } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
@@ -115,23 +115,16 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
     ...basisNote([...checked.bases, ...basesOf(page?.rows ?? [])]),
   ];
   const { total } = listed;
-  return {
-    structured: {
-      environment: context.environment,
-      ...(page !== undefined && { events: page.rows }),
-      total,
-      ...checked.facts,
-      ...(notes.length > 0 && { notes }),
-      ...(page?.cursor !== undefined && { cursor: page.cursor }),
-    },
-    text: [
+  const { environment } = context;
+  return renderAnswer(
+    { environment, events: page?.rows, total, ...checked.facts, notes: notes[0] && notes, cursor: page?.cursor },
+    [
       ...(page === undefined ? [] : pageText(page.rows, total)),
       ...checked.text,
       ...notes,
-      ...moreText(page),
-    ].join("\n"),
-    isError: false,
-  };
+      page?.cursor !== undefined && `Older ones: the same call with cursor ${page.cursor}`,
+    ],
+  );
 }
 
 /** Of names that are not supported, the most frequent. */
@@ -170,11 +163,6 @@ function pageText(rows: readonly ArrivedRow[], total: number): readonly string[]
     `${rows.length === total ? `${total > 1 ? "All " : ""}${many(total, "event")}` : `${thousands(rows.length)} of ${many(total, "event")}`}, the newest last:`,
     ...(rows.length > 0 ? [fenced(rows.map(arrivedLine))] : []),
   ];
-}
-
-function moreText(page: { readonly cursor: string | undefined } | undefined): readonly string[] {
-  if (page?.cursor === undefined) return [];
-  return [`Older ones: the same call with cursor ${page.cursor}`];
 }
 
 type Filters = Omit<SandboxQuery, "limit">;
@@ -230,7 +218,7 @@ function pageOf(
     .reverse()
     .slice(0, asked.limit)
     .map(arrivedRow);
-  const rows = newestFirst.slice(0, rowsThatFit(newestFirst, arrivedLine, asked.beside)).reverse();
+  const rows = takeRows(newestFirst, arrivedLine, pageBudget({ beside: asked.beside })).toReversed();
   const first = Math.max(before - rows.length, oldest);
   const hasMore = rows.length > 0 && first > oldest;
   const isCut = rows.length < newestFirst.length;

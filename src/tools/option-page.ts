@@ -1,5 +1,5 @@
 import type * as z from "zod";
-import { known, readCursor, rowsThatFit, tokensOf, writeCursor } from "../answers/budget.ts";
+import { pageBudget, readCursor, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import {
   type BriefList,
   briefList,
@@ -66,19 +66,17 @@ export function optionsAnswer<Position>(
   const { hits, next, limit, isFiltered } = part;
   const { total, topLevel, subOptions, scanned, complete } = part;
   const counts = { total, topLevel, subOptions, scanned, complete };
-  const answer = (rows: readonly OptionRow[], { cursor, note, brief }: Around): ToolAnswer => ({
-    structured: known({ environment, options: rows, ...counts, cursor, note }),
-    text: optionsText({ rows, ...counts, note, cursor, brief, isFiltered }),
-    isError: false,
-  });
+  const answer = (rows: readonly OptionRow[], { cursor, note, brief }: Around): ToolAnswer =>
+    renderAnswer({ environment, options: rows, ...counts, cursor, note }, [
+      optionsText({ rows, ...counts, note, cursor, brief, isFiltered }),
+    ]);
   const wanted = Math.min(limit, all.length);
   const position = hits.at(-1)?.behind ?? next;
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
-    const { structured, text } = answer([], { cursor: position && writeCursor(query, position), note, brief });
+    const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
     // The marks around the rows take as much as the estimate of these sentences is too large.
-    const frame = tokensOf(JSON.stringify(structured)) + tokensOf(text);
-    return rowsThatFit(all, listLines(brief), null, frame);
+    return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
   // Whole IDs are handier; what does not fit that way is shown in brief.
   const whole = fitting(undefined);

@@ -1,6 +1,15 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { readCursor, rowsThatFit, tokensOf, writeCursor } from "../../src/answers/budget.ts";
+import {
+  fullest,
+  pageBudget,
+  readCursor,
+  renderAnswer,
+  sizeOf,
+  takeRows,
+  tokensOf,
+  writeCursor,
+} from "../../src/answers/budget.ts";
 import { fenced, quoteUntrusted } from "../../src/answers/fence.ts";
 import { redactorFor } from "../../src/answers/redact.ts";
 
@@ -32,16 +41,33 @@ describe("foreign text", () => {
 describe("pages", () => {
   test("rows end before the limit, but never without one", () => {
     const rows = Array.from({ length: 1000 }, (_, index) => `row number ${index}`);
-    const count = rowsThatFit(rows, (row) => row);
-    expect(count).toBeGreaterThan(100);
-    expect(tokensOf(JSON.stringify(rows.slice(0, count))) * 2).toBeLessThan(3500);
-    expect(rowsThatFit(["x".repeat(100_000)], (row) => row)).toBe(1);
-    expect(rowsThatFit([], String)).toBe(0);
+    const budget = pageBudget();
+    const { left } = budget;
+    const taken = takeRows(rows, String, budget);
+    expect(taken.length).toBeGreaterThan(100);
+    expect(tokensOf(JSON.stringify(taken)) * 2).toBeLessThan(3500);
+    expect(left - budget.left).toBeGreaterThan(3000);
+    expect(takeRows(["x".repeat(100_000)], String, pageBudget())).toHaveLength(1);
+    expect(takeRows(["x".repeat(100_000)], String, { left: 100 })).toEqual([]);
+    expect(takeRows([], String, pageBudget())).toEqual([]);
   });
 
   test("what else is in the answer leaves less room for rows", () => {
     const rows = Array.from({ length: 1000 }, (_, index) => `row number ${index}`);
-    expect(rowsThatFit(rows, String, "x".repeat(3000))).toBeLessThan(rowsThatFit(rows, String));
+    const taken = (beside?: string) => takeRows(rows, String, pageBudget({ beside })).length;
+    expect(taken("x".repeat(3000))).toBeLessThan(taken());
+  });
+
+  test("an answer has no field without a value and no line without words, and its fullest form that fits", () => {
+    const answer = (rows: number) =>
+      renderAnswer({ rows: Array.from({ length: rows }, () => "row"), note: undefined }, [
+        `${rows} rows`,
+        false,
+        undefined,
+      ]);
+    expect(answer(1)).toEqual({ structured: { rows: ["row"] }, text: "1 rows", isError: false });
+    expect(fullest([50, 20, 5], answer, sizeOf, 60).structured.rows).toHaveLength(20);
+    expect(fullest([50, 20, 5], answer, sizeOf, 1).structured.rows).toHaveLength(5);
   });
 
   test("a cursor goes on with the same question only", () => {
