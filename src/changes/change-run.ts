@@ -2,6 +2,9 @@ import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { inPieces } from "../files/pieces.ts";
+import type { lookAgainAt } from "../plans/look-again.ts";
+import type { ResolvedRun } from "../plans/planned-undo.ts";
+import type { AppliedObjects, renewBaseAt } from "../plans/renew-base.ts";
 import type { Clock } from "../platform/clock.ts";
 import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";
 import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
@@ -12,7 +15,6 @@ import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import type { WriteCall } from "./call.ts";
 import { changeOf, fileOf, WRITE_TOOLS, writeCall } from "./change-kinds.ts";
-import type { AppliedObjects, LookAgain, RenewBase, ResolveUndone } from "./plan/desired-changes.ts";
 import { isGoing, type Plan, type Planning } from "./plan/plan.ts";
 import { areAlike, plannedRequests, type Requests } from "./plan/requests.ts";
 import { type JournalEntry, journalEntry, journalLine, type RunFacts, type Step } from "./rows/entries.ts";
@@ -44,7 +46,7 @@ export interface ChangeWorld extends FinishingWorld {
   /** How long one request may take, in milliseconds: after that none can be under way any more. */
   readonly requestTimeoutMs: number;
   /** Reads the plan that a run applies, and looks whether it still fits; absent: there are no such runs. */
-  readonly lookAgain?: LookAgain;
+  readonly lookAgain?: typeof lookAgainAt;
 }
 
 export type ChangeRun = Run<WriteCall, RunState>;
@@ -83,7 +85,7 @@ interface Undone {
   /** Ends it, so that it is not resumed meanwhile. */
   end(call: WriteCall): Promise<void>;
   /** How it is found out what became of its unanswered requests. */
-  resolve(call: WriteCall, signal: AbortSignal): ResolveUndone | undefined;
+  resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
 }
 
 /** Makes the kind of runs that change targetings and options. */
@@ -397,7 +399,7 @@ interface FinishingWorld {
   /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
   readonly memory: TargetingMemory;
   /** Renews the base of a file that was applied; absent: there are no such runs. */
-  readonly renewBase?: RenewBase;
+  readonly renewBase?: typeof renewBaseAt;
 }
 
 /**

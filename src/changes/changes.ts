@@ -1,5 +1,6 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OpenedFile } from "../files/rows.ts";
+import type { PlannedChanges, ResolvedRun } from "../plans/planned-undo.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import type { RunsContext } from "../runs/kind.ts";
@@ -12,7 +13,6 @@ import type { BaseFile, PlanningTool, WriteCall } from "./call.ts";
 import { changeOf, fileOf } from "./change-kinds.ts";
 import { type AgreedAnew, type ChangeRun, type ChangeWorld, changeRunKind } from "./change-run.ts";
 import { doneBy } from "./done.ts";
-import type { DesiredChanges, ResolveUndone } from "./plan/desired-changes.ts";
 import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
 import { preparingRun } from "./planned-later.ts";
@@ -129,7 +129,7 @@ export class Changes {
    * is now.
    */
   async keepPlan(
-    changes: DesiredChanges,
+    changes: PlannedChanges,
     kept: KeptPlan,
     earlier?: ChangeHeader,
   ): Promise<{ readonly header: ChangeHeader; readonly plan: Plan }> {
@@ -360,7 +360,7 @@ export class Changes {
    * by reading, and, where that does not show them applied, by waiting until none of them can be under way and reading
    * again. Undefined for a call that undoes nothing.
    */
-  #resolveUndone(call: WriteCall, signal: AbortSignal): ResolveUndone | undefined {
+  #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
     if (undoes === undefined) return undefined;
     return async () => {
@@ -437,7 +437,7 @@ interface UnmadePlan extends KeptPlan {
 }
 
 export interface MadeText {
-  readonly changes: DesiredChanges;
+  readonly changes: PlannedChanges;
   readonly text: PlanText;
 }
 

@@ -125,21 +125,6 @@ function renewed(before: BaseOption, now: BaseOption, fields: readonly BaseField
   return next;
 }
 
-/** Values by what they have in common, in their order. */
-export function groupedBy<Value, Key>(
-  values: Iterable<Value>,
-  keyOf: (value: Value) => Key,
-): ReadonlyMap<Key, readonly Value[]> {
-  const groups = new Map<Key, Value[]>();
-  for (const value of values) {
-    const key = keyOf(value);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [value]);
-    else group.push(value);
-  }
-  return groups;
-}
-
 /** An option as the service holds it. */
 export interface ServiceOption {
   readonly _id: string;

@@ -174,7 +174,7 @@ async function readTargetingNow(
 /** What matters of an option that is there now. */
 type OptionThere = Pick<
   ServiceTargeting["options"][number],
-  "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts"
+  "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts" | "contextCount"
 >;
 
 /** A plan, and what is there now, as those who carry it out need it. */

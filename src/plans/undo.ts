@@ -1,5 +1,5 @@
 import type { Done, DoneOption, DoneTargeting, DoubtedObject } from "../runs/kind.ts";
-import { digestOfContexts, groupedBy } from "./base.ts";
+import { digestOfContexts } from "./base.ts";
 import {
   itemCount,
   type ParentRef,
@@ -8,6 +8,7 @@ import {
   type SeenOption,
   type StatePlan,
 } from "./diff/plan.ts";
+import { groupedBy } from "./modelled.ts";
 import { type Intended, intended, leaveOutUnfit } from "./unfit.ts";
 import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
 

@@ -1,17 +1,9 @@
+import { type Conflict, conflicts } from "../model/conflicts.ts";
+import type { Change } from "../model/work.ts";
 import type { ChangedOption, DoneOption, OptionState, Went } from "../runs/kind.ts";
 import type { DifferingField, ShownValue } from "./diff/plan.ts";
+import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./way-back.ts";
-
-/** An option as it would be once all has gone back. */
-interface After {
-  readonly key: string;
-  readonly name: string;
-  readonly isGroup: boolean;
-  readonly parent: string | null;
-  /** How many Context IDs it would hold. */
-  readonly count: number;
-  readonly intent?: Intent | undefined;
-}
 
 /**
  * Takes out what cannot go back besides the rest: into a group that is gone, under a name that another option has, so
@@ -19,37 +11,97 @@ interface After {
  * by something else, so that all is looked at again until nothing is taken out any more.
  */
 export function leaveOutUnfit(all: Intended, present: Present): void {
-  const checks = [keepGroupsInUse, findGroups, checkNames, checkOwnContexts, checkGroups];
+  const options = new Map([...present.options].map(([id, there]) => [id, knownOption(there)]));
   for (;;) {
-    if (!checks.some((check) => check(all, present))) return;
+    const changes = new Map([...all.intents].map(([key, intent]) => [key, changeBack(intent)]));
+    const found = conflicts(options, changes);
+    let kind: Conflict["kind"] | undefined;
+    for (const conflict of found) {
+      if (kind !== undefined && conflict.kind !== kind) break;
+      if (settle(conflict, found, all, present)) kind = conflict.kind;
+    }
+    if (kind === undefined) return;
   }
 }
 
-function afterAll({ intents }: Intended, { options }: Present): ReadonlyMap<string, After> {
-  const after = new Map<string, After>();
-  for (const there of options.values()) {
-    const intent = intents.get(there._id);
-    if (intent?.kind === "delete") continue;
-    const { name = there.name, parent = there.parent, add = [], remove = [] } = intent ?? {};
-    const isGroup = there.type === "collection";
-    const count = there.contextCount + add.length - remove.length;
-    after.set(there._id, { key: there._id, name, isGroup, parent, count, intent });
+function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent): Change {
+  if (kind === "delete") return { kind, ref };
+  if (kind === "create") {
+    const fields = { name: name ?? "", group: type === "collection", parent: parent ?? null, expose: false };
+    return { kind, ref, ...fields, contexts: add };
   }
-  for (const intent of intents.values()) {
-    if (intent.kind !== "create") continue;
-    const { key, name = "", parent = null, type, add } = intent;
-    after.set(key, { key, name, isGroup: type === "collection", parent, count: add.length, intent });
-  }
-  return after;
+  return {
+    kind: "update",
+    ref,
+    ...(name !== undefined && { name }),
+    ...(parent !== undefined && { parent }),
+    add,
+    remove,
+  };
 }
+
+/** Takes out what a conflict is about; gives whether it was there still. */
+function settle(conflict: Conflict, found: readonly Conflict[], all: Intended, present: Present): boolean {
+  const intent = all.intents.get(conflict.ref);
+  const takeOut = (one: Intent, row: LeftOut): true => {
+    leave(all, present, one, row);
+    return true;
+  };
+  if (conflict.kind === "empty") return settleEmpty(conflict, all, takeOut);
+  if (intent === undefined) return false;
+  switch (conflict.kind) {
+    case "inUse":
+      return takeOut(intent, { undo: "notOurs", field: "subOptions", left: 0, now: conflict.staying });
+    case "noGroup":
+      if (intent.kind === "create") {
+        intent.parent = null;
+        intent.caveats.push("groupGone");
+        return true;
+      }
+      intent.parent = undefined;
+      return takeOut(intent, { ...impossible("groupGone"), field: "parent" });
+    case "name":
+      if (intent.name !== conflict.value) return false;
+      if (intent.kind === "change") intent.name = undefined;
+      return takeOut(intent, { ...impossible("nameTaken"), field: "name", now: conflict.value });
+    case "owner": {
+      if (!intent.add.includes(conflict.value)) return false;
+      const held = new Set(found.flatMap((one) => (one.kind === "owner" && one.ref === intent.key ? [one.value] : [])));
+      const contextIds = intent.add.filter((id) => held.has(id)).length;
+      intent.add = intent.add.filter((id) => !held.has(id));
+      if (intent.kind !== "create") {
+        return takeOut(intent, { ...impossible("heldByGroup"), field: "contexts", contextIds });
+      }
+      if (!intent.caveats.includes("heldByGroup")) intent.caveats.push("heldByGroup");
+      return true;
+    }
+  }
+}
+
+/** A group keeps the Context IDs that it would lose, or else the last sub-option that would leave it. */
+function settleEmpty(
+  { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
+  { intents }: Intended,
+  takeOut: (intent: Intent, row: LeftOut) => true,
+): boolean {
+  const intent = intents.get(ref);
+  const last = intents.get(leaving.at(-1) ?? "");
+  if (intent?.kind === "create") return takeOut(intent, impossible("emptyGroup"));
+  if (intent !== undefined && intent.remove.length > 0) {
+    const contextIds = intent.remove.length;
+    intent.remove = [];
+    return takeOut(intent, { ...impossible("emptyGroup"), field: "contexts", contextIds });
+  }
+  if (last === undefined) return false;
+  if (last.kind === "change") last.parent = undefined;
+  return takeOut(last, { ...impossible("emptyGroup"), field: last.kind === "change" ? "parent" : undefined });
+}
+
+/** What a row says of something that is taken out. */
+type LeftOut = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
 
 /** Takes an option out, or the one field of it that does not fit, and says why. */
-function leave(
-  { intents, rows }: Intended,
-  present: Present,
-  intent: Intent,
-  row: Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">,
-): void {
+function leave({ intents, rows }: Intended, present: Present, intent: Intent, row: LeftOut): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
   if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
@@ -57,130 +109,6 @@ function leave(
 
 function impossible(reason: UndoReason): { readonly undo: "impossible"; readonly reasons: readonly [UndoReason] } {
   return { undo: "impossible", reasons: [reason] };
-}
-
-/** A group is not deleted while others' sub-options would stay in it. */
-function keepGroupsInUse(all: Intended, present: Present): boolean {
-  const inside = new Map<string, number>();
-  for (const { parent } of afterAll(all, present).values()) {
-    if (parent !== null) inside.set(parent, (inside.get(parent) ?? 0) + 1);
-  }
-  let found = false;
-  for (const intent of [...all.intents.values()]) {
-    const staying = inside.get(intent.key) ?? 0;
-    if (intent.kind !== "delete" || staying === 0) continue;
-    found = true;
-    leave(all, present, intent, { undo: "notOurs", field: "subOptions", left: 0, now: staying });
-  }
-  return found;
-}
-
-/** What went into a group that is not there any more. */
-function findGroups(all: Intended, present: Present): boolean {
-  const after = afterAll(all, present);
-  let found = false;
-  for (const intent of [...all.intents.values()]) {
-    const { parent } = intent;
-    if (typeof parent !== "string" || after.get(parent)?.isGroup === true) continue;
-    found = true;
-    if (intent.kind === "create") {
-      intent.parent = null;
-      intent.caveats.push("groupGone");
-    } else {
-      intent.parent = undefined;
-      leave(all, present, intent, { ...impossible("groupGone"), field: "parent" });
-    }
-  }
-  return found;
-}
-
-/** An option that keeps its present name may hold one that another one wants: each loss is looked at in turn. */
-function checkNames(all: Intended, present: Present): boolean {
-  const holders = new Map<string, After[]>();
-  const hold = (name: string, one: After): number => {
-    const list = holders.get(name);
-    if (list === undefined) holders.set(name, [one]);
-    return list?.push(one) ?? 1;
-  };
-  const doubled: string[] = [];
-  for (const one of afterAll(all, present).values()) if (hold(one.name, one) > 1) doubled.push(one.name);
-  let found = false;
-  for (let name = doubled.pop(); name !== undefined; name = doubled.pop()) {
-    const list = holders.get(name) ?? [];
-    // Names that were double before are not the way back's doing.
-    const at = list.findLastIndex(({ intent }) => intent?.kind === "create" || intent?.name === name);
-    const one = list[at];
-    if (list.length < 2 || one?.intent === undefined) continue;
-    found = true;
-    list.splice(at, 1);
-    doubled.push(name);
-    const { intent } = one;
-    if (intent.kind === "change") intent.name = undefined;
-    leave(all, present, intent, { ...impossible("nameTaken"), field: "name", now: name });
-    const kept = intent.kind === "change" ? intent.there?.name : undefined;
-    if (kept !== undefined && hold(kept, one) > 1) doubled.push(kept);
-  }
-  return found;
-}
-
-/** Groups share no own Context IDs (management-api 7.2). */
-function checkOwnContexts(all: Intended, present: Present): boolean {
-  const givers = [...all.intents.values()].filter(
-    ({ type, there, add }) => (type ?? there?.type) === "collection" && add.length > 0,
-  );
-  if (givers.length === 0) return false;
-  const holders = new Map<string, string>();
-  for (const there of present.options.values()) {
-    const intent = all.intents.get(there._id);
-    if (there.type !== "collection" || intent?.kind === "delete") continue;
-    const taken = new Set(intent?.remove);
-    for (const id of there.contexts ?? []) if (!taken.has(id)) holders.set(id, there._id);
-  }
-  let found = false;
-  for (const intent of givers) {
-    const fits = intent.add.filter((id) => !holders.has(id));
-    for (const id of fits) holders.set(id, intent.key);
-    if (fits.length === intent.add.length) continue;
-    found = true;
-    const contextIds = intent.add.length - fits.length;
-    const before = intent.kind;
-    intent.add = fits;
-    if (before === "create") {
-      if (!intent.caveats.includes("heldByGroup")) intent.caveats.push("heldByGroup");
-    } else leave(all, present, intent, { ...impossible("heldByGroup"), field: "contexts", contextIds });
-  }
-  return found;
-}
-
-/** A group has sub-options or own Context IDs (management-api 7.4, cases 1, 6 and 7). */
-function checkGroups(all: Intended, present: Present): boolean {
-  const after = afterAll(all, present);
-  const filled = new Set([...after.values()].map(({ parent }) => parent));
-  const leaving = new Map<string, Intent>();
-  for (const intent of all.intents.values()) {
-    const from = intent.there?.parent;
-    if (typeof from === "string" && (intent.kind === "delete" || intent.parent !== undefined))
-      leaving.set(from, intent);
-  }
-  let found = false;
-  for (const { key, isGroup, count, intent } of after.values()) {
-    if (!isGroup || count > 0 || filled.has(key)) continue;
-    const last = leaving.get(key);
-    if (intent?.kind === "create") {
-      found = true;
-      leave(all, present, intent, impossible("emptyGroup"));
-    } else if (intent !== undefined && intent.remove.length > 0) {
-      found = true;
-      const contextIds = intent.remove.length;
-      intent.remove = [];
-      leave(all, present, intent, { ...impossible("emptyGroup"), field: "contexts", contextIds });
-    } else if (last !== undefined) {
-      found = true;
-      if (last.kind === "change") last.parent = undefined;
-      leave(all, present, last, { ...impossible("emptyGroup"), field: last.kind === "change" ? "parent" : undefined });
-    }
-  }
-  return found;
 }
 
 /** What is to go back in a targeting, by key, and what is left alone. */

@@ -5,7 +5,6 @@ import { type ManagementApi, managementOver } from "../api/management.ts";
 import { withReadRetry } from "../api/retry.ts";
 import { Approvals } from "../approvals/approvals.ts";
 import { Changes } from "../changes/changes.ts";
-import type { LookAgain, RenewBase } from "../changes/plan/desired-changes.ts";
 import { observerOf } from "../events/observe.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { suiteStore } from "../events/suites/suite-store.ts";
@@ -13,6 +12,8 @@ import type { ToolAvailability } from "../mcp/tool-list.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
+import type { lookAgainAt } from "../plans/look-again.ts";
+import type { renewBaseAt } from "../plans/renew-base.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
@@ -138,8 +139,10 @@ interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "ri
   readonly log: Log;
 }
 
-const lookAgain: LookAgain = async (...given) => (await import("../plans/look-again.ts")).lookAgainAt(...given);
-const renewBase: RenewBase = async (...given) => (await import("../plans/renew-base.ts")).renewBaseAt(...given);
+const lookAgain: typeof lookAgainAt = async (...given) =>
+  (await import("../plans/look-again.ts")).lookAgainAt(...given);
+const renewBase: typeof renewBaseAt = async (...given) =>
+  (await import("../plans/renew-base.ts")).renewBaseAt(...given);
 /** What runs of changes need from plans. It is loaded only when a plan is applied. */
 const PLANS = { lookAgain, renewBase };
 

@@ -5,7 +5,6 @@ import { limitLine } from "../answers/plan-words.ts";
 import { blockedText } from "../answers/run-report.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
-import type { DesiredChanges } from "../changes/plan/desired-changes.ts";
 import type { Loss } from "../changes/plan/plan.ts";
 import { requestsOf } from "../changes/plan/plan-desired.ts";
 import type { PlannedRequest } from "../changes/rows/entries.ts";
@@ -13,7 +12,7 @@ import { needsConfirmation } from "../changes/run-rules.ts";
 import { exceededThresholds, isApplicable, itemCount, type StatePlan } from "../plans/diff/plan.ts";
 import { readKeptPlan } from "../plans/look-again.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
-import { asPlanned } from "../plans/planned-undo.ts";
+import { asPlanned, type PlannedChanges } from "../plans/planned-undo.ts";
 import { amount } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
@@ -90,7 +89,7 @@ export function requestsFor(
 }
 
 /** The changes of a kept plan by itself, without the state that it was made from. */
-export function changesOfDocument({ plan, wayBack }: PlanDocument): DesiredChanges {
+export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
 }

@@ -10,19 +10,21 @@ import {
   type UpdateItem,
 } from "../../model/targeting-model.ts";
 import { type Change, type Placeholders, Work } from "../../model/work.ts";
+import type { ParentRef } from "../../plans/diff/plan.ts";
+import { changeOf, groupAt, knownOption, NO_CONTEXTS, positionOf } from "../../plans/modelled.ts";
+import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges } from "../../spec/records.ts";
-import type { Binding, Step, Weight } from "../rows/entries.ts";
+import type { Binding, Step } from "../rows/entries.ts";
 import { parts } from "./checks.ts";
 import { contextParts } from "./context-parts.ts";
-import type { DesiredChanges, DesiredItem, DesiredPlace } from "./desired-changes.ts";
 import { type NewOption, planOption } from "./option-drafts.ts";
 import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/** Where the objects of a targeting are: its own, and that of its first item. */
-interface ObjectPlace {
+/** Where the objects of a targeting are: its own, where it has one, and that of its first item. */
+export interface ObjectPlace {
   readonly own: number;
   readonly first: number;
 }
@@ -30,11 +32,11 @@ interface ObjectPlace {
 /** What the steps of a desired state are made from. */
 interface Making extends ObjectPlace {
   readonly plan: Plan;
-  readonly changes: DesiredChanges;
+  readonly changes: PlannedChanges;
   /** By option: the item that is about it. */
   readonly itemOf: ReadonlyMap<Ref, number>;
   /** The group at a place; null for the top level. */
-  readonly groupAt: (place: DesiredPlace) => Ref | null;
+  readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
   /** The steps that the next request waits for. */
   last: readonly number[];
@@ -44,16 +46,15 @@ interface Making extends ObjectPlace {
  * Adds the steps of the items that are open, request after request: those of one wait for those of the one before. Where
  * nothing can go on, since a swap needs a free place and the limit leaves none, all items fail before anything is sent.
  */
-export function addSteps(plan: Plan, changes: DesiredChanges, place: ObjectPlace): void {
+export function addSteps(plan: Plan, changes: PlannedChanges, place: ObjectPlace): void {
   const { items, alreadyDone } = changes;
   const open = items.flatMap((item, at) => (alreadyDone.has(at) ? [] : [{ at, item }]));
-  const refOf = ({ at, item }: { readonly at: number; readonly item: DesiredItem }): Ref =>
-    item.kind === "create" ? newRef(at) : item._id;
-  const itemOf = new Map(open.map((one) => [refOf(one), one.at]));
-  const groupAt = groupFinder(changes);
-  const wanted = new Map(open.map((one) => [refOf(one), changeOf(refOf(one), one.item, groupAt)]));
+  const groupOf = groupFinder(changes);
+  const wishes = open.map(({ at, item }) => ({ at, change: changeOf(item, at, groupOf) }));
+  const itemOf = new Map(wishes.map(({ at, change }) => [change.ref, at]));
+  const wanted = new Map(wishes.map(({ change }) => [change.ref, change]));
   const placeholders = placeholdersOf(changes);
-  const making: Making = { plan, changes, ...place, itemOf, groupAt, placeholders, last: [] };
+  const making: Making = { plan, changes, ...place, itemOf, groupOf, placeholders, last: [] };
   addTargeting(making);
   const { model, others } = modelOf(changes, wanted);
   const room = LIMITS.targetingOptions.value - others;
@@ -72,13 +73,6 @@ export function addSteps(plan: Plan, changes: DesiredChanges, place: ObjectPlace
   }
 }
 
-/** What the refs of options begin with that the run creates; the position of their item follows. */
-const NEW = "new:";
-
-function newRef(at: number): Ref {
-  return `${NEW}${at}`;
-}
-
 function addTargeting({ plan, own, changes: { targeting } }: Making): void {
   const { _id, name, rename } = targeting;
   if (_id === undefined) plan.add(plan.make.createTargeting({ name }, { objects: [own] }));
@@ -86,7 +80,7 @@ function addTargeting({ plan, own, changes: { targeting } }: Making): void {
 }
 
 /** Names and Context IDs for a while: the same each time that the plan is made. */
-function placeholdersOf({ targeting }: DesiredChanges): Placeholders {
+function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
     const about = `${targeting._id} ${ref}`;
@@ -97,32 +91,12 @@ function placeholdersOf({ targeting }: DesiredChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/** What an item wants of its option. */
-function changeOf(ref: Ref, item: DesiredItem, groupAt: Making["groupAt"]): Change {
-  if (item.kind === "delete") return { kind: "delete", ref };
-  if (item.kind === "create") {
-    const { name, type, contexts, exposeChildren = false } = item;
-    const parent = groupAt(item.parent);
-    return { kind: "create", ref, name, group: type === "collection", parent, expose: exposeChildren, contexts };
-  }
-  const { name, exposeChildren: expose, contexts: { add, remove } = { add: [], remove: [] } } = item;
-  const parent = item.parent === undefined ? undefined : groupAt(item.parent);
-  return {
-    ...{ kind: "update", ref, add, remove },
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent }),
-    ...(expose !== undefined && { expose }),
-  };
-}
-
 /** Makes what finds the group at a place. One that the run need not create any more is found by its name. */
-function groupFinder({ alreadyDone, items, there }: DesiredChanges): Making["groupAt"] {
+function groupFinder({ alreadyDone, items, there }: PlannedChanges): Making["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
-    if (place === null) return null;
-    if ("_id" in place) return place._id;
-    const made = alreadyDone.has(place.item) ? items[place.item] : undefined;
-    return (made?.kind === "create" ? byName.get(made.name) : undefined) ?? newRef(place.item);
+    const made = place !== null && "item" in place && alreadyDone.has(place.item) ? items[place.item] : undefined;
+    return (made?.kind === "create" ? byName.get(made.name) : undefined) ?? groupAt(place);
   };
 }
 
@@ -131,7 +105,7 @@ function groupFinder({ alreadyDone, items, there }: DesiredChanges): Making["gro
  * is in the groups that something enters or leaves. `others` are how many more there are. Where it is not known what is
  * there, it is as the plan saw it, and groups count as filled.
  */
-function modelOf({ there, items }: DesiredChanges, wanted: ReadonlyMap<Ref, Change>) {
+function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
   const groups = new Set<Ref>();
   for (const change of wanted.values()) {
@@ -144,16 +118,13 @@ function modelOf({ there, items }: DesiredChanges, wanted: ReadonlyMap<Ref, Chan
   }
   const model = new TargetingModel();
   let others = 0;
-  for (const [ref, { name, parent, type, exposeChildren = false, contexts, contextCount }] of there) {
-    const group = type === "collection";
+  for (const [ref, option] of there) {
+    const { name, parent, type } = option;
+    const isGroup = type === "collection";
     const isInside = parent !== null && groups.has(parent);
-    if (!(group || isInside || wanted.has(ref) || names.has(name))) {
-      others += 1;
-      continue;
-    }
-    const held = group || wanted.has(ref) ? new Set(contexts) : NO_CONTEXTS;
-    const unread = Math.max(0, (contextCount ?? contexts.length) - contexts.length);
-    model.put(ref, { name, group, parent, expose: exposeChildren, contexts: held, others: unread });
+    if (isGroup || isInside || wanted.has(ref) || names.has(name)) {
+      model.put(ref, knownOption(option, isGroup || wanted.has(ref)));
+    } else others += 1;
   }
   for (const item of items) {
     if (item.kind === "create" || !wanted.has(item._id) || model.options.has(item._id)) continue;
@@ -164,19 +135,17 @@ function modelOf({ there, items }: DesiredChanges, wanted: ReadonlyMap<Ref, Chan
     if (parent !== null) groups.add(parent);
   }
   for (const ref of groups) {
-    if (model.options.has(ref) || ref.startsWith(NEW)) continue;
+    if (model.options.has(ref) || positionOf(ref) !== undefined) continue;
     model.put(ref, { name: ref, group: true, parent: null, expose: false, contexts: NO_CONTEXTS, others: 1 });
   }
   return { model, others };
 }
 
-const NO_CONTEXTS: ReadonlySet<string> = new Set();
-
 /** Adds the steps of one request. Where it is too large for one, its parts follow each other. */
 function addRequest(making: Making, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
-  let filled: Weight | undefined;
+  let filled = MEASURES.map(() => 0);
   let latest: number | undefined;
   const lastParts: number[] = [];
   for (const item of request) {
@@ -185,9 +154,11 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
       continue;
     }
     const step = item.op === "delete" ? deletion(making, item, after) : update(making, item, { before, after });
-    const sum = filled === undefined ? step.weight : sumOf(filled, step.weight);
-    const isFull = MEASURES.some((measure) => sum[measure] > REQUEST_LIMITS[step.operation][measure]);
-    filled = isFull ? step.weight : sum;
+    const sums = MEASURES.map((measure, place) => (filled[place] ?? 0) + step.weight[measure]);
+    const isFull =
+      latest !== undefined &&
+      MEASURES.some((measure, place) => (sums[place] ?? 0) > REQUEST_LIMITS[step.operation][measure]);
+    filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
     // Names and deletions follow the order of the items, so that a full request ends before the next item.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
@@ -195,16 +166,6 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
     if (item.op === "update") lastParts.push(...addContextParts(making, item, step.id, before));
   }
   making.last = [...new Set([...(latest === undefined ? [] : [latest]), ...lastParts, plan.steps.length - 1])];
-}
-
-function sumOf(one: Weight, other: Weight): Weight {
-  return {
-    items: one.items + other.items,
-    options: one.options + other.options,
-    groupItems: one.groupItems + other.groupItems,
-    contextIds: one.contextIds + other.contextIds,
-    bytes: one.bytes + other.bytes,
-  };
 }
 
 /** Adds the steps that create an option; gives the first of them. */
@@ -222,20 +183,16 @@ function newOption(
   { ref, name, contexts }: Pick<CreateItem, "ref" | "name" | "contexts">,
   isGroup: boolean,
 ): NewOption {
-  const at = positionOf(ref);
+  const at = positionOf(ref) ?? 0;
   const item = changes.items[at];
   const exposeChildren = item?.kind === "create" ? item.exposeChildren : undefined;
   return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
 }
 
-/** The position of the item that creates an option. */
-function positionOf(ref: Ref): number {
-  return Number(ref.slice(NEW.length));
-}
-
 /** An option by its ID, or by the object that the run makes. */
 function boundTo({ first }: Making, ref: Ref): Omit<Binding, "field"> {
-  return ref.startsWith(NEW) ? { object: first + positionOf(ref) } : { id: ref };
+  const at = positionOf(ref);
+  return at === undefined ? { id: ref } : { object: first + at };
 }
 
 function deletion(making: Making, { ref }: DeleteItem, after: readonly number[]): Step {
@@ -292,12 +249,12 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /** The object in whose outcome an update counts: that of its item, or of one for which a group gets a placeholder. */
-function objectOf({ itemOf, changes, groupAt, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
+function objectOf({ itemOf, changes, groupOf, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
   const own = itemOf.get(ref);
   if (own !== undefined) return first + own;
   const leaving = [...before.inside(ref)].flatMap((child) => itemOf.get(child) ?? []);
   const entering = changes.items.findIndex(
-    (item) => item.kind !== "delete" && item.parent !== undefined && groupAt(item.parent) === ref,
+    (item) => item.kind !== "delete" && item.parent !== undefined && groupOf(item.parent) === ref,
   );
   return first + (leaving[0] ?? Math.max(0, entering));
 }

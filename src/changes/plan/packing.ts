@@ -70,8 +70,7 @@ export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
     Math.max(...scarce.map(({ values, limit }) => (values[position] ?? 0) / limit)),
   );
   const byShare = positions.toSorted((one, other) => (shares[other] ?? 0) - (shares[one] ?? 0) || one - other);
-  const ways = [firstFit(scarce, positions), firstFit(scarce, byShare), inOrder];
-  return ways.reduce((best, way) => (way.length < best.length ? way : best));
+  return [positions, byShare].reduce((best, order) => firstFit(scarce, order, best.length - 1) ?? best, inOrder);
 }
 
 /** Fills one request after the other. */
@@ -98,25 +97,32 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
   return bins;
 }
 
-/** Puts each weight, in this order, into the first request that has room for it. */
-function firstFit(columns: readonly Column[], order: Uint32Array): readonly Bin[] {
-  const rooms = columns.map(({ values, limit }) => ({ values, limit, most: mostRooms(order.length) }));
-  /** The first request below a node of the trees with room in all measures. */
+/**
+ * Puts each weight, in this order, into the first request that has room for it. Undefined where that takes more than
+ * `most` requests. What room there is stands in a tree for each measure: its leaves are the requests, and each node has
+ * the most room of those below it.
+ */
+function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
+  const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));
+  const trees = columns.map(() => new Float64Array(2 * leaves).fill(-1));
   const find = (node: number, position: number): number | undefined => {
-    if (rooms.some(({ values, most }) => (most[node] ?? 0) < (values[position] ?? 0))) return undefined;
-    const isLeaf = 2 * node >= (rooms[0]?.most.length ?? 0);
-    return isLeaf ? node : (find(2 * node, position) ?? find(2 * node + 1, position));
+    for (const [place, { values }] of columns.entries()) {
+      if ((trees[place]?.[node] ?? 0) < (values[position] ?? 0)) return undefined;
+    }
+    return node >= leaves ? node : (find(2 * node, position) ?? find(2 * node + 1, position));
   };
   const requestOf = new Uint32Array(order.length);
-  let next = (rooms[0]?.most.length ?? 0) / 2;
+  let requests = 0;
   for (const position of order) {
     const found = find(1, position);
-    const leaf = found ?? next++;
+    if (found === undefined && requests === most) return undefined;
+    const leaf = found ?? leaves + requests++;
     requestOf[position] = leaf;
-    for (const { values, limit, most } of rooms) {
-      most[leaf] = (found === undefined ? limit : (most[leaf] ?? 0)) - (values[position] ?? 0);
+    for (const [place, { values, limit }] of columns.entries()) {
+      const tree = trees[place] ?? new Float64Array();
+      tree[leaf] = (found === undefined ? limit : (tree[leaf] ?? 0)) - (values[position] ?? 0);
       for (let node = leaf >> 1; node > 0; node >>= 1) {
-        most[node] = Math.max(most[2 * node] ?? 0, most[2 * node + 1] ?? 0);
+        tree[node] = Math.max(tree[2 * node] ?? 0, tree[2 * node + 1] ?? 0);
       }
     }
   }
@@ -127,9 +133,4 @@ function firstFit(columns: readonly Column[], order: Uint32Array): readonly Bin[
     else bin.push(position);
   });
   return [...bins.values()];
-}
-
-/** A tree with a leaf for each of as many requests as there may be; each node has the most room of those below it. */
-function mostRooms(requests: number): Float64Array {
-  return new Float64Array(2 ** (Math.ceil(Math.log2(requests)) + 1)).fill(-1);
 }

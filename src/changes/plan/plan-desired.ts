@@ -1,8 +1,10 @@
+import type { ChangeItem, ParentRef, PlanItem } from "../../plans/diff/plan.ts";
+import { groupedBy } from "../../plans/modelled.ts";
+import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPlace, ownReason } from "../../runs/outcome.ts";
 import type { PlannedRequest } from "../rows/entries.ts";
-import type { DesiredChanges, DesiredItem, DesiredPlace, DesiredUpdate } from "./desired-changes.ts";
-import { addSteps } from "./desired-steps.ts";
+import { addSteps, type ObjectPlace } from "./desired-steps.ts";
 import { Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
@@ -15,10 +17,10 @@ const MOST_STALE = 20;
  * is no longer as it was planned for, everything fails, and nothing is sent. A plan that is only shown keeps nothing for
  * the way back.
  */
-export function planDesired(changes: DesiredChanges, purpose: "start" | "show" = "start"): Plan {
+export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
   const keeps = purpose === "start";
-  const { further = [], targeting } = changes;
+  const { further, targeting } = changes;
   const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
   if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
   for (const { _id, name } of changes.unclear ?? []) {
@@ -29,23 +31,17 @@ export function planDesired(changes: DesiredChanges, purpose: "start" | "show" =
   if (stale.length > 0) {
     plan.facts = { ...plan.facts, stale: stale.slice(0, MOST_STALE) };
     for (const { one, from } of placed) failStale(plan, one, from);
-  } else for (const { one, from } of placed) addChanges(plan, one, { ...from, keeps });
+  } else for (const { one, from } of placed) addChanges(plan, one, from, keeps);
   return plan;
 }
 
 /** The requests that the changes of a desired state need, if every answer is a success. */
-export function requestsOf(changes: DesiredChanges): readonly PlannedRequest[] {
+export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   const { steps } = planDesired(changes, "show");
   return weighed(steps, plannedRequests(steps));
 }
 
-/** Where the objects of a targeting are: its own, where it has one, and that of its first item. */
-interface ObjectPlace {
-  readonly own: number;
-  readonly first: number;
-}
-
-function addObjects(plan: Plan, changes: DesiredChanges): ObjectPlace {
+function addObjects(plan: Plan, changes: PlannedChanges): ObjectPlace {
   const { _id, name, rename, delete: isDeleted } = changes.targeting;
   const own = plan.objects.length;
   if (_id === undefined) plan.object({ index: own, name });
@@ -56,16 +52,13 @@ function addObjects(plan: Plan, changes: DesiredChanges): ObjectPlace {
   return { own, first };
 }
 
-/** Where the objects of a targeting are, and whether what is there is kept for the way back. */
-interface Adding extends ObjectPlace {
-  readonly keeps: boolean;
-}
-
-function addChanges(plan: Plan, changes: DesiredChanges, { own, first, keeps }: Adding): void {
+function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: ObjectPlace, keeps: boolean): void {
   const { items, alreadyDone, targeting } = changes;
-  if (keeps) noteFormer(plan, changes);
-  if (targeting.delete && targeting._id !== undefined) {
-    const { _id, name } = targeting;
+  const { _id, name } = targeting;
+  if (keeps && _id !== undefined && (targeting.rename !== undefined || targeting.delete))
+    plan.former.targeting(_id, name);
+  noteChanged(plan, changes, keeps);
+  if (targeting.delete && _id !== undefined) {
     // Its options go with it.
     const objects = [own, ...items.map((_, at) => first + at)];
     plan.losses.push({ name, _id, kind: "targeting", count: changes.there.size });
@@ -78,30 +71,10 @@ function addChanges(plan: Plan, changes: DesiredChanges, { own, first, keeps }: 
     const id = item === undefined || item.kind === "create" ? {} : { _id: item._id };
     plan.settlements.push({ object: first + at, outcome: "alreadyDone", ...id });
   }
-  noteLosses(plan, changes, keeps);
   addSteps(plan, changes, { own, first });
 }
 
-/** Notes what is there before it is changed, for the way back. */
-function noteFormer({ former }: Plan, { targeting, items, there }: DesiredChanges): void {
-  const { _id: targetingId } = targeting;
-  if (targetingId === undefined) return;
-  if (targeting.rename !== undefined || targeting.delete) former.targeting(targetingId, targeting.name);
-  const subOptions = subOptionsIn(there);
-  for (const item of items) {
-    const now = item.kind === "create" ? undefined : there.get(item._id);
-    if (item.kind === "create" || now === undefined) continue;
-    const { contexts, ...record } = now;
-    former.record({ ...record, _id: item._id, targeting: targetingId });
-    const { add = [], remove = [] } = item.kind === "change" ? (item.contexts ?? {}) : {};
-    const changed = new Set([...add, ...remove]);
-    const held = item.kind === "delete" ? [...contexts] : contexts.filter((id) => changed.has(id));
-    const inside = item.kind === "delete" ? (subOptions.get(item._id) ?? []) : [];
-    former.option({ _id: item._id, held, ...(inside.length > 0 && { subOptions: inside }) });
-  }
-}
-
-function objectOf(item: DesiredItem, index: number, changes: DesiredChanges) {
+function objectOf(item: PlanItem, index: number, changes: PlannedChanges) {
   if (item.kind === "delete") return { index, _id: item._id, name: item.seen.name };
   if (item.kind === "create") return { index, ...(item.line > 0 && { line: item.line }), name: item.name };
   const { _id, line, seen } = item;
@@ -109,7 +82,7 @@ function objectOf(item: DesiredItem, index: number, changes: DesiredChanges) {
 }
 
 /** What a row of the report says about a change. */
-function changeOf({ name, parent, contexts, seen }: DesiredUpdate, changes: DesiredChanges): KnownChange {
+function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: PlannedChanges): KnownChange {
   const placeNow = (id: string | null): OptionPlace => ({
     parent: id,
     parentName: id === null ? null : (changes.there.get(id)?.name ?? null),
@@ -125,7 +98,7 @@ function changeOf({ name, parent, contexts, seen }: DesiredUpdate, changes: Desi
 }
 
 /** Where an option will be: under the name that its group gets. The ID of one that is created is not known yet. */
-function placeOf(place: DesiredPlace, { items, there }: DesiredChanges): OptionPlace {
+function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPlace {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
     const group = items.find((item) => item.kind === "change" && item._id === place._id);
@@ -136,7 +109,7 @@ function placeOf(place: DesiredPlace, { items, there }: DesiredChanges): OptionP
   return group?.kind === "create" ? { parentName: group.name } : {};
 }
 
-function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }: ObjectPlace): void {
+function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }: ObjectPlace): void {
   const byId = new Map(stale.flatMap((one) => (one._id === undefined ? [] : [[one._id, one]])));
   const byName = new Map(stale.map((one) => [one.name, one]));
   for (let object = own; object < first + items.length; object += 1) {
@@ -152,39 +125,34 @@ function failStale(plan: Plan, { items, stale }: DesiredChanges, { own, first }:
   }
 }
 
-/** The sub-options of each group. */
-function subOptionsIn(there: DesiredChanges["there"]): ReadonlyMap<string, string[]> {
-  const inside = new Map<string, string[]>();
-  for (const [id, { parent }] of there) {
-    if (parent === null) continue;
-    const ids = inside.get(parent);
-    if (ids === undefined) inside.set(parent, [id]);
-    else ids.push(id);
-  }
-  return inside;
-}
-
-/** Notes what is taken away, so that a person is asked about it, and what is kept of it for the way back. */
-function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: DesiredChanges, keeps: boolean): void {
-  const open = items.filter((_, at) => !alreadyDone.has(at));
-  const inGroups = subOptionsIn(there);
-  for (const item of open) {
-    if (item.kind === "create") continue;
+/**
+ * Notes what is taken away, so that a person is asked about it, and, where the plan is carried out, what is there before
+ * it is changed and what is taken away of it, for the undo.
+ */
+function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
+  const inside = groupedBy(there, ([, { parent }]) => parent);
+  const goes = targeting.delete === true;
+  for (const [at, item] of items.entries()) {
+    const now = item.kind === "create" ? undefined : there.get(item._id);
+    if (item.kind === "create" || now === undefined) continue;
     const { _id } = item;
-    const now = there.get(_id);
-    if (now === undefined) continue;
-    const { name, contexts, type } = now;
-    if (item.kind === "delete") {
-      const subOptions = (inGroups.get(_id) ?? []).sort();
-      const loss = { name, _id };
-      if (type === "atomic") plan.losses.push({ ...loss, kind: "option", count: contexts.length });
-      else {
-        const own = { count: subOptions.length, subOptions, ownContextIds: contexts.length };
-        plan.losses.push({ ...loss, kind: "optionGroup", ...own });
-      }
-      continue;
+    const { contexts, ...record } = now;
+    const { name, type } = now;
+    const isDeleted = item.kind === "delete";
+    const { add = [], remove = [] } = (isDeleted ? undefined : item.contexts) ?? {};
+    const subOptions = (isDeleted ? (inside.get(_id) ?? []) : []).map(([id]) => id);
+    if (keeps && targeting._id !== undefined) {
+      const changed = new Set([...add, ...remove]);
+      const held = isDeleted ? [...contexts] : contexts.filter((id) => changed.has(id));
+      plan.former.record({ ...record, _id, targeting: targeting._id });
+      plan.former.option({ _id, held, ...(subOptions.length > 0 && { subOptions }) });
     }
-    const { add = [], remove = [] } = item.contexts ?? {};
+    if (goes || alreadyDone.has(at)) continue;
+    if (isDeleted && type === "atomic") plan.losses.push({ name, _id, kind: "option", count: contexts.length });
+    else if (isDeleted) {
+      const own = { count: subOptions.length, subOptions: subOptions.toSorted(), ownContextIds: contexts.length };
+      plan.losses.push({ name, _id, kind: "optionGroup", ...own });
+    }
     const held = new Set(contexts);
     const removed = remove.filter((id) => held.has(id));
     if (removed.length === 0) continue;
@@ -192,6 +160,7 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
     plan.losses.push({ name, _id, kind: "contextIds", count: removed.length, ...(empties && { empties }) });
     if (keeps) plan.removed.push({ kind: "row", row: { _id, add: removed } });
   }
+  const open = goes ? [] : items.filter((_, at) => !alreadyDone.has(at));
   if (keeps && open.some(({ kind }) => kind === "delete")) {
     const options = { [Symbol.iterator]: () => deletedOptions(open, there, targeting._id) };
     plan.removed.push({ kind: "options", options, areRead: true });
@@ -200,8 +169,8 @@ function noteLosses(plan: Plan, { items, there, alreadyDone, targeting }: Desire
 
 /** The options that are deleted, as they are now. */
 function* deletedOptions(
-  items: readonly DesiredItem[],
-  there: DesiredChanges["there"],
+  items: readonly PlanItem[],
+  there: PlannedChanges["there"],
   targeting: string | undefined,
 ): Generator<PlacedOption> {
   const gone = new Set(items.flatMap((item) => (item.kind === "delete" ? [item._id] : [])));

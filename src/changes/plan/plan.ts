@@ -1,5 +1,7 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { placeOf } from "../../files/rows.ts";
+import type { lookAgainAt } from "../../plans/look-again.ts";
+import type { ResolvedRun } from "../../plans/planned-undo.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import type { Asked, Reason, ReportedObject } from "../../runs/outcome.ts";
@@ -8,7 +10,6 @@ import type { Decided, JournalEntry, RunFacts, Settlement, Step } from "../rows/
 import { FormerValues } from "../rows/former.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
-import type { LookAgain, ResolveUndone } from "./desired-changes.ts";
 
 /** What planning may use of the world: reads only. */
 export interface PlanningContext {
@@ -17,9 +18,9 @@ export interface PlanningContext {
   /** The file of a call that has one, or the plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
   /** Reads the plan that a run applies. */
-  readonly lookAgain?: LookAgain | undefined;
+  readonly lookAgain?: typeof lookAgainAt | undefined;
   /** Finds out what became of the unanswered requests of the run that is undone. */
-  readonly resolve?: ResolveUndone | undefined;
+  readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
 /** What would be taken away: a person is asked to confirm it before. */

@@ -1,5 +1,6 @@
-import { type Base, type BaseOption, groupedBy, type ServiceOption, type ServiceTargeting } from "../base.ts";
+import type { Base, BaseOption, ServiceOption, ServiceTargeting } from "../base.ts";
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "../file/desired.ts";
+import { groupedBy } from "../modelled.ts";
 import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
 /** The options of an existing targeting, by ID, by name, and by group: null for the top level. */

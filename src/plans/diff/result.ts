@@ -1,21 +1,11 @@
+import { type Conflict, conflicts } from "../../model/conflicts.ts";
+import type { Ref } from "../../model/targeting-model.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { ServiceOption } from "../base.ts";
 import { type Problems, quoted, type Spot } from "../file/desired.ts";
+import { changeOf, knownOption, positionOf } from "../modelled.ts";
 import type { DesiredRow } from "./match.ts";
-import type { ChangeItem, CreateItem, ExceededLimit, ParentRef, PlanItem } from "./plan.ts";
-
-/** An option as it would be after the plan. */
-interface After {
-  /** Absent where it is created. */
-  readonly there?: ServiceOption | undefined;
-  readonly item?: CreateItem | ChangeItem | undefined;
-  readonly row?: DesiredRow | undefined;
-  readonly name: string;
-  readonly isGroup: boolean;
-  readonly parent: ParentRef;
-  /** How many Context IDs it would hold. */
-  readonly count: number;
-}
+import type { ChangeItem, CreateItem, ExceededLimit, PlanItem } from "./plan.ts";
 
 /** What is looked at once all changes are known. */
 export interface Result {
@@ -30,168 +20,104 @@ export interface Result {
 
 /** Looks at what the targeting would be: names, groups and limits. Gives the limits that would be exceeded. */
 export function checkResult(result: Result): readonly ExceededLimit[] {
-  const after = afterPlan(result);
-  checkNames(after, result);
-  checkGroups(after, result);
-  checkOwnContexts(after, result);
-  return limitsOf(after, result.options);
+  const { options, items } = result;
+  const known = new Map(options.map((option) => [option._id, knownOption(option)]));
+  const changes = items.map((item, at) => changeOf(item, at));
+  const itemOf = new Map(changes.map(({ ref }, at) => [ref, items[at]]));
+  const rowOf = (ref: Ref): DesiredRow | undefined => {
+    const item = itemOf.get(ref);
+    return (item && result.rows.get(item)) ?? result.rowOf.get(ref);
+  };
+  const nameOf = (ref: Ref): string => {
+    const item = itemOf.get(ref);
+    return (item?.kind === "delete" ? undefined : item?.name) ?? known.get(ref)?.name ?? "";
+  };
+  for (const conflict of conflicts(known, new Map(changes.map((change) => [change.ref, change])))) {
+    addProblem(conflict, { rowOf, nameOf, problems: result.problems });
+  }
+  return limitsOf(items, options);
 }
 
-function afterPlan({ options, items, rows, rowOf }: Result): readonly After[] {
-  const changes = new Map<string, ChangeItem>();
-  const deleted = new Set<string>();
-  for (const item of items) {
-    if (item.kind === "change") changes.set(item._id, item);
-    if (item.kind === "delete") deleted.add(item._id);
-  }
-  const after: After[] = [];
-  for (const there of options) {
-    if (deleted.has(there._id)) continue;
-    const item = changes.get(there._id);
-    // A group that is deleted leaves its sub-options at the top level.
-    const kept: ParentRef = there.parent === null || deleted.has(there.parent) ? null : { _id: there.parent };
-    const { contexts } = item ?? {};
-    after.push({
-      there,
-      item,
-      row: rowOf.get(there._id),
-      name: item?.name ?? there.name,
-      isGroup: there.type === "collection",
-      parent: item?.parent === undefined ? kept : item.parent,
-      count: there.contexts.length + (contexts?.add.length ?? 0) - (contexts?.remove.length ?? 0),
-    });
-  }
-  for (const item of items) {
-    if (item.kind !== "create") continue;
-    const { name, parent, contexts, type } = item;
-    after.push({ item, row: rows.get(item), name, isGroup: type === "collection", parent, count: contexts.length });
-  }
-  return after;
+/** What is said of a conflict: where the file stands for it, and by which name. */
+interface Saying extends Pick<Result, "problems"> {
+  readonly rowOf: (ref: Ref) => DesiredRow | undefined;
+  readonly nameOf: (ref: Ref) => string;
 }
 
-function checkNames(after: readonly After[], { problems }: Result): void {
-  const named = new Map<string, After>();
-  for (const one of after) {
-    const other = named.get(one.name);
-    named.set(one.name, one);
-    // Names that were double before are not this plan's doing.
-    const taker = [one, other].find(
-      (each) => each?.item?.kind === "create" || (each?.item?.kind === "change" && each.item.name !== undefined),
-    );
-    if (other === undefined || taker?.row === undefined) continue;
-    const holder = taker === one ? other : one;
+function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: Saying): void {
+  const row = rowOf(conflict.ref);
+  if (conflict.kind === "name" && row !== undefined) {
+    const holder = rowOf(conflict.holder);
+    const isNew = positionOf(conflict.holder) !== undefined;
     problems.add(
-      taker.row.option.spots.name ?? taker.row.option,
-      `the name ${quoted(one.name)} is that of ${holder.there === undefined ? "another new option" : `option ${holder.there._id}`}, which would keep it`,
-      holder.row === undefined
+      row.option.spots.name ?? row.option,
+      `the name ${quoted(conflict.value)} is that of ${isNew ? "another new option" : `option ${conflict.holder}`}, which would keep it`,
+      holder === undefined
         ? "Choose another name, or put that option into the file under another one."
         : "Give each option its own name.",
-      holder.row && [taker.row.option.line, holder.row.option.line],
+      holder && [row.option.line, holder.option.line],
     );
   }
-}
-
-function keyOf(ref: ParentRef): string | undefined {
-  if (ref === null) return undefined;
-  return "_id" in ref ? ref._id : `item ${ref.item}`;
-}
-
-/** A group has sub-options or own Context IDs (management-api 7.4, cases 1, 6 and 7). */
-function checkGroups(after: readonly After[], { problems, items, rows, options }: Result): void {
-  const positions = new Map(items.map((item, index) => [item, index]));
-  const filled = new Set(after.flatMap(({ parent }) => keyOf(parent) ?? []));
-  const before = new Set(options.flatMap(({ parent }) => parent ?? []));
-  const leaving = new Map(
-    items.flatMap((item) =>
-      item.kind === "change" && item.seen.parent !== null ? [[item.seen.parent, item] as const] : [],
-    ),
-  );
-  for (const group of after) {
-    if (!group.isGroup || group.count > 0) continue;
-    const key = group.there?._id ?? `item ${group.item && positions.get(group.item)}`;
-    if (filled.has(key)) continue;
-    const wasEmpty = group.there !== undefined && group.there.contexts.length === 0 && !before.has(key);
-    if (wasEmpty) continue;
-    const left = leaving.get(key);
-    const row = group.row ?? (left && rows.get(left));
-    const spot: Spot = group.row?.option.spots.contexts ?? row?.option ?? FIRST;
+  if (conflict.kind === "empty") {
+    const last = row ?? conflict.leaving.map(rowOf).findLast((left) => left !== undefined);
+    const spot: Spot = row?.option.spots.contexts ?? last?.option ?? FIRST;
     problems.add(
       spot,
-      `the group ${quoted(group.name)} would have neither sub-options nor own Context IDs`,
+      `the group ${quoted(nameOf(conflict.ref))} would have neither sub-options nor own Context IDs`,
       "Leave it a sub-option or a Context ID, or delete the group as a whole.",
+    );
+  }
+  if (conflict.kind === "owner" && row !== undefined) {
+    problems.add(
+      row.option.spots.contexts ?? row.option,
+      `the Context ID ${quoted(conflict.value)} is to be an own one of the group ${quoted(nameOf(conflict.ref))}, and the group ${quoted(nameOf(conflict.holder))} would hold it too`,
+      "Groups share no own Context IDs: take it out of one of the two in the file.",
     );
   }
 }
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Groups share no own Context IDs (management-api 7.2); what changes hands within the plan is no problem. */
-function checkOwnContexts(after: readonly After[], { problems }: Result): void {
-  const holders = new Map<string, After>();
-  for (const group of after) {
-    if (!group.isGroup) continue;
-    for (const id of contextsAfter(group)) {
-      const other = holders.get(id);
-      holders.set(id, group);
-      if (other === undefined) continue;
-      const taker = [group, other].find((one) => adds(one, id));
-      if (taker?.row === undefined) continue;
-      const holder = taker === group ? other : group;
-      problems.add(
-        taker.row.option.spots.contexts ?? taker.row.option,
-        `the Context ID ${quoted(id)} is to be an own one of the group ${quoted(taker.name)}, and the group ${quoted(holder.name)} would hold it too`,
-        "Groups share no own Context IDs: take it out of one of the two in the file.",
-      );
-    }
-  }
-}
-
-function contextsAfter({ there, item }: After): readonly string[] {
-  if (item?.kind === "create") return item.contexts;
-  const held = there?.contexts ?? [];
-  if (item?.contexts === undefined) return held;
-  const removed = new Set(item.contexts.remove);
-  return [...held.filter((id) => !removed.has(id)), ...item.contexts.add];
-}
-
-function adds({ item }: After, id: string): boolean {
-  if (item === undefined) return false;
-  return item.kind === "create" ? item.contexts.includes(id) : (item.contexts?.add.includes(id) ?? false);
-}
-
 /** Limits on what is stored, looked at only where the plan increases it (management-api 8.2 rule 1). */
-function limitsOf(after: readonly After[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
+function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {
     if (wanted > most && wanted > there) exceeded.push({ limit, of, there, wanted, fits: most });
   };
+  const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
+  const itemOf = new Map(items.map((item) => [item.kind === "create" ? "" : item._id, item]));
+  const byId = new Map(options.map((option) => [option._id, option]));
   const total = options.reduce((sum, { contexts }) => sum + contexts.length, 0);
-  let wanted = 0;
-  for (const one of after) {
-    wanted += one.count;
-    if (one.item === undefined) continue;
-    const held = one.there?.contexts.length ?? 0;
-    check("Context IDs of an option", LIMITS.optionContextIds.value, one.name, held, one.count);
+  let [count, contextIds] = [options.length, total];
+  const ordered = [
+    ...options.flatMap(({ _id }) => itemOf.get(_id) ?? []),
+    ...items.filter(({ kind }) => kind === "create"),
+  ];
+  for (const item of ordered) {
+    const there = item.kind === "create" ? undefined : byId.get(item._id);
+    const held = there?.contexts ?? [];
+    if (item.kind === "create") count += 1;
+    if (item.kind === "delete") count -= 1;
+    const after = item.kind === "delete" ? [] : contextsAfter(item, held);
+    contextIds += after.length - held.length;
+    if (item.kind === "delete") continue;
+    const name = item.name ?? there?.name ?? "";
+    check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
     // A Context ID has 256 bytes at most, so that few of them need not be weighed.
-    if (one.count * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value) continue;
-    const bytes = bytesOf(contextsAfter(one));
-    check(
-      "bytes of an option's Context IDs",
-      LIMITS.optionContextBytes.value,
-      one.name,
-      bytesOf(one.there?.contexts ?? []),
-      bytes,
-    );
+    if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
+    check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }
-  check("options of a targeting", LIMITS.targetingOptions.value, "the targeting", options.length, after.length);
-  check(
-    "Context IDs of a project, of which this targeting has at least",
-    LIMITS.projectContextIds.value,
-    "the project",
-    total,
-    wanted,
-  );
+  check("options of a targeting", LIMITS.targetingOptions.value, "the targeting", options.length, count);
+  const project = "Context IDs of a project, of which this targeting has at least";
+  check(project, LIMITS.projectContextIds.value, "the project", total, contextIds);
   return exceeded;
+}
+
+function contextsAfter(item: CreateItem | ChangeItem, held: readonly string[]): readonly string[] {
+  if (item.kind === "create") return item.contexts;
+  if (item.contexts === undefined) return held;
+  const removed = new Set(item.contexts.remove);
+  return [...held.filter((id) => !removed.has(id)), ...item.contexts.add];
 }
 
 function bytesOf(contexts: readonly string[]): number {

@@ -3,7 +3,8 @@ import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
 import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
 import { FileError } from "../../platform/files.ts";
 import { thousands } from "../../platform/text.ts";
-import { groupedBy, type ServiceOption, type ServiceTargeting } from "../base.ts";
+import type { ServiceOption, ServiceTargeting } from "../base.ts";
+import { groupedBy } from "../modelled.ts";
 import { type DesiredFormat, MOST_YAML_OPTIONS } from "./read-desired.ts";
 
 /** The address of the published schema of a desired state, for editors. */

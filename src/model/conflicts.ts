@@ -1,0 +1,126 @@
+import type { KnownOption, Ref } from "./targeting-model.ts";
+import type { Change } from "./work.ts";
+
+/** What cannot be once all changes are made, and the options that it is about. */
+export type Conflict =
+  /** A group is deleted in which sub-options would stay. */
+  | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
+  /** What an option goes into is no group that is there. */
+  | { readonly kind: "noGroup"; readonly ref: Ref }
+  /** `ref` takes a name, or as a group an own Context ID, that another one has. */
+  | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
+  /** A group has neither sub-options nor own Context IDs: it gets none, or loses its last; `leaving` are those that go. */
+  | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
+
+/** An option as it would be. */
+interface After {
+  readonly ref: Ref;
+  readonly change: Exclude<Change, { readonly kind: "delete" }> | undefined;
+  readonly before: KnownOption | undefined;
+  readonly name: string;
+  readonly group: boolean;
+  readonly parent: Ref | null;
+  readonly own: number;
+}
+
+/**
+ * The conflicts of the targeting as it would be, by the rules of management-api 7.2 to 7.4. What does not fit already,
+ * and that no change is about, is none. Those of one kind stand together: what settles one may settle those after it.
+ */
+export function conflicts(
+  options: ReadonlyMap<Ref, KnownOption>,
+  changes: ReadonlyMap<Ref, Change>,
+): readonly Conflict[] {
+  const after = afterAll(options, changes);
+  const inside = new Map<Ref, number>();
+  for (const { parent } of after.values()) if (parent !== null) inside.set(parent, (inside.get(parent) ?? 0) + 1);
+  return [
+    ...inUse(changes, inside),
+    ...[...after.values()].flatMap(({ ref, change, parent }): Conflict[] => {
+      const isThere = parent === null || after.get(parent)?.group === true;
+      return change?.parent === undefined || isThere ? [] : [{ kind: "noGroup", ref }];
+    }),
+    ...doubled("name", after, ({ name }) => [name]),
+    ...doubled("owner", after, ownContexts),
+    ...emptied(options, changes, after, inside),
+  ];
+}
+
+function afterAll(options: ReadonlyMap<Ref, KnownOption>, changes: ReadonlyMap<Ref, Change>): ReadonlyMap<Ref, After> {
+  const after = new Map<Ref, After>();
+  for (const [ref, before] of options) {
+    const change = changes.get(ref);
+    if (change?.kind === "delete") continue;
+    const { name = before.name, parent = before.parent } = change ?? {};
+    const { add = [], remove = [] } = change?.kind === "update" ? change : {};
+    const own = before.contexts.size + before.others + add.length - remove.length;
+    after.set(ref, { ref, change, before, name, group: before.group, parent, own });
+  }
+  for (const change of changes.values()) {
+    if (change.kind !== "create") continue;
+    const { ref, name, group, parent, contexts } = change;
+    after.set(ref, { ref, change, before: undefined, name, group, parent, own: contexts.length });
+  }
+  return after;
+}
+
+function inUse(changes: ReadonlyMap<Ref, Change>, inside: ReadonlyMap<Ref, number>): readonly Conflict[] {
+  return [...changes.values()].flatMap(({ kind, ref }): Conflict[] => {
+    const staying = inside.get(ref) ?? 0;
+    return kind === "delete" && staying > 0 ? [{ kind: "inUse", ref, staying }] : [];
+  });
+}
+
+/** Values that two options have: the later one takes it where it does so, else the one before. */
+function doubled(
+  kind: "name" | "owner",
+  after: ReadonlyMap<Ref, After>,
+  valuesOf: (one: After) => Iterable<string>,
+): readonly Conflict[] {
+  const takes = ({ change }: After, value: string): boolean => {
+    if (kind === "name") return change?.name !== undefined;
+    return (change?.kind === "create" ? change.contexts : (change?.add ?? [])).includes(value);
+  };
+  const holders = new Map<string, After>();
+  const found: Conflict[] = [];
+  for (const one of after.values()) {
+    for (const value of valuesOf(one)) {
+      const other = holders.get(value);
+      holders.set(value, one);
+      if (other === undefined || other === one) continue;
+      if (takes(one, value)) found.push({ kind, value, ref: one.ref, holder: other.ref });
+      else if (takes(other, value)) found.push({ kind, value, ref: other.ref, holder: one.ref });
+    }
+  }
+  return found;
+}
+
+/** The own Context IDs that a group would have. */
+function* ownContexts({ group, before, change }: After): Generator<string> {
+  if (!group) return;
+  const removed = new Set(change?.kind === "update" ? change.remove : []);
+  for (const id of before?.contexts ?? []) if (!removed.has(id)) yield id;
+  yield* (change?.kind === "create" ? change.contexts : change?.add) ?? [];
+}
+
+function emptied(
+  options: ReadonlyMap<Ref, KnownOption>,
+  changes: ReadonlyMap<Ref, Change>,
+  after: ReadonlyMap<Ref, After>,
+  inside: ReadonlyMap<Ref, number>,
+): readonly Conflict[] {
+  const leaving = new Map<Ref, Ref[]>();
+  for (const { ref } of changes.values()) {
+    const from = options.get(ref)?.parent ?? null;
+    if (from === null || after.get(ref)?.parent === from) continue;
+    const refs = leaving.get(from);
+    if (refs === undefined) leaving.set(from, [ref]);
+    else refs.push(ref);
+  }
+  return [...after.values()].flatMap(({ ref, group, own, before }): Conflict[] => {
+    if (!group || own > 0 || inside.has(ref)) return [];
+    const gone = leaving.get(ref) ?? [];
+    const wasEmpty = before !== undefined && before.contexts.size + before.others === 0 && gone.length === 0;
+    return wasEmpty ? [] : [{ kind: "empty", ref, leaving: gone }];
+  });
+}
