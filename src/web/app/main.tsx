@@ -21,12 +21,6 @@ import {
   verdicts,
 } from "./state.ts";
 
-const { pathname, search } = location;
-render(<Frame />, document.body);
-if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
-else if (pathname === PATHS.callback) await openWith(PATHS.callback, { query: search.slice(1), login: takeLogin() });
-else await start();
-
 /** Opens a session with what brought the person here, which works once and so leaves the address. */
 async function openWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
@@ -177,3 +171,10 @@ function applyEvents(message: EventsMessage): void {
   metrics.value = message;
   clockAhead.value = histogram.now - Date.now();
 }
+
+// At the end: it uses the constants above, which have no value before.
+const { pathname, search } = location;
+render(<Frame />, document.body);
+if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
+else if (pathname === PATHS.callback) await openWith(PATHS.callback, { query: search.slice(1), login: takeLogin() });
+else await start();
