@@ -12,7 +12,7 @@ import { redactorFor } from "../src/answers/redact.ts";
 import { suiteStore } from "../src/events/suites/suite-store.ts";
 import { authenticator } from "../src/http/auth.ts";
 import { createHttpServer } from "../src/http/server.ts";
-import { callsUnderWay } from "../src/mcp/calls-under-way.ts";
+import { callsUnderWay } from "../src/mcp/server-parts.ts";
 import { questionSeal } from "../src/mcp/elicitation.ts";
 import { createMcpServer } from "../src/mcp/server.ts";
 import { catalogue, listedTools, toolsThatWrite } from "../src/mcp/tool-list.ts";

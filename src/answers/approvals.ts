@@ -179,12 +179,10 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   );
 }
 
-/** How many Context IDs go with what is not a targeting. */
 function contextIdsOf({ kind, count, ownContextIds = 0 }: Loss): number {
   return kind === "optionGroup" ? ownContextIds : count;
 }
 
-/** What the number of a loss counts. */
 function describeLoss({ kind, count, ownContextIds = 0, empties }: Loss): string {
   switch (kind) {
     case "targeting":
@@ -232,7 +230,6 @@ export function effectText(effect: Effect): string {
   return [sentence, fenced(named)].join("\n");
 }
 
-/** A part in lines, an object on each: the first and the last ones. */
 function partLines({ title, count, objects }: EffectPart, most: number, isTitled: boolean): readonly string[] {
   const { first, last, left } = ends(objects, most, count);
   const line = ({ name, _id, says }: EffectObject): string =>
@@ -245,7 +242,6 @@ function partLines({ title, count, objects }: EffectPart, most: number, isTitled
   ];
 }
 
-/** The names of a part on one line. */
 function namesLine({ title, count, objects }: EffectPart, most: number): string {
   const { first, last, left } = ends(objects, most, count);
   const names = (some: readonly EffectObject[]): string => some.map(({ name }) => quoteUntrusted(name)).join(", ");
@@ -253,7 +249,6 @@ function namesLine({ title, count, objects }: EffectPart, most: number): string 
   return `${title} (${thousands(count)}): ${names(first)}${rest}`;
 }
 
-/** The first and the last of some objects, and how many are left between them. */
 function ends(objects: readonly EffectObject[], most: number, count: number) {
   if (count <= most) return { first: objects, last: [], left: 0 };
   return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };

@@ -79,7 +79,6 @@ export function coverageText(coverage: Coverage): string {
     .join("\n");
 }
 
-/** A text in lines of at most 80 characters, broken between words where it can be. */
 function inColumns(text: string): readonly string[] {
   const lines: string[] = [];
   let rest = text;
@@ -92,7 +91,6 @@ function inColumns(text: string): readonly string[] {
   return [...lines, rest];
 }
 
-/** Begins the lines that continue one. */
 const CONTINUED = "    ";
 
 function unsupportedWords([event, { count, nearest }]: readonly [string, Coverage["unsupported"][string]]): string {
@@ -170,7 +168,6 @@ const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 500;
 const UID_TOKENS = 60;
 
-/** Data and text that say the same. */
 interface Said {
   readonly facts: Readonly<Record<string, unknown>>;
   readonly text: readonly string[];
@@ -300,7 +297,6 @@ function cutUid(text: string): string {
 }
 
 const MOST_REASONS = 20;
-/** As wide as the time that begins a line. */
 const INDENT = " ".repeat(9);
 
 /** What a sandbox knows of an event: its findings, and its body, which is undefined where what was sent is no JSON. */
@@ -324,7 +320,6 @@ export function arrivalText(
   return [line, ...further.map((reason) => `${INDENT}${reason}`)].join("\n");
 }
 
-/** What keeps an event from being recorded, and how to fix it, one sentence each. */
 function reasons(findings: Findings, body: unknown): readonly string[] {
   const found = arrivedFindings({ body, findings, ...(body === undefined && { text: "" }) });
   const sentences = found
@@ -352,7 +347,6 @@ export function failedRequestLine(request: {
 /** The first folders of the APIs' paths: `event` and `context-targeting`. */
 const FIRST_FOLDERS = [...new Set(Object.values(ROUTES).map(({ path }) => path.split("/")[1] ?? ""))];
 
-/** The path that a request with an unknown path was probably meant for. */
 function pathMeant(path: string): string | undefined {
   const folders = path.split("/").filter((folder) => folder !== "");
   const [found] = folders.flatMap((folder, at) => {
@@ -389,7 +383,6 @@ export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
   ].join("\n");
 }
 
-/** The limit of most texts, in characters. */
 const TEXT_LIMIT = EVENT_LIMITS.stringLength.value;
 
 function parameterWords({ name, type, required, maximum }: ParameterType): string {

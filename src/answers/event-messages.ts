@@ -16,7 +16,6 @@ function found({ finding, section }: Detail): string {
 const DROPPED = 'not sent, since the service would answer "ok" and drop it';
 const REFUSED = "not sent, since the service would refuse it";
 
-/** How to fix it, as the validator says. */
 function fixWords({ fix }: Detail, otherwise: string): string {
   if (typeof fix !== "string") return otherwise;
   const words = plain(fix);
@@ -94,10 +93,8 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
 
 /** The verdict of events that share it, as answers show it. */
 export interface VerdictRow {
-  /** Of the first event. */
   readonly index: number;
   readonly count: number;
-  /** Of the first events. */
   readonly indexes: readonly number[];
   /** The lines of these, where they came from a file. */
   readonly lines?: readonly number[];

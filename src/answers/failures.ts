@@ -81,13 +81,10 @@ const LONGEST_TEXT = 120;
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly errorCode: string;
   readonly statusCode?: number | undefined;
-  /** What is the same for all of them. */
   readonly detail?: Detail | undefined;
   readonly message: string;
-  /** What the messages of this code begin with. */
   readonly shared?: string | undefined;
   readonly remedy: string;
-  /** Of events: the users of the first ones, as they were given. */
   readonly uids?: readonly string[];
   /** Whether the message holds for the first one only: then each one's own is among its details. */
   readonly isOfFirst: boolean;
@@ -123,11 +120,8 @@ function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, 
 
 /** How fully a group of failures is shown. */
 export interface FailureForm {
-  /** How many of its details are shown. */
   readonly details: number;
-  /** How many of its places are shown; all that are known where absent. */
   readonly places?: number;
-  /** Whether its detail and its users are left out. */
   readonly isBare?: boolean;
   /** What its message and its remedy may take, each, in tokens; all of both where absent. */
   readonly tokens?: number;
@@ -147,9 +141,7 @@ export interface FailureExample {
 
 /** What the words of a row depend on beside its failures. */
 interface Beside {
-  /** Names of the first objects. */
   readonly examples?: readonly FailureExample[];
-  /** Whether the next steps have the call that resumes. */
   readonly resumes?: boolean;
   /** Whether a line before says the code and what all its messages begin with. */
   readonly isBelowShared?: boolean;
@@ -215,7 +207,6 @@ export function failureRow(
   };
 }
 
-/** How many objects' own details are shown in words: all of those in the data are there. */
 const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: readonly FailureExample[], count: number, message: string): string {
@@ -248,7 +239,6 @@ function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
 }
 
-/** The first lines, one by one, as `indexes` has the items. */
 function linesOf(places: SummarizedFailure["places"]): readonly number[] {
   const lines: number[] = [];
   for (const [from, to] of places)
@@ -265,7 +255,6 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
 /** Reasons whose message says what their detail says, and how to read it. */
 const SAID_IN_MESSAGE: ReadonlySet<string> = new Set(["INVALID_NAME"]);
 
-/** Objects' own details on a line, each with its place: what is not the same for all of them. */
 function othersWords(details: readonly FailureDetail[], failure: SummarizedFailure): string {
   const fieldsOf = ({ reason }: FailureDetail): Detail => detailOf(reason.detail ?? {}, failure);
   const isDifferent = (field: string): boolean =>

@@ -52,7 +52,6 @@ export function isOurs(line: string): boolean {
   );
 }
 
-/** Whether a name is one of the documents: of an event, or of a parameter. */
 function isDocumented(name: string): boolean {
   return [EVENTS, EVENT_FIELDS, ITEM_FIELDS].some((names) => Object.hasOwn(names, name)) || PARAMETERS.has(name);
 }

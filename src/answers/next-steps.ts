@@ -56,12 +56,10 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
 
 const LONGEST_WAIT_MS = 25_000;
 
-/** A call, written to be copied. */
 function callOf(tool: string, input: Readonly<Record<string, unknown>>): string {
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/** The call that shows what failed items held. */
 function inputCall(runId: string): string {
   return callOf("get_run", { runId, outcome: "failed", includeInput: true });
 }
@@ -128,7 +126,6 @@ function leftoverSteps(runId: string, stranded: readonly StrandedName[]): readon
   ];
 }
 
-/** A locked service: how long it was tried and when last. */
 function busyNote({ requests, lastAt }: ReportedRun): string {
   const { sent: tries = 0, waitedMs = 0 } = requests ?? {};
   const seconds = Math.round(waitedMs / 1000);
@@ -136,7 +133,6 @@ function busyNote({ requests, lastAt }: ReportedRun): string {
   return `the service was locked by other writes for ${seconds} s (${tries === 1 ? "1 try" : `${thousands(tries)} tries`}${last})`;
 }
 
-/** Where a limit stopped a run: what is in, and that nothing is to be fixed. */
 function limitNote({ failures, counts, status }: ReportedRun): readonly string[] {
   const limited = failures.filter((failure) => failure.outcome === "failed" && causeOf(failure) === "limit");
   const [first] = limited;
@@ -155,7 +151,6 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
 /** Tools whose runs are plans: one that failed is not resumed. */
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
-/** How the items that failed are fixed and sent again: through tools alone, or as a file. */
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
   const { hasRejects, tool, status, failures, file, page } = run;
   if (tool === "apply_plan") {
@@ -178,7 +173,6 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   return `${fix}. As a file, with reasons: targeting://runs/${runId}/rejects`;
 }
 
-/** The places of all that failed, where they are few. */
 function failedPlaces(failed: readonly SummarizedFailure[]): string {
   const [first] = failed;
   if (first === undefined || failed.some(({ placesOmitted }) => placesOmitted)) return "what failed";
@@ -204,7 +198,6 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
 
-/** Whether another try sends none of it either. */
 function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolean {
   return NEVER_SENT.has(errorCode) || isOfFile;
 }
@@ -220,7 +213,6 @@ function waiting({ counts, failures, tool }: ReportedRun): number {
 export interface KnownWayBack {
   readonly runId: string;
   readonly isUndone: boolean;
-  /** Whether the run changed anything. */
   readonly hasChanged: boolean;
   /** Until when the run is kept: milliseconds since 1970. */
   readonly until: number;

@@ -82,7 +82,6 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   addAndRemove: { message: "the same Context ID is in add and in remove", remedy: "Leave it in one of the two." },
 };
 
-/** Which name was not found, and similar ones. */
 function nameNotFound({ field, of, value, now, near, groups }: Detail): Entry {
   const hasNear = Array.isArray(near) && near.length > 0;
   if (of === "targetings") {
@@ -399,7 +398,6 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
 };
 
-/** Why a row of a file cannot be read as an item. */
 function rowMessage(detail: Detail, reason: Reason): Entry {
   const problem = String(detail.problem);
   const words = Object.hasOwn(PROBLEMS, problem) ? PROBLEMS[problem] : undefined;

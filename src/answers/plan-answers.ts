@@ -71,7 +71,6 @@ function allAt(runId: string | undefined): string {
   return `; all: get_run ${JSON.stringify({ runId, cursor: firstCursor(runId) })} or ${planUri(runId)}`;
 }
 
-/** Where all of a plan can be read. */
 function planUri(runId: string): string {
   return `targeting://runs/${runId}/plan`;
 }
@@ -114,7 +113,6 @@ function kindsOf(changes: readonly ListedChange[], most: number) {
   );
 }
 
-/** Of an undo plan: how many objects it restores how well. */
 function countsOfUndo({ items }: StatePlan): Readonly<Record<string, number>> | undefined {
   const counts: Record<string, number> = {};
   for (const { undo } of items) if (undo !== undefined) counts[undo] = (counts[undo] ?? 0) + 1;
@@ -209,7 +207,6 @@ export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
 
-/** The first cursor of all pages of a plan. */
 function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
@@ -235,7 +232,6 @@ export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   ];
 }
 
-/** The rows of an undo plan, those first that are not restored. */
 function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
   return rows.toSorted((one, other) => RANK.indexOf(one.undo) - RANK.indexOf(other.undo));
 }
@@ -257,7 +253,6 @@ export function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined
     : itemChanges(plan, item, groupNamesOf(document));
 }
 
-/** Where a page of a plan begins, and how many rows it may have. */
 interface PageAsked {
   readonly environment: "live" | "sandbox";
   readonly runId: string;
@@ -290,7 +285,6 @@ const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 /** An undo plan as a tool answers it. */
 export interface AnsweredWayBack {
   readonly environment: "live" | "sandbox";
-  /** The run that it undoes. */
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
   readonly readOnly: boolean;
@@ -363,7 +357,6 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/** What each label means, where rows are counted. */
 const LABEL_WORDS: Readonly<Record<RowLabel, readonly [one: string, many: string]>> = {
   unresolved: [
     "is unresolved (its request was sent and not answered)",

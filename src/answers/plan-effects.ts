@@ -36,7 +36,6 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
   };
 }
 
-/** A kind of change beside what is taken away. */
 interface OtherKind {
   readonly title: string;
   readonly isOne: (change: ListedChange) => boolean;
@@ -105,7 +104,6 @@ const UNDO_TITLES: Readonly<Record<RowLabel, string>> = {
   exact: "Restored exactly",
 };
 
-/** What an undo restores, and what it does not and why, by name. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return Object.entries(UNDO_TITLES).flatMap(([label, title]) =>
     effectPart(

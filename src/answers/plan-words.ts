@@ -144,7 +144,6 @@ const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: 
 /** What a plan is shown with. */
 export interface ShownPlan {
   readonly plan: StatePlan;
-  /** The path of the file, as it was given. */
   readonly file: string;
   readonly digest: string;
   readonly groupName: (id: string) => string;

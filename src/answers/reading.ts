@@ -33,13 +33,11 @@ export interface OptionsTotals {
   readonly subOptions?: number | undefined;
   readonly scanned?: number | undefined;
   readonly complete?: boolean | undefined;
-  /** Why the page is short. */
   readonly note?: string | undefined;
   /** Whether only some of the options that are looked at are listed. */
   readonly isFiltered: boolean;
 }
 
-/** A page of options, as an answer tells it. */
 interface OptionsPage extends OptionsTotals {
   readonly rows: readonly OptionRow[];
   readonly cursor?: string | undefined;
@@ -85,15 +83,12 @@ export function optionText(page: {
   ]);
 }
 
-/** Context IDs of one kind: how many, and as many of them as the page holds. */
 interface ContextList {
   readonly total: number;
   readonly contexts: readonly string[];
-  /** Whether the page holds the last of them. */
   readonly complete: boolean;
 }
 
-/** Two options side by side. */
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
   /** Its Context IDs only where they are wanted. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
@@ -216,12 +211,10 @@ function lines(parts: readonly (string | false | undefined)[]): string {
 /** An option as data of an answer. */
 export type OptionRow = Readonly<Record<string, unknown>> & { readonly _id: string; readonly name: string };
 
-/** One line about an option: its ID, its name, and what else the row says. */
 function optionLine({ _id, name, ...rest }: OptionRow): string {
   return [_id, quoteUntrusted(name), ...fieldWords(rest)].join(" ");
 }
 
-/** The fields of a record in words. */
 function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }

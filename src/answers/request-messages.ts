@@ -81,14 +81,12 @@ export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
   return `the service limits the rate of requests (429)${wait}`;
 }
 
-/** Milliseconds as whole seconds, or minutes where they are many. */
 function secondsWords(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   if (seconds < 120) return `${seconds} s`;
   return `${thousands(Math.ceil(seconds / 60))} min`;
 }
 
-/** Which settings lead to the API that a request was for. */
 function wayOf({ operation, setBy }: Known): Way {
   const isEvent = operation === "trackEvent" || setBy === "EVENT_API_URL";
   return { address: setBy ?? "the address in the settings", key: isEvent ? "EVENT_APP_KEY" : "TARGETING_API_KEY" };
@@ -186,11 +184,9 @@ function rejectionWords(problem: Problem): Failure {
   return { message: `the service refused the request (status ${statusCode}${named})`, remedy: said };
 }
 
-/** The settings that a remedy names. */
 interface Way {
   /** The setting that names the address, or words for it. */
   readonly address: string;
-  /** The setting that holds the key. */
   readonly key: string;
 }
 
@@ -249,7 +245,6 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
 export interface FolderAsked {
   /** The name that the client gave; undefined over HTTP, where folders belong to a token. */
   readonly client: string | undefined;
-  /** The path that was asked for. */
   readonly path: string;
   readonly allowedDirs: readonly string[];
 }

@@ -97,7 +97,6 @@ function doneWords({ did, tool, counts }: ReportedRun, { done, noun }: Work): re
   return [capitalized(words[only.kind](only.count, true)), ...more.map(({ kind, count }) => words[kind](count, false))];
 }
 
-/** Counts of what was not done, in words. */
 function restWords({ counts, status, tool }: ReportedRun): readonly string[] {
   const { alreadyDone, skipped = 0, failed, notApplied, unknown, pending } = counts;
   const [would, verb] = status === "planned" ? ["would be ", "would fail"] : ["", "failed"];
@@ -119,12 +118,10 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   delete_options: "already deleted",
 };
 
-/** "5 options", or "3 of 5 options". */
 function ofAll(count: number, all: number, noun: string): string {
   return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
 }
 
-/** In which targeting, and what that holds now. */
 function whereWords({ totals, tool, counts }: ReportedRun): string {
   if (totals === undefined) return "";
   const { name, targetingId, optionCount } = totals;
@@ -198,7 +195,6 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
   return [parts.join("; ")];
 }
 
-/** How many names are shown that did not match exactly. */
 const TAKEN_TOLD = 5;
 
 /** Which names were taken for which others, since none matched exactly. */
@@ -229,7 +225,6 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
   return [`${options} not read before the change, so an undo leaves their added Context IDs`];
 }
 
-/** How many options are shown that hold another number of Context IDs than expected. */
 const COUNTS_TOLD = 5;
 
 /** Which options hold another number of Context IDs than expected. */
@@ -295,7 +290,6 @@ export interface LimitsMet {
   readonly options: readonly FullOption[];
   readonly optionsOmitted: number;
   readonly targetings: readonly FullTargeting[];
-  /** Whether the limit of the project was met. */
   readonly isProject: boolean;
 }
 
@@ -364,7 +358,6 @@ function fitWords(room: number): string {
   return `${number(left)} more ${left === 1 ? "fits" : "fit"}`;
 }
 
-/** More interrupted runs than these are counted, not named. */
 const MOST_NAMED = 3;
 
 /** Why a call continued an earlier run. */

@@ -47,12 +47,10 @@ const CONFIRMATION_TOKENS = 250;
 /** Of verdicts, and requests of a plan. */
 const MOST_GROUPS = 10;
 const MOST_GROUPS_BESIDE_PAGE = 3;
-/** Every reason is shown, up to so many. */
 const MOST_REASONS = 25;
 const MOST_RESULTS = 50;
 /** Of a reason that is shown with its count, so many of its objects are among the results. */
 const MOST_OF_A_REASON = 5;
-/** So many names of a reason's objects are examples in its text. */
 const MOST_EXAMPLES = 3;
 
 /**
@@ -69,7 +67,6 @@ export function renderReport(run: ReportedRun): RenderedReport {
   return renderAnswer(structuredOf(run, parts), textOf(run, parts), isError(run));
 }
 
-/** The parts of a report that are shown as far as they fit. */
 function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string[]) {
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MOST_GROUPS : MOST_GROUPS_BESIDE_PAGE;
@@ -116,7 +113,6 @@ function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["resul
   });
 }
 
-/** How many objects there are of each kind that `changeLines` knows. */
 function countsOfKinds({ did, counts }: ReportedRun): Readonly<Record<string, number>> {
   const { created = 0, changed = 0, deleted = 0, same = 0 } = did ?? {};
   return {
@@ -129,7 +125,6 @@ function countsOfKinds({ did, counts }: ReportedRun): Readonly<Record<string, nu
   };
 }
 
-/** Rows that fit, and how many more there are. */
 interface Section<Part extends Pick<Row, "data"> = Row> {
   readonly rows: readonly Part[];
   readonly omitted: number;
@@ -298,7 +293,6 @@ function byShared(one: SummarizedFailure, other: SummarizedFailure): number {
   return (other.shared ?? "").localeCompare(one.shared ?? "");
 }
 
-/** Names of the first objects of a reason. */
 function examplesOf(
   { outcome, errorCode, indexes, remedy, isOfFirst }: SummarizedFailure,
   run: ReportedRun,
@@ -372,7 +366,6 @@ export function confirmationStep(
   );
 }
 
-/** The time of day of an ISO time, to the minute. */
 function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }

@@ -23,7 +23,6 @@ export interface ReportedRun {
   /** Of events: how many left, or were about to leave, and have no answer yet; `requests` does not count them. */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
-  /** The objects that say most, or the page that was asked for. */
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
   /** Present when the results are a page that was asked for: then all of them are shown, and fewer failures. */
   readonly page?: {
@@ -31,36 +30,25 @@ export interface ReportedRun {
     /** How many objects there are within the filter that was asked for. */
     readonly matching?: number;
   };
-  /** The requests that would go out. */
   readonly plan?: readonly PlannedRequest[];
   /** Of events, each of which is a request: how many would go out, and how long they are. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
-  /** Of events: what was predicted and observed. */
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token?: string; readonly effect: string; readonly expiresAt: string };
   readonly nextSteps?: readonly string[];
-  /** Things that have a temporary name, which a resumed run has to settle. */
   readonly strandedNames?: readonly StrandedName[];
-  /** Whether the failed rows of its file are kept. */
   readonly hasRejects?: boolean;
-  /** What was done with the objects that succeeded. */
   readonly did?: Readonly<Record<Did, number>>;
   /** Who approved or declined it, and where; reported where a tool asks. */
   readonly approval?: Approval | undefined;
   /** Whether that is shown whatever the tool of the run: the answer is one of `resume_run`. */
   readonly tellsAsked?: boolean;
-  /** What the targeting holds after a change of its options. */
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
-  /** Its file, and how that was read. */
   readonly file?: InputFile | undefined;
-  /** What the rows of its file came to. */
   readonly rows?: RowCounts;
-  /** Names that did not match exactly, and what they were taken for. */
   readonly takenFor?: readonly TakenName[];
   readonly nearIds?: NearIds;
-  /** How many options got Context IDs without being read before. */
   readonly unread?: number;
-  /** Options that hold another number of Context IDs than expected. */
   readonly otherCounts?: readonly OtherCount[];
   /** Where it was resumed: how everything stood then. */
   readonly resumed?: Counts;
@@ -68,11 +56,8 @@ export interface ReportedRun {
   readonly temporaryNames?: number;
   /** When anything of it changed last: milliseconds since 1970. */
   readonly lastAt?: number;
-  /** What has changed since it was planned, so that nothing was sent. */
   readonly stale?: readonly StaleField[];
-  /** Why the server that answers may not execute it. */
   readonly blocked?: Refusal | undefined;
-  /** What else is to be said of what happened. */
   readonly notes?: readonly string[];
   /** Whether its server ended before it was planned: it is not resumed. */
   readonly neverPlanned?: boolean | undefined;
@@ -113,7 +98,6 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   return { data, line: line.filter((part) => part !== undefined && part !== "").join(" ") };
 }
 
-/** An object with its ID, and what changed of it. */
 function objectWords(result: ObjectResult): string {
   const [_id, name] = [cut(result._id), cut(result.name)];
   const { from, to } = result;
@@ -126,7 +110,6 @@ function objectWords(result: ObjectResult): string {
   return [named, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
 }
 
-/** How many objects of one kind are named: of more than that, the first few. */
 const MOST_NAMED = 20;
 const FEW_NAMED = 3;
 
@@ -194,7 +177,6 @@ function spotsWords(results: readonly ObjectResult[]): string {
   return `${byLine ? "line" : "item"}${results.length === 1 ? "" : "s"} ${words.join(", ")}`;
 }
 
-/** What changed, where it was read before. */
 function changeWords({ from, to, added, removed, alreadyThere, absent }: KnownChange): readonly string[] {
   const ids = [
     added !== undefined && `${thousands(added)} added`,

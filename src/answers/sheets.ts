@@ -42,9 +42,7 @@ export function resultSheetText({
   events,
 }: {
   readonly savedTo: string;
-  /** How many rows have each result. */
   readonly results: ReadonlyMap<string, number>;
-  /** The tool that reads the sheet again. */
   readonly tool: string;
   readonly isOver: boolean;
   /** The headings that the call read as columns, which the sheet still has. */
@@ -150,15 +148,12 @@ function counted(count: number, noun: string): string {
 /** A row of a file as it was understood. */
 export interface PreviewRow {
   readonly line: number;
-  /** The name of its option, or its ID. */
   readonly option?: string | undefined;
   readonly group?: string | undefined;
   readonly isGroup?: boolean | undefined;
   readonly contexts?: { readonly op: "add" | "remove" | "set"; readonly ids: readonly string[] } | undefined;
   readonly isRemoved?: boolean | undefined;
-  /** Of a file of events: the event itself. */
   readonly event?: unknown;
-  /** Why it cannot be used. */
   readonly reason?: Reason | undefined;
 }
 

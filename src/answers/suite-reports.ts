@@ -30,7 +30,6 @@ export function suiteReportAnswer(run: {
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
-  /** Who approved tests of a live endpoint. */
   readonly approval?: Approval | undefined;
   /** The file that holds the report; or why it was not written. */
   readonly savedTo?: string;

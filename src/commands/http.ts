@@ -6,10 +6,10 @@ import { type People, people } from "../http/people.ts";
 import { claimOrphanedRuns, LAST_CALLS_MS, type Started, servedFigures, startProcess } from "../http/process.ts";
 import type { Projects } from "../http/projects.ts";
 import { createHttpServer, type HttpOptions, type HttpService, MCP_PATH, protectedResource } from "../http/server.ts";
-import { type CallsUnderWay, callsUnderWay } from "../mcp/calls-under-way.ts";
 import { questionSeal } from "../mcp/elicitation.ts";
 import { createMcpServer } from "../mcp/server.ts";
 import type { ServerParts } from "../mcp/server-parts.ts";
+import { type CallsUnderWay, callsUnderWay } from "../mcp/server-parts.ts";
 import { loadSkills } from "../mcp/skills.ts";
 import {
   allTools,

@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
-import { noteArrival } from "../mcp/calls-under-way.ts";
 import { MOST_MEMBERS, MOST_VALUES, membersIn, valuesIn } from "../mcp/json-schema.ts";
+import { noteArrival } from "../mcp/server-parts.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
 /** The maximum size of a body in bytes: twice the size of a request to the API. */

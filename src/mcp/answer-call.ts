@@ -23,7 +23,9 @@ import type { Requested } from "../runs/kind-runs.ts";
 import { checkNotHalf } from "../tools/apis.ts";
 import { LEAST_READ_MS, type Reply, type ToolContext, type ToolServices, timeLeft } from "../tools/context.ts";
 import {
+  failureAnswer,
   once,
+  type SummarizedFailure,
   type ToolAnswer,
   ToolError,
   type ToolOutcome,
@@ -34,7 +36,6 @@ import {
 import { mayDecideInView } from "../tools/write/confirmation-token.ts";
 import { atMostOneWait } from "../tools/write/follow-run.ts";
 import { cutAtIssueLimit, describeIssues, unknownArguments, unknownWords } from "./argument-errors.ts";
-import { arrivalOf } from "./calls-under-way.ts";
 import {
   asking,
   askOlder,
@@ -45,14 +46,13 @@ import {
   isModern,
   replyTo,
 } from "./elicitation.ts";
-import { failureAnswer, type SummarizedFailure } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 import type { Opener, Opening } from "./open-page.ts";
 import { DEEPEST, isTooDeep, parseStringifiedArguments, withoutAbsent, withUpperIds } from "./read-arguments.ts";
 import type { ServerParts } from "./server-parts.ts";
+import { arrivalOf } from "./server-parts.ts";
 import type { ListedTool } from "./tool-list.ts";
 
-/** The parts of a server that are needed to answer calls. */
 type CallParts = Pick<
   ServerParts,
   "services" | "seal" | "redactor" | "log" | "audit" | "caller" | "views" | "goesOn" | "rootGuard"
@@ -317,7 +317,6 @@ async function checked({ prepare: prepared, inputSchema }: ListedTool, sent: unk
 /** How often one call may ask. Each reply can lead to another question, because the plan may change meanwhile. */
 const MOST_ROUNDS = 8;
 
-/** A call that may ask, and how it continues with the reply. */
 interface Asking {
   readonly context: ToolContext;
   readonly call: ServerContext;
@@ -382,7 +381,6 @@ const answered = z.object({ roots: z.array(z.object({ uri: z.string() })) });
 /** How long a client may take to list its roots, in milliseconds. */
 const ROOTS_MS = 5000;
 
-/** The protocol's name of the request for roots. */
 const ROOTS = "roots";
 
 /** Thrown if a call needs the roots of a client of the 2026-07-28 era. The client then repeats the call with them. */

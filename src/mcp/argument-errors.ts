@@ -79,7 +79,6 @@ export function unknownWords(keys: readonly string[], path: readonly PropertyKey
   return `${words.join("; ")}${more} (${list})`;
 }
 
-/** The names that the schema allows at a path. */
 function validKeys(path: readonly PropertyKey[], schema: JsonSchema): readonly string[] {
   let forms = schemaAlternatives(schema, schema);
   for (const step of path) {
@@ -136,13 +135,10 @@ function sizeOf(value: unknown): string {
 /** The maximum number of collected errors: each costs memory, and arguments may contain a million. */
 const MOST_MISFITS = 100;
 
-/** The state of one pass over the arguments. */
 interface Look {
   readonly root: JsonSchema;
   readonly forms: Map<JsonSchema, readonly JsonSchema[]>;
-  /** The current path. */
   readonly path: (string | number)[];
-  /** How many more misfits are collected. */
   left: number;
 }
 

@@ -6,9 +6,9 @@ import type { Log } from "../observe/log.ts";
 import { FileError } from "../platform/files.ts";
 import { ExecutionRefusedError } from "../runs/kind.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../runs/store.ts";
+import type { SummarizedFailure } from "../tools/define-tool.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
-import type { SummarizedFailure } from "./failure-answer.ts";
 
 /**
  * Describes any error that a handler throws; no other place turns errors into answers. An error of an unknown class is

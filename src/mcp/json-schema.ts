@@ -117,14 +117,12 @@ export function membersIn(json: Uint8Array, most: number): number {
   return largest;
 }
 
-/** The end of the string that begins here. */
 function endOfString(json: Uint8Array, from: number): number {
   let at = from + 1;
   while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
   return at;
 }
 
-/** The last byte of the number or literal that begins here. */
 function endOfWord(json: Uint8Array, from: number): number {
   let at = from;
   while (at + 1 < json.length && !endsWord(json[at + 1] ?? SPACE)) at += 1;

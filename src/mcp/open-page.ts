@@ -29,7 +29,6 @@ import {
   type SealedOpening,
 } from "./elicitation.ts";
 
-/** The protocol's name of the request to open the page. */
 const OPEN = "open";
 
 /** A call whose client is asked to open the page, and whether its person may also be asked with a form. */
@@ -117,14 +116,12 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening): Opener 
 
 const action = z.looseObject({ action: z.enum(["accept", "decline", "cancel"]) });
 
-/** Whether a client says that its person opened the page. */
 function isOpened(answer: unknown): boolean {
   return action.safeParse(answer).data?.action === "accept";
 }
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** A client's reply to a question about a run that waits on the page. */
 interface OpeningReply extends Pick<SealedOpening, "run" | "digest"> {
   readonly isOpened: boolean;
   readonly said: ElicitationResult;

@@ -20,10 +20,8 @@ export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
 }
 
-/** The state of reading arguments. */
 interface Reading {
   readonly root: JsonSchema;
-  /** How many more values may be read from texts. */
   left: number;
 }
 
@@ -148,7 +146,6 @@ function itemFields(item: JsonSchema, form: JsonSchema, root: JsonSchema): JsonS
   return Object.fromEntries(fields);
 }
 
-/** The fields that contain IDs. */
 const IDS: ReadonlySet<string> = new Set([
   ...["targetingId", "optionId", "runId", "suiteId", "_id", "_ids", "ids", "parent", "addFrom", "removeFrom"],
   "compareWith",

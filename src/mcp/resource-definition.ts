@@ -19,7 +19,6 @@ export interface ResourceDefinition {
   ) => Promise<ResourceContent | undefined>;
   /** Lists the resources of this template; absent if they are not listed. */
   readonly list?: (context: ResourceContext) => Promise<Resource[]>;
-  /** Completes typed text, by variable. */
   readonly complete?: Readonly<Record<string, (typed: string, context: ResourceContext) => Promise<string[]>>>;
   /** How long clients may cache it; absent: not at all. */
   readonly cacheHint?: CacheHint;

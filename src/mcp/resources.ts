@@ -21,7 +21,6 @@ function page(name: string, title: string, description: string, content: () => P
   };
 }
 
-/** The content of the API documents. */
 const SPEC_RESOURCES: readonly ResourceDefinition[] = [
   page("events", "Supported events", "Every supported event with its required and optional parameters.", async () =>
     (await import("../events/event-types.ts")).listEventTypes(),
@@ -129,7 +128,6 @@ const readOptions: ResourceDefinition["read"] = async ({ targetingId = "", from 
   return { mimeType: NDJSON, text };
 };
 
-/** The current options of a targeting. */
 const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "targeting-options",

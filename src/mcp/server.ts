@@ -8,9 +8,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Log } from "../observe/log.ts";
 import type { CallAnswer, Observer } from "../observe/observer.ts";
-import { once } from "../tools/define-tool.ts";
+import { failureAnswer, once } from "../tools/define-tool.ts";
 import { followsTasks, TASKS } from "./elicitation.ts";
-import { failureAnswer } from "./failure-answer.ts";
 import { hiddenFailure, instructions } from "./instructions.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { PROMPTS, registerPrompts } from "./prompts.ts";

@@ -17,7 +17,6 @@ export async function loadSkills(): Promise<Skills> {
   return new SkillsExtension({ source: sourceOf(skillEntry), strict: true });
 }
 
-/** A skill with the text of its file. */
 interface ServedSkill {
   readonly skill: Skill;
   readonly text: string;
@@ -54,7 +53,6 @@ function sourceOf(entryOf: (name: string, files: Record<string, string>) => Prom
   };
 }
 
-/** The file of a skill as a resource without a name. */
 function fileOf({ skill, text }: ServedSkill) {
   return { uri: skill.uri, mimeType: MARKDOWN, size: Buffer.byteLength(text) };
 }

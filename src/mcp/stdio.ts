@@ -4,9 +4,9 @@ import type { JSONRPCMessage, McpServer, McpServerFactory, Transport } from "@mo
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Log } from "../observe/log.ts";
 import { parseJson } from "../platform/json.ts";
-import type { CallsUnderWay } from "./calls-under-way.ts";
+import { showsViews } from "./elicitation.ts";
 import type { Listening } from "./run-updates.ts";
-import { showsViews } from "./shows-views.ts";
+import type { CallsUnderWay } from "./server-parts.ts";
 
 /**
  * How long running calls may continue after the input has ended, so that `printf … | targeting-mcp` gets its answers.
@@ -15,7 +15,6 @@ const LAST_ANSWERS_MS = 2000;
 
 const INVALID_REQUEST = -32_600;
 
-/** The protocol era of a connection. */
 type Era = Parameters<McpServerFactory>[0]["era"];
 
 /** The parts of a connection over standard input and output. */
@@ -217,7 +216,6 @@ const SHOWN_BYTES = 512;
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
-/** How lines are handled. */
 interface LineUse {
   /** The maximum length of a line, in bytes. */
   readonly mostBytes: number;

@@ -21,17 +21,17 @@ import { ulidBytes, ulidOfBytes, ulidTime } from "../spec/ulid.ts";
 import { cancelRun } from "../tools/cancel-run.ts";
 import type { ToolContext } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
+import { failureAnswer } from "../tools/define-tool.ts";
 import { followResumedRun } from "../tools/get-run.ts";
 import { reportRun } from "../tools/run-reports.ts";
 import { atMostOneWait, progressWords } from "../tools/write/follow-run.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/write/opened.ts";
 import { endedWhereTooLate, waitsForDecision } from "../tools/write/waiting.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
-import { arrivalOf } from "./calls-under-way.ts";
 import { canAsk, canOpen, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
-import { failureAnswer } from "./failure-answer.ts";
 import { failureOf } from "./failures.ts";
 import type { ServerParts } from "./server-parts.ts";
+import { arrivalOf } from "./server-parts.ts";
 
 // Tasks, by the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21): a task is
 // a run of the caller, seen through a handle. Nothing is stored for it besides the run.
@@ -54,7 +54,6 @@ const TASK_STATUS = {
 const POLL_MS = 1000;
 const DAY_MS = 86_400_000;
 
-/** A request of a client that follows tasks, or may follow them. */
 interface TaskRequest {
   readonly call: ServerContext;
   readonly server: McpServer;
@@ -67,7 +66,6 @@ interface Named {
   readonly isPlan: boolean;
 }
 
-/** A task as clients see it. */
 interface Task extends Readonly<Record<string, unknown>> {
   readonly taskId: string;
   readonly status: "working" | "input_required" | "completed" | "cancelled";

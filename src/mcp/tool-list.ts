@@ -7,11 +7,8 @@ import { MADE_TOOLS, type MadeTool } from "./made-tools.ts";
 /** What determines which tools are listed. */
 export interface ToolAvailability {
   readonly readOnly: boolean;
-  /** The enabled toolsets. */
   readonly toolsets: readonly Exclude<Toolset, "either">[];
-  /** The configured APIs, by the toolset that uses them. */
   readonly configured: readonly Exclude<Toolset, "either">[];
-  /** Whether a sandbox can be inspected. */
   readonly hasSandbox: boolean;
 }
 
@@ -21,7 +18,6 @@ export interface Hidden {
   readonly toolset: Toolset;
 }
 
-/** Whether a tool changes an API. */
 function writes({ effect }: ToolFacts): boolean {
   return effect === "adds" || effect === "changes";
 }

@@ -1,9 +1,9 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import type { ToolContext } from "../tools/context.ts";
 import type { ToolAnswer } from "../tools/define-tool.ts";
+import { VIEW_TYPE } from "./elicitation.ts";
 import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
 import type { Views } from "./server-parts.ts";
-import { VIEW_TYPE } from "./shows-views.ts";
 import { asMade, catalogue, type ListedTool, listedTools, type ToolAvailability } from "./tool-list.ts";
 
 const VIEW_URI = "ui://targeting/run.html";

@@ -28,7 +28,6 @@ export interface DecisionLine {
   readonly where: "client" | "view" | "page" | "token" | "terminal";
   /** Who decided: the user of this machine, the entry of the access file, or the issuer and subject. */
   readonly who: string;
-  /** Who asked for it. */
   readonly caller: string;
   readonly project: string;
 }
@@ -62,7 +61,6 @@ export interface ToolServices {
   readonly memory: TargetingMemory;
   /** Context IDs that were read before; absent where none are kept. */
   readonly contents?: ContentsStore;
-  /** Finds, resumes and cancels runs of every kind. */
   readonly runs: Runs;
   /** Plans and starts changes; absent where the management API is not configured. */
   readonly changes?: Changes;
@@ -76,11 +74,9 @@ export interface ToolServices {
   readonly testBench?: TestBench;
   /** The sandbox that can be looked at; absent where there is none. */
   readonly sandbox?: SandboxApi;
-  /** Suites of event tests. */
   readonly suites: SuiteStore;
   /** Nothing may change an API. Tools that could are not listed; those that only sometimes do look here. */
   readonly readOnly: boolean;
-  /** When a person is asked before something is taken away. */
   readonly confirm: "ask" | "strict" | "off";
   /** Whether an approval in a view of the client counts where `confirm` is `strict`. */
   readonly trustViews: boolean;
@@ -90,13 +86,11 @@ export interface ToolServices {
   readonly page?: DecisionPage;
   /** Who the person is that decides on this machine; absent where that is said by a login. */
   readonly person?: string;
-  /** Writes a decision into the audit. */
   readonly noteDecision?: (line: DecisionLine) => void;
   /** Gives the key that seals confirmations: at least 32 bytes. */
   readonly sealKey: () => Promise<Uint8Array>;
   /** The only targetings that may change; absent: all. */
   readonly allowedTargetings?: readonly string[];
-  /** The most that one call may delete. */
   readonly maxDeletes: number;
   /** How long finished runs are kept, and how many of each caller: so long there is an undo plan. */
   readonly keep: { readonly days: number; readonly runs: number };
@@ -117,7 +111,6 @@ export interface ToolServices {
 
 /** What the person decided about a ToolQuestion. */
 export interface Reply {
-  /** The token of the question. */
   readonly token: string;
   readonly accepted: boolean;
 }

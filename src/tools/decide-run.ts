@@ -27,7 +27,6 @@ export const decideRun = {
   handler: decidedInView,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** A person's decision in a view. */
 interface InViewDecision {
   readonly runId: string;
   readonly decision: "approve" | "decline";

@@ -1,4 +1,5 @@
 import type * as z from "zod";
+import type { Failure } from "../answers/request-messages.ts";
 import type { ToolContext } from "./context.ts";
 
 /** The group of tools that a setting can switch off; `either` is listed with any of them. */
@@ -34,7 +35,6 @@ export interface ToolAnswer {
  */
 export interface ToolQuestion {
   readonly ask: {
-    /** What is about to happen, for the person to agree to or not. */
     readonly message: string;
     /** Comes back in `context.reply`, sealed on its way: no client can make or change it. At most some hundred bytes. */
     readonly token: string;
@@ -70,7 +70,6 @@ export interface ToolFacts {
   readonly toolset: Toolset;
   readonly effect: Effect;
   readonly idempotent: boolean;
-  /** Listed only where there is a sandbox to look at. */
   readonly needsSandbox?: true;
 }
 
@@ -102,5 +101,25 @@ export function once<Value>(make: () => Value): () => Value {
   return () => {
     made ??= { value: make() };
     return made.value;
+  };
+}
+
+/** A failure, and a code if programs need to recognise it. */
+export interface SummarizedFailure extends Failure {
+  readonly errorCode?: "STORE_UNAVAILABLE" | "RUN_DAMAGED";
+  /** The run whose outcome is unknown because its stored data is damaged. */
+  readonly runId?: string;
+}
+
+/** Converts a failure to the answer of a tool. */
+export function failureAnswer(
+  { message, remedy, errorCode, runId }: SummarizedFailure,
+  environment: string,
+): ToolAnswer {
+  const error = { ...(errorCode !== undefined && { errorCode }), message, ...(remedy !== undefined && { remedy }) };
+  return {
+    structured: { environment, ...(runId !== undefined && { runId, status: "unknown" }), error },
+    text: remedy === undefined ? message : `${message}\n${remedy}`,
+    isError: true,
   };
 }

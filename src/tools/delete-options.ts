@@ -15,7 +15,6 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** The IDs of all empty options of a targeting. */
 async function emptyOptions(targetingId: string, context: ToolContext): Promise<string[]> {
   const hits = await everyOption(targetingId, { empty: true }, context);
   if (hits.length > 0) return hits.map(({ step }) => step.option._id);

@@ -26,7 +26,6 @@ export const onUnknownArgument = () => ({
     .describe("When an answer is lost: report it, or send again and risk recording it twice"),
 });
 
-/** How many results a report looks at: those that fit are shown. */
 const RESULTS_READ = 50;
 
 /** The `uid` of an event, where it is known as it was given. */
@@ -169,7 +168,6 @@ function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   ].filter((step) => step !== false);
 }
 
-/** How many users a group of failures names. */
 const UIDS_NAMED = 5;
 
 function uidIn(event: unknown): string | undefined {

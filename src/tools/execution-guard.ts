@@ -28,12 +28,10 @@ export interface GuardParts
     ToolServices,
     "environment" | "readOnly" | "maxDeletes" | "maxChangePercent" | "allowedDirs" | "allowedTargetings" | "waitMs"
   > {
-  /** The project behind the keys, as runs name it. */
   readonly project: string;
   readonly toolsets: readonly Exclude<Toolset, "either">[];
   /** Its reads are retried; absent where the management API is not configured. */
   readonly management: ManagementApi | undefined;
-  /** What was given with the call of a run. */
   readonly input: (runId: string) => ByteSource;
   /** What a caller may do now; absent: whatever the settings allow. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
@@ -42,7 +40,6 @@ export interface GuardParts
 /** Plans that were read before: a page asks about each run that waits again and again. */
 const MOST_PLANS = 100;
 
-/** By run: why its plan may not be applied. */
 type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
 
 /**
@@ -73,7 +70,6 @@ function otherProject({ project, environment }: ExecutableRun["header"], parts: 
   };
 }
 
-/** Whether a run only reads the service. */
 function onlyReads(run: ExecutableRun): boolean {
   return isOfSaves(run);
 }
@@ -121,7 +117,6 @@ function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs 
   };
 }
 
-/** The folder of the file whose base the run renews. */
 function baseFolder({ header: { call } }: { readonly header: RunHeader<WriteCall> }): readonly string[] {
   const base = call.tool === "apply_plan" ? call.input.base : undefined;
   return base === undefined ? [] : [base.root];

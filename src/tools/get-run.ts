@@ -20,7 +20,6 @@ import { untilDecided } from "./write/on-page.ts";
 import { waitsForDecision } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
-/** The longest that a call waits for a run to go on, in milliseconds. */
 const LONGEST_WAIT_MS = 25_000;
 
 const STATUSES = [
@@ -176,7 +175,6 @@ function rowOf(
   return input === undefined ? result : { ...place, input };
 }
 
-/** The recent runs, the newest first. */
 async function listRuns(
   asked: Pick<GetRun, "status" | "tool" | "targetingId">,
   { limit = MOST_SHOWN, cursor }: Asked,

@@ -68,7 +68,6 @@ export async function readTargeting(
   return withOthers(answer, await othersWith(reference, found._id, context));
 }
 
-/** Further targetings whose names contain the one that was given. */
 async function othersWith(
   { targetingName }: TargetingReference,
   foundId: string,

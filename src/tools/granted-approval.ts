@@ -36,7 +36,6 @@ export function callerContext({ header }: Pick<Run, "header">, services: ToolSer
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
 }
 
-/** What an approval leads to; undefined where it would be something else by now. */
 async function workOf(
   approval: ApprovalRun,
   approved: Approved,

@@ -54,7 +54,6 @@ export function fileArgumentsOf<Given extends FileArguments>({
   return { about: { file, encoding, sheet, columns, separator, fillDown }, others };
 }
 
-/** Other names of encodings. */
 const ENCODING_ALIASES: Readonly<Record<string, Encoding>> = {
   utf8: "utf-8",
   "utf-16": "utf-16le",

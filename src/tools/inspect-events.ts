@@ -35,7 +35,6 @@ const expectation = () =>
     verdict: z.enum(VERDICTS).optional().describe("Default: recorded, and none ignored or rejected"),
   });
 
-/** What `inspect_events` takes. */
 const input = () =>
   z.strictObject({
     uid: z.string().optional(),
@@ -52,7 +51,6 @@ const input = () =>
     coverage: z.boolean().optional().describe("Counts for each event, instead of the list"),
   });
 
-/** What an inspection is asked for. */
 type InspectInput = z.output<ReturnType<typeof input>>;
 
 /** Shows the events that a sandbox received, and checks them against expectations. */
@@ -153,7 +151,6 @@ function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   };
 }
 
-/** How what is said about the events of a page is known. */
 function basesOf(rows: readonly ArrivedRow[]) {
   return rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((found) => found.basis)]);
 }

@@ -143,14 +143,12 @@ export async function listedOptions(query: OptionsQuery, form: ListForm, context
   return show((isWalk === undefined ? pageOf : scanned)(query, from, { form, api, context }));
 }
 
-/** What reading a page needs beside the question. */
 interface Reading {
   readonly form: ListForm;
   readonly api: ManagementApi;
   readonly context: ToolContext;
 }
 
-/** One page of the service's own list. */
 async function pageOf(
   { targetingId, parent }: OptionsQuery,
   { top, page: pageBefore }: Position,
@@ -195,7 +193,6 @@ async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal):
   return (await unlessItFails(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
 }
 
-/** What a read gives; undefined where it fails. */
 async function unlessItFails<Value>(read: Promise<Value>): Promise<Value | undefined> {
   try {
     return await read;
@@ -205,7 +202,6 @@ async function unlessItFails<Value>(read: Promise<Value>): Promise<Value | undef
   }
 }
 
-/** Options that were looked for, sub-options included. */
 async function scanned(query: OptionsQuery, from: Position, reading: Reading): Promise<Part<Position>> {
   const { form, api, context } = reading;
   const [topLevel = 0, subOptions = 0, found = 0] = from.before ?? [];

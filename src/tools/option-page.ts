@@ -28,11 +28,9 @@ export interface Part<Position> extends OptionsTotals {
   readonly hits: readonly (Hit & { readonly behind: Position })[];
   /** Where more would be, behind all hits; undefined where there is no more. */
   readonly next: Position | undefined;
-  /** How many options the caller wanted. */
   readonly limit: number;
 }
 
-/** How rows are made: what of an option is shown, and what is known besides. */
 interface RowForm {
   readonly detail: "concise" | "detailed";
   /** By ID: the first Context IDs of options. */
@@ -87,14 +85,12 @@ export function optionsAnswer<Position>(
   return answer(rows, { cursor: behind && writeCursor(query, behind), note, brief });
 }
 
-/** What stands around the rows of an answer. */
 interface Around {
   readonly cursor: string | undefined;
   readonly note: string | undefined;
   readonly brief: BriefList | undefined;
 }
 
-/** No answer holds more rows. */
 const MOST_IN_BRIEF = 150;
 
 function fullNote(shown: number, wanted: number): string {

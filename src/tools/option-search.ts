@@ -26,7 +26,6 @@ interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
   readonly next: WalkPosition | undefined;
-  /** Whether the wait was over before the walk was. */
   readonly stopped: boolean;
 }
 
@@ -101,7 +100,6 @@ const place = z.strictObject({
 type Place = z.output<typeof place>;
 type Key = z.output<typeof key>;
 
-/** No answer shows more options. */
 const MOST_SORTED = 100;
 const MOST_SCANS = 16;
 

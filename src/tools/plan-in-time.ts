@@ -7,16 +7,13 @@ import type { ToolAnswer } from "./define-tool.ts";
 import { reportRun } from "./run-reports.ts";
 import { planInTime } from "./write/planned.ts";
 
-/** A plan that is to be made, and what becomes of it. */
 interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
   /** What it is made from: the arguments of the call, with which it is made again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
-  /** The IDs of the targetings that it is about. */
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
   readonly textOf: (made: Made) => MadeText;
-  /** Keeps the plan, and answers it. */
   readonly answer: (made: Made) => Promise<ToolAnswer>;
 }
 

@@ -171,7 +171,6 @@ async function readRemembering(
   return there;
 }
 
-/** A plan, and how its file was read. */
 interface MadeState extends MadePlan {
   readonly notes: readonly string[];
 }
@@ -211,7 +210,6 @@ async function readState(
   return { ...read, desired: { ...read.desired, options }, problems };
 }
 
-/** How many places of problems are named. */
 const PLACES_NAMED = 20;
 
 /** The problems of a state that was read after its call had answered: the run ends for them. */
@@ -262,7 +260,6 @@ async function keptProblems(
   }
 }
 
-/** A state that was read and has problems. */
 type ProblemsRead = Pick<ReadDesired, "desired" | "problems" | "digest">;
 
 /** A plan of nothing that holds the problems of a sheet; undefined where its targeting is not known. */
@@ -352,7 +349,6 @@ function readNotes({
   return [...sheetNotes(file), ...previewNotes(file, { columns, rows })];
 }
 
-/** An option of a file as a preview shows it. */
 function rowOf({ line, _id, name, parent, type, contexts, isRemoved }: Desired["options"][number]): PreviewRow {
   const { ids = [], atLeast = false, remove } = contexts ?? {};
   const op = remove !== undefined ? "remove" : atLeast ? "add" : "set";

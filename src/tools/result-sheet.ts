@@ -29,7 +29,6 @@ import type { SaveArguments } from "./input-file.ts";
 import { documentOf } from "./kept-plan.ts";
 import { type SheetRun, sheetRunOf } from "./run-files.ts";
 
-/** How the results of rows are called. */
 const RESULTS: Readonly<Record<Standing, string>> = {
   succeeded: "Done",
   alreadyDone: "Already done",
@@ -53,7 +52,6 @@ export function formOfSheet({ file }: SheetRun): SheetFormat {
   return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
 }
 
-/** What the rows of a sheet are about. */
 function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShape<unknown>, "fromCells">> {
   if (events !== undefined) return rowsOfEvents(events.header.call.input.events);
   const { tool } = run.header.call;
@@ -111,7 +109,6 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
   return (cells) => (cells[id] ?? "").trim() || (oneARow ? cells[name] : undefined) || undefined;
 }
 
-/** What is known of one object or problem of a run. */
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
@@ -128,7 +125,6 @@ function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
   };
 }
 
-/** Makes what says what became of a row of options. */
 async function resultsOf(
   { header: { call, runId }, state }: ChangeRun,
   form: SheetFormat,
@@ -194,7 +190,6 @@ function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The sheet of a run. Throws a ToolError where the run has none. */
 function neededSheet(run: Run): SheetRun {
   const found = sheetRunOf(run);
   if (found !== undefined) return found;

@@ -120,7 +120,6 @@ async function resumedBy(
   return found ?? { resumed: await runs.find(runId) };
 }
 
-/** What a person approves exactly who lets a run go on. */
 function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }

@@ -28,7 +28,6 @@ import { decided, personOf, readQuestion } from "./write/decide.ts";
 import { atMostOneWait } from "./write/follow-run.ts";
 import { decideApprovalOnPage, tokenInstead } from "./write/on-page.ts";
 
-/** What `run_event_tests` takes. */
 const input = () =>
   z.strictObject({
     suiteId: z.string().optional().describe("Of generate_event_tests"),
@@ -42,7 +41,6 @@ const input = () =>
     ...confirmationArgument(),
   });
 
-/** What running tests is asked for. */
 type RunTestsInput = z.output<ReturnType<typeof input>>;
 
 /** Runs a suite of event tests against a sandbox, or against the configured endpoint. */
@@ -257,12 +255,10 @@ async function runOnce(
   return answerOf({ ...picked, target: "configured" }, report, context);
 }
 
-/** What an answer tells beside the report. */
 interface Reported {
   readonly kept: KeptSuite;
   readonly target: RunTestsInput["target"];
   readonly place: Place | undefined;
-  /** Who agreed to tests of a live endpoint. */
   readonly asked?: Asked;
 }
 

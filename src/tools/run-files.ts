@@ -141,7 +141,6 @@ function hasOpenRows({ state }: EventRun): boolean {
   return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
 }
 
-/** Where the parts of a caller's runs are read. */
 interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }

@@ -29,7 +29,6 @@ import { followRun, interruptedHints, totalsAfter } from "./write/follow-run.ts"
 import { dryRunSteps } from "./write/planned.ts";
 import { effectOf, endedWhereTooLate } from "./write/waiting.ts";
 
-/** How many results a report looks at: those that fit are shown. */
 const RESULTS_READ = 50;
 
 /** A run of the caller's own, as it stands now. Throws a ToolError where there is none, and a DamagedRunError. */
@@ -106,7 +105,6 @@ export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "enviro
   return { structured, text: savedText(saved), isError: false };
 }
 
-/** Failures that tell of a limit. */
 const LIMIT_CODES: ReadonlySet<string> = new Set([
   "TARGETING_CATEGORY_LIMIT_EXCEEDED",
   "TARGETING_CONTEXT_LIMIT_EXCEEDED",
@@ -193,7 +191,6 @@ function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<Reporte
   return declined && { approval: declined, ...(declined.by !== undefined && { notes: [declinedNote(effect)] }) };
 }
 
-/** Who declined a run, where it ended by that. */
 function declinedBy(reason: Reason | undefined): Approval | undefined {
   if (reason?.code !== "DECLINED") return undefined;
   const { where, who } = reason.detail ?? {};
@@ -234,7 +231,6 @@ function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undef
   return file && isUnread(file) ? { ...file, ...state.facts.look } : file;
 }
 
-/** Whether a call was given a file, whose rows may fail. */
 function hasFile(call: object): boolean {
   const input = "input" in call ? call.input : undefined;
   return typeof input === "object" && input !== null && "file" in input && input.file !== undefined;

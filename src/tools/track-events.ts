@@ -74,7 +74,6 @@ export const trackEvents = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Says what a call that was made before led to this time. */
 function beforeWords({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {
     return ["this call was made before and had not finished: its run was resumed, and only what was left is sent"];

@@ -41,7 +41,6 @@ const input = () => {
   });
 };
 
-/** Items with the Context IDs of the files that they name. */
 async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["items"]>, context: ToolContext) {
   return fileWithinWait(context, withListedContexts(items, context));
 }
@@ -102,7 +101,6 @@ export interface ListFiles {
 
 type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefined>>;
 
-/** How many lines an error names. */
 const LINES_NAMED = 5;
 
 /**

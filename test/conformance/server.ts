@@ -5,7 +5,7 @@ import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server
 import { redactorFor } from "../../src/answers/redact.ts";
 import { authenticator } from "../../src/http/auth.ts";
 import { createHttpServer, MCP_PATH } from "../../src/http/server.ts";
-import { callsUnderWay } from "../../src/mcp/calls-under-way.ts";
+import { callsUnderWay } from "../../src/mcp/server-parts.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createLog, followWork } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";

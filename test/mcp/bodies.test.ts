@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
 import { bodyReader, type Held } from "../../src/http/bodies.ts";
-import { arrivalOf } from "../../src/mcp/calls-under-way.ts";
+import { arrivalOf } from "../../src/mcp/server-parts.ts";
 import { served } from "../support/stub-server.ts";
 
 const LONG = 3_600_000;

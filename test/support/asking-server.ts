@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { redactorFor } from "../../src/answers/redact.ts";
-import { callsUnderWay } from "../../src/mcp/calls-under-way.ts";
+import { callsUnderWay } from "../../src/mcp/server-parts.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
 import { serveOverStdio } from "../../src/mcp/stdio.ts";
