@@ -20,9 +20,7 @@ export interface DrivenParts<Call, Entry, State> {
   readonly meanwhile?: State | undefined;
   /** The first entries for the journal; `state` contains them already. */
   readonly first?: readonly Entry[] | undefined;
-  /** Takes the lease by which this process executes the run. */
   readonly open: () => Promise<HeldRecord>;
-  /** Starts or resumes the run, and drives it until it stops. */
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
 }
 
@@ -144,7 +142,6 @@ function isLost({ lease }: Pick<HeldRun<unknown, unknown>, "lease">): boolean {
   return lease?.lost.aborted === true;
 }
 
-/** Opens a run, and does what its kind does with it until it stops. */
 async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   { store }: Pick<RunsContext, "store">,
@@ -237,7 +234,6 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
   if (isLost(held)) await handOver(kind, state, held, clock.now());
 }
 
-/** Changes the record of a run that this process executes; undefined where another one has changed it. */
 function moved(
   store: RunStore,
   runId: string,
@@ -296,7 +292,6 @@ export function summaryAtRest<Call extends ToolCall, Entry, State extends RunVie
   return isOpen === undefined ? summary : { ...summary, open: isOpen(header, state) };
 }
 
-/** Why an error of this machine stopped a run. */
 function machineError(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }

@@ -29,7 +29,6 @@ export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
   readonly record: RunRecord;
 }
 
-/** A run that another process drives; `look` reads it, and gives whether a process drives it now. */
 interface Followed<Call extends ToolCall, State extends RunView<never>> {
   readonly run: Run<Call, State>;
   readonly look: () => Promise<boolean>;
@@ -326,7 +325,6 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 }
 
-/** The stored status of a run that ended before it was started. */
 function endedAs({ cause, reason }: Ending): Status {
   if (cause !== "cancelled") return cause === "interrupted" ? "interrupted" : "finished";
   if (reason?.code === "DECLINED") return "declined";

@@ -182,7 +182,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return lease === undefined ? this.find(runId) : this.#resume(lease, () => this.#kept.read(runId, true), given);
   }
 
-  /** Goes on with a run by its lease; `read` reads it. */
   async #resume(
     lease: Lease,
     read: () => Promise<KeptRun<Call, Entry, State> | undefined>,
@@ -206,7 +205,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#drive({ ...driven, open, carryOut: (run) => this.kind.resume(run, given) });
   }
 
-  /** The state of a run of which only the call is known. */
   async initialState({ call, runId }: RunHeader<Call>): Promise<State | undefined> {
     return this.kind.initialState?.(call, this.#context.store.part(runId, "input"));
   }
@@ -369,7 +367,6 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 }
 
-/** A call: the fingerprint by which it is recognised, and when it arrived, in milliseconds since 1970. */
 interface MadeCall {
   readonly fingerprint: string;
   readonly arrivedAt: number;

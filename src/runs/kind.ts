@@ -307,7 +307,7 @@ export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,
   { header, record, proposed, entries }: StoredRun,
 ): StoredRun<Call, Entry> | undefined {
-  if (!isOfKind(form, header)) return undefined;
+  if (header.kind !== form.name) return undefined;
   const { runId } = header;
   const call = form.call.safeParse(header.call);
   if (!call.success) throw new DamagedRunError(runId);
@@ -315,18 +315,6 @@ export function understood<Call, Entry>(
     [Symbol.asyncIterator]: () => entriesIn(form, runId, lines),
   });
   return { header: { ...header, call: call.data }, record, proposed: read(proposed), entries: read(entries) };
-}
-
-/** Whether a run is of a kind. */
-export function isOfKind({ name }: Pick<RunForm<unknown, unknown>, "name">, { kind }: StoredRun["header"]): boolean {
-  return kind === name;
-}
-
-/** The tool of a call of any kind; undefined where the call names none. */
-export function toolOf(call: unknown): string | undefined {
-  return typeof call === "object" && call !== null && "tool" in call && typeof call.tool === "string"
-    ? call.tool
-    : undefined;
 }
 
 async function* entriesIn<Entry>(

@@ -37,7 +37,7 @@ export interface TakingUp {
 
 /** Goes on with runs that other processes left, until it is stopped. Resolves once this process counts as one that does. */
 export async function claimOrphans(of: TakingUp): Promise<void> {
-  const { left, projects, clock, stopping } = of;
+  const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
   await left.takesUp([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
@@ -50,8 +50,27 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
     of.onRefused(thrown, runId);
     await left.refuses([...refused.keys()]);
   };
-  const accept = async (runId: string): Promise<void> => {
-    if (refused.delete(runId)) await left.refuses([...refused.keys()]);
+  /**
+   * Takes a run up; one that cannot be taken up waits until it is resumed by a call, and one that may not be executed here
+   * is left to others.
+   */
+  const takeUp = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
+    const runs = projects.get(project)?.();
+    const note = (problem: unknown): void => onProblem(problem, runId);
+    try {
+      const taken = await runs?.claim(runId);
+      if (refused.delete(runId)) await left.refuses([...refused.keys()]);
+      return taken;
+    } catch (problem) {
+      if (problem instanceof StoreUnavailableError) return undefined;
+      if (problem instanceof ExecutionRefusedError) {
+        await refuse(runId, problem).catch(note);
+        return undefined;
+      }
+      note(problem);
+      await runs?.leaveToCalls(runId).catch(note);
+      return undefined;
+    }
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(SOONEST_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
@@ -75,7 +94,7 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
       if (over === undefined) continue;
       driven.add(run.runId);
       // Side by side, so that of the runs of a process that was killed none waits until the others were read.
-      void takenUp(of, run, { refuse, accept })
+      void takeUp(run)
         .then((taken) => taken?.rest)
         .finally(() => {
           driven.delete(run.runId);
@@ -93,44 +112,11 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
         mayBeMore = await look();
         isAway = false;
       } catch (problem) {
-        if (!isAway) of.onProblem(problem);
+        if (!isAway) onProblem(problem);
         isAway = true;
       }
       await pause(mayBeMore ? LOOK_FOR_MORE_MS : LOOK_MS, clock.monotonic() - began);
     }
   };
   void loop();
-}
-
-interface Refusing {
-  readonly refuse: (runId: string, thrown: ExecutionRefusedError) => Promise<void>;
-  readonly accept: (runId: string) => Promise<void>;
-}
-
-/**
- * Takes a run up; one that cannot be taken up waits until it is resumed by a call, and one that may not be executed here
- * is left to others.
- */
-async function takenUp(
-  { projects, onProblem }: TakingUp,
-  run: OrphanedRun,
-  { refuse, accept }: Refusing,
-): Promise<Pick<Run, "rest"> | undefined> {
-  const { runId } = run;
-  const runs = projects.get(run.project)?.();
-  if (runs === undefined) return undefined;
-  try {
-    const taken = await runs.claim(runId);
-    await accept(runId);
-    return taken;
-  } catch (problem) {
-    if (problem instanceof StoreUnavailableError) return undefined;
-    if (problem instanceof ExecutionRefusedError) {
-      await refuse(runId, problem).catch((thrown: unknown) => onProblem(thrown, runId));
-      return undefined;
-    }
-    onProblem(problem, runId);
-    await runs.leaveToCalls(runId).catch((thrown: unknown) => onProblem(thrown, runId));
-    return undefined;
-  }
 }

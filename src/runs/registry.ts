@@ -2,7 +2,7 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/ulid.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
-import { type ExecutableRun, ExecutionRefusedError, isOfKind, type Refusal, toolOf } from "./kind.ts";
+import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./kind.ts";
 import { isUnstarted, moveRun, type RunRecord, type Status } from "./lifecycle.ts";
 import { summaryOf } from "./report.ts";
 import {
@@ -17,7 +17,6 @@ import {
 } from "./store.ts";
 import { releaseOnError } from "./turn.ts";
 
-/** The runs of one kind, for code that knows no kind. */
 interface AnyKindRuns {
   readonly kind: Pick<RunForm<unknown, unknown>, "name" | "tools">;
   readonly isDriving: boolean;
@@ -127,7 +126,6 @@ export class Runs {
     return (await orUnreadable(this.#store.read(runId)))?.header;
   }
 
-  /** Whether what a run removed is there and whole: lines of JSON. */
   async #holdsWholeRemoved(runId: string): Promise<boolean> {
     let rest = "";
     let isAny = false;
@@ -205,7 +203,7 @@ export class Runs {
       const { status, rest } = (await this.#store.record(runId)) ?? {};
       if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
       if (status !== "running" && status !== "interrupted") continue;
-      const tool = rest?.tool ?? (await this.#toolOf(runId));
+      const tool = rest?.tool ?? toolOf((await orUnreadable(this.#store.read(runId)))?.header.call);
       if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
     }
     return found;
@@ -275,7 +273,7 @@ export class Runs {
   }
 
   #kindOfStored({ header }: StoredRun): AnyKindRuns | undefined {
-    return this.#kinds.find(({ kind }) => isOfKind(kind, header));
+    return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
   /**
@@ -290,12 +288,12 @@ export class Runs {
     if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
   }
+}
 
-  /** The tool of a run; undefined where it cannot be read. */
-  async #toolOf(runId: string): Promise<string | undefined> {
-    const stored = await orUnreadable(this.#store.read(runId));
-    return stored && toolOf(stored.header.call);
-  }
+function toolOf(call: unknown): string | undefined {
+  return typeof call === "object" && call !== null && "tool" in call && typeof call.tool === "string"
+    ? call.tool
+    : undefined;
 }
 
 /** The run that `reading` gives; undefined where it cannot be read for another reason than damage, which is thrown. */

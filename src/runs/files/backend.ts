@@ -48,7 +48,6 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
 /** Only such names are files here, so that no path leads out of the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
-/** The sessions of the page that were ended, as files that hold until when they have to be known. */
 function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
   const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "ended sessions", "");
   return {
@@ -66,7 +65,6 @@ function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessio
   };
 }
 
-/** Texts of callers, each in a file whose name tells nothing of the caller. */
 function callerTextsIn(folder: string): CallerTexts {
   const fileOf = (caller: string): string => join(folder, createHash("sha256").update(caller).digest("hex"));
   const inUse = <T>(work: () => Promise<T>): Promise<T> => usable(folder, work, "rights of callers");

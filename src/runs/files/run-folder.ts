@@ -25,7 +25,6 @@ export function recordFile(version: number): string {
   return `record.${version}.json`;
 }
 
-/** The versions of the record in a folder with files of these names, the newest first. */
 function versionsIn(names: readonly string[]): number[] {
   const versions = names.flatMap((name) => /^record\.([1-9]\d*)\.json$/.exec(name)?.[1] ?? []).map(Number);
   return versions.sort((one, other) => other - one);

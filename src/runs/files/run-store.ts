@@ -224,7 +224,6 @@ interface RunsFolder {
 /** The file beside the index that holds what is known of the clock. */
 const CLOCK = "clock.json";
 
-/** The clock by which the runs below a folder are removed. */
 function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
   const file = join(folder, INDEX_FOLDER, CLOCK);
   const startedAt = clock.now();
@@ -266,14 +265,10 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    const open = new Set(await index.open());
     // Runs that were made while the clock was ahead would count as the newest, and the others as too many.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
-    const found = new Set(surplus(byNow, open, { keep, now: now(), withPlans }));
-    if (keep.bytes !== undefined && isWeighed) {
-      for (const runId of await beyondBytes(of, byNow, open, keep.bytes)) found.add(runId);
-    }
+    const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
     // A run that cannot be read or removed must not keep the others from being removed.
     for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
   };
@@ -293,7 +288,6 @@ function sweeper(of: RunsFolder, keep: Retention) {
     await forgetGone(of);
   };
   return {
-    /** Removes superfluous runs of a caller, one of whose runs has come to rest. */
     sweepCaller(caller: string, isLarge: boolean): void {
       waiting.set(caller, isLarge || waiting.get(caller) === true);
       if (going) return;
@@ -309,39 +303,26 @@ function sweeper(of: RunsFolder, keep: Retention) {
 }
 
 /** Which runs of a caller, given the newest first, are to be looked at, the oldest first. */
-function surplus(
+async function surplus(
+  { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
-  open: ReadonlySet<string>,
-  { keep, now, withPlans }: { readonly keep: Retention; readonly now: number; readonly withPlans: boolean },
-): readonly string[] {
-  let plain = 0;
+  { keep, withPlans, isWeighed }: { readonly keep: Retention } & Readonly<Record<"withPlans" | "isWeighed", boolean>>,
+): Promise<readonly string[]> {
+  const open = new Set(await index.open());
+  const { bytes: mostBytes = Number.POSITIVE_INFINITY } = keep;
+  const old = ulidAt(now() - keep.days * DAY_MS);
+  const oldPlan = ulidAt(now() - KEEP_PLANNED_MS);
   const found: string[] = [];
-  const old = ulidAt(now - keep.days * DAY_MS);
-  const oldPlan = ulidAt(now - KEEP_PLANNED_MS);
+  let [plain, bytes] = [0, 0];
   for (const { runId, holdsRemoved } of marks) {
     const isOpen = open.has(runId);
-    if (!isOpen && !holdsRemoved) plain += 1;
-    const isBeyond = !isOpen && !holdsRemoved && plain > keep.runs;
+    const isPlain = !isOpen && !holdsRemoved;
+    if (isPlain) plain += 1;
+    // What cannot be weighed takes no bytes from the others.
+    if (isPlain && isWeighed && keep.bytes !== undefined) bytes += await bytesOfRun(folder, runId).catch(() => 0);
+    const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
     const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
     if (isBeyond || isOld) found.push(runId);
-  }
-  return found.reverse();
-}
-
-/** The finished runs of a caller, given the newest first, that lie beyond the bytes of the newest ones, the oldest first. */
-async function beyondBytes(
-  { folder }: RunsFolder,
-  marks: readonly KeptMark[],
-  open: ReadonlySet<string>,
-  bytes: number,
-): Promise<readonly string[]> {
-  const found: string[] = [];
-  let taken = 0;
-  for (const { runId, holdsRemoved } of marks) {
-    if (open.has(runId) || holdsRemoved) continue;
-    // What cannot be weighed takes no bytes from the others.
-    taken += await bytesOfRun(folder, runId).catch(() => 0);
-    if (taken > bytes) found.push(runId);
   }
   return found.reverse();
 }
@@ -351,7 +332,6 @@ async function bytesOfRun(folder: string, runId: string): Promise<number> {
   return (await Promise.all(files)).reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
-/** Whether a run takes so much that the runs of its caller are to be weighed. */
 async function isLargeRun(folder: string, runId: string): Promise<boolean> {
   return (await bytesOfRun(folder, runId)) >= LARGE_BYTES;
 }

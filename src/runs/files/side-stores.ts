@@ -146,7 +146,6 @@ function forget(lines: Lines, inode: number): void {
   lines.of.clear();
 }
 
-/** Notes the lines that end in a piece, and gives what is left of it. */
 function note(lines: Lines, piece: Buffer): Buffer<ArrayBuffer> {
   let from = 0;
   for (let end = piece.indexOf(0x0a); end >= 0; end = piece.indexOf(0x0a, from)) {

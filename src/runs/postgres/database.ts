@@ -147,12 +147,10 @@ export async function untilThere<T>(
   }
 }
 
-/** Whether the database could not be reached, or broke off. */
 function isAway(thrown: unknown): boolean {
   return !(thrown instanceof pg.DatabaseError) || AWAY_STATES.test(thrown.code ?? "");
 }
 
-/** That the database cannot be reached, as calls are told it. */
 function unavailable(cause: unknown): StoreUnavailableError {
   return new StoreUnavailableError(
     `the store of TARGETING_MCP_STORE cannot be reached (${whyOf(cause)}); nothing was sent for this call`,

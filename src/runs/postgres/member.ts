@@ -45,7 +45,6 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 
 type Listeners = Map<string, Set<() => void>>;
 
-/** What the other processes know of this one, and what it wants to hear of them. */
 interface Shown {
   /** Given by the database, and kept for as long as the process lives. */
   number?: number | undefined;

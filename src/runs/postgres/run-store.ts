@@ -106,7 +106,6 @@ export function storedRuns(
   };
 }
 
-/** The calls of runs, with their content and what they would do. */
 const STORED_BYTES = `
   select coalesce(sum(octet_length(r.header)), 0) + coalesce((
     select sum(octet_length(p.bytes)) from targeting_mcp.part t
@@ -114,7 +113,6 @@ const STORED_BYTES = `
       where t.run = any($1) and t.name in ('input', 'sheet', 'proposed')
   ), 0) as bytes from targeting_mcp.run r where r.id = any($1)`;
 
-/** Aborted when the call has to be answered that waits for its turn. */
 function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   const controller = new AbortController();
   const until = callUntil();
@@ -137,7 +135,6 @@ const IS_DRIVEN = `
       and w.seen_at > clock_timestamp() - $3::interval
   ) as driven`;
 
-/** Requests to stop a run, from whatever process. */
 function stopWishes(database: Database): StopStore {
   return {
     async ask(runId) {
@@ -268,7 +265,6 @@ function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
 const PIECE_BYTES = 256 * 1024;
 const PIECES_AT_ONCE = 4;
 
-/** Keeps a part of a run in place of the one before, which is there until the last piece of the new one is kept. */
 async function keepPart(
   database: Database,
   runId: string,

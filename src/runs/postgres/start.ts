@@ -44,7 +44,6 @@ async function opened<T>(where: DatabaseOptions, work: (database: Database) => P
   }
 }
 
-/** Does some work once the database answers. */
 function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
   const begin = systemClock.monotonic();
   return untilThere(systemClock, () => systemClock.monotonic() - begin >= waitMs, work, AGAIN_MS);

@@ -45,7 +45,6 @@ export function expired(): ToolError {
   return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan again.");
 }
 
-/** What a confirmation is made for: a planned run, what exactly a person agrees to, who asked, and until when. */
 interface Agreement {
   readonly run: string;
   readonly digest: string;
@@ -114,7 +113,6 @@ function sealsOf(key: Uint8Array, { run, digest, caller, expiresAt }: Agreement)
   };
 }
 
-/** What a person decides about in a view: a run, and what exactly it would do. */
 export interface InView {
   readonly runId: string;
   readonly digest: string;

@@ -99,7 +99,6 @@ async function plannedOrStarted<P>(
   }
 }
 
-/** Reports the run that a confirmation started, unless it was cancelled before. */
 function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promise<ToolAnswer> {
   if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context);
   if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();

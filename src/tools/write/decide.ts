@@ -146,7 +146,6 @@ const ASKED = {
   terminal: "agreed_in_terminal",
 } as const satisfies Readonly<Record<Channel, Asked>>;
 
-/** Starts a run that was approved; the approval is audited once it is started. */
 async function begun({ run, start }: Looked, approved: Approved, services: ToolServices): Promise<Outcome> {
   const begun = await start(approved);
   if (begun === "stale") return { is: "stale" };
@@ -354,7 +353,6 @@ function cannotAsk(
   );
 }
 
-/** The question to a person; `changed` says what has changed since they were asked the last time. */
 function question<R>(
   { digest, effect, message, undecided, closed }: ApprovalRequest<R>,
   changed?: string,
@@ -373,7 +371,6 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** The token of a question, which comes back with the reply; sealed on its way. */
 function writeQuestion(asked: Question): string {
   return JSON.stringify(asked);
 }

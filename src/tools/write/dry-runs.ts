@@ -27,7 +27,6 @@ import { type ToolAnswer, ToolError } from "../define-tool.ts";
 import { reportRun } from "../run-reports.ts";
 import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
 
-/** A plan that is shown: what would be sent, and what would fail of it. */
 interface Shown {
   /** Its settlements hold what was predicted, too. */
   readonly plan: Plan;

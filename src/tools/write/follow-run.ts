@@ -10,7 +10,6 @@ import { unlessNothingKept } from "../../runs/store.ts";
 import { DeadlineExceeded, managementOf } from "../apis.ts";
 import { type ToolContext, timeLeft } from "../context.ts";
 
-/** What following a run needs of it, whatever it sends. */
 interface Followed {
   readonly kept: Promise<void>;
   readonly rest: Promise<void>;

@@ -8,7 +8,6 @@ import { managementOf } from "../apis.ts";
 import type { ToolContext } from "../context.ts";
 import { ToolError } from "../define-tool.ts";
 
-/** Why a call may not change what it names. */
 interface NotAllowed {
   readonly message: string;
   readonly remedy: string;
@@ -36,7 +35,6 @@ export async function checkAllowed(
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was changed`, refused.remedy);
 }
 
-/** What tells which targetings may change, and which options they hold. */
 interface Allowed {
   readonly allowedTargetings: readonly string[] | undefined;
   readonly management: () => ManagementApi;

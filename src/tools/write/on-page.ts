@@ -100,10 +100,8 @@ export async function decidePlanOnPage(
   return askOnPage(header, context, otherwise);
 }
 
-/** What a person is asked for on the page beside changes, and how the call is answered. */
 interface AskedApproval {
   readonly call: ApprovalCall;
-  /** What it is about, in a few words, and what exactly an approval leads to. */
   readonly name: string;
   readonly effect: Effect;
   /** Answers once it was decided on. */

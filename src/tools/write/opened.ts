@@ -4,7 +4,6 @@ import { grant } from "../granted-approval.ts";
 import { decide, type Outcome, personOf } from "./decide.ts";
 import { waitingAnywhere } from "./waiting.ts";
 
-/** A question in the client about a run that waits for approval. */
 export interface RunQuestion {
   readonly runId: string;
   readonly digest: string;

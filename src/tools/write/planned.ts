@@ -19,7 +19,6 @@ import { beginPlanned, decide, personOf } from "./decide.ts";
 import { atMostOneWait, interruptedHints } from "./follow-run.ts";
 import { effectOf, keepElsewhere, tokenLater } from "./waiting.ts";
 
-/** A call, and the content of its file. */
 export interface Given {
   readonly call: WriteCall;
   readonly bytes: ByteSource | undefined;

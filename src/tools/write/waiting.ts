@@ -62,13 +62,11 @@ export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServ
   return (await runs.withdraw(runId, { cause: "cancelled", reason })) ?? (await runs.find(runId)) ?? run;
 }
 
-/** A call, and its run, where it has one: a plan always is one. */
 interface CallOfRun {
   readonly runId?: string | undefined;
   readonly call: WriteCall;
 }
 
-/** What is known of what it does: what it takes away, and its objects. */
 interface Planned {
   readonly losses: readonly Loss[];
   readonly objects: Parameters<typeof effectOfCall>[1];
@@ -96,7 +94,6 @@ export async function effectOf(
   return effectOfDocument(document, losses, await toolOf(document.wayBack?.undoes, context));
 }
 
-/** Where a run is approved that does not wait for the page, and until when. */
 interface Elsewhere {
   readonly effect: Effect;
   readonly elsewhere: "client" | "token";

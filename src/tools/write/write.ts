@@ -40,12 +40,10 @@ export const runOutput = () =>
     nextSteps: z.array(z.string()).optional(),
   });
 
-/** The argument that every tool that writes takes. */
 export const dryRunArgument = () => ({
   dryRun: z.boolean().optional().describe("Only plan"),
 });
 
-/** How a write is carried out; `bytes` is the content of the call's file, where it has one. */
 interface WriteOptions {
   readonly dryRun?: boolean | undefined;
   readonly bytes?: ByteSource | undefined;
