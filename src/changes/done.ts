@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 import type { Done, DoneOption, DoneTargeting, DoubtedObject, OptionState } from "../runs/kind.ts";
+import { wholeLines } from "../runs/lifecycle.ts";
 import type { OptionChanges } from "../spec/records.ts";
 import type { OptionItem, Step, StepOf } from "./rows/entries.ts";
 import { type FormerOption, type FormerTargeting, formerLine } from "./rows/former.ts";
@@ -61,13 +62,13 @@ export async function takenAwayBy(
   isGone: (targetingId: string) => Promise<boolean>,
 ): Promise<Done | undefined> {
   const before = new Map<string, FormerOption | FormerTargeting>();
-  for await (const line of linesOf(former)) {
+  for await (const line of wholeLines(former)) {
     const read = formerLine.safeParse(parseJson(line)).data;
     if (read === undefined) return undefined;
     before.set(read._id, read);
   }
   const rows: z.infer<typeof removedRow>[] = [];
-  for await (const line of linesOf(removed)) rows.push(removedRow.parse(parseJson(line)));
+  for await (const line of wholeLines(removed)) rows.push(removedRow.parse(parseJson(line)));
   const names = new Set(rows.flatMap(({ _id, name }) => (_id === undefined && name !== undefined ? [name] : [])));
   const tracks = new Tracks(before, undefined, () => undefined);
   const make = StepMaker.after({ length: 0 });
@@ -111,21 +112,11 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
 /** Reads the part `former` of a run: what was there before, by ID. */
 export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
   const former = new Map<string, FormerOption | FormerTargeting>();
-  for await (const line of linesOf(pieces)) {
+  for await (const line of wholeLines(pieces)) {
     const read = formerLine.safeParse(parseJson(line)).data;
     if (read !== undefined) former.set(read._id, read);
   }
   return former;
-}
-
-async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const piece of pieces) {
-    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    yield* lines;
-  }
 }
 
 /** A temporary name is given before anything else, though its step was made later. */

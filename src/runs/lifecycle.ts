@@ -112,6 +112,22 @@ export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> 
   }
 }
 
+/** The lines that end with a line break. */
+export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest: Uint8Array[] = [];
+  for await (const piece of pieces) {
+    let from = 0;
+    for (let end = piece.indexOf(LINE_FEED); end !== -1; end = piece.indexOf(LINE_FEED, from)) {
+      yield Buffer.concat([...rest, piece.subarray(from, end)]).toString("utf8");
+      rest = [];
+      from = end + 1;
+    }
+    if (from < piece.length) rest.push(piece.subarray(from));
+  }
+}
+
+const LINE_FEED = 0x0a;
+
 /**
  * Where a run stands, as it is stored. Whether a process executes it is no status: its lease says that, since a process
  * that was killed leaves `planning` or `running` behind.

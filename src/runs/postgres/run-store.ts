@@ -13,6 +13,7 @@ import {
   type RunRecord,
   runRecord,
   VERSION,
+  wholeLines,
 } from "../lifecycle.ts";
 import {
   DamagedRunError,
@@ -198,8 +199,8 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   return {
     header,
     record: recordIn(found),
-    proposed: again(() => linesOf(partOf(database, runId, "proposed")())),
-    entries: again(() => linesOf(entryBodies(database, runId))),
+    proposed: again(() => wholeLines(partOf(database, runId, "proposed")())),
+    entries: again(() => wholeLines(entryBodies(database, runId))),
   };
 }
 
@@ -242,21 +243,6 @@ async function* entryBodies(database: Database, runId: string): AsyncGenerator<U
     if (rows.length < ENTRIES_AT_ONCE) return;
   }
 }
-
-async function* linesOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
-  let rest: Uint8Array[] = [];
-  for await (const piece of pieces) {
-    let from = 0;
-    for (let end = piece.indexOf(LINE_END); end !== -1; end = piece.indexOf(LINE_END, from)) {
-      yield Buffer.concat([...rest, piece.subarray(from, end)]).toString("utf8");
-      rest = [];
-      from = end + 1;
-    }
-    if (from < piece.length) rest.push(piece.subarray(from));
-  }
-}
-
-const LINE_END = 0x0a;
 
 function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
   return { [Symbol.asyncIterator]: open };
