@@ -6,7 +6,7 @@ import { Bar, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { save } from "./requests.ts";
 import { metrics } from "./state.ts";
-import { RESULTS, SpokenHeads } from "./words.tsx";
+import { RESULTS } from "./words.tsx";
 
 /** How often each event arrived, how often with each parameter, and what was never sent. */
 export function Coverage() {
@@ -15,7 +15,6 @@ export function Coverage() {
   const seen = coverage.filter(({ count }) => count > 0).length;
   const parameters = coverage.flatMap((row) => row.parameters);
   const sent = parameters.filter(({ count }) => count > 0).length;
-  const most = Math.max(1, ...coverage.map(({ count }) => count), ...unknownNames.map(({ count }) => count));
   return (
     <section class="card" aria-labelledby="coverage">
       <h2 id="coverage">
@@ -26,11 +25,19 @@ export function Coverage() {
       </h2>
       <table class="coverage">
         <caption class="spoken">Coverage</caption>
-        <SpokenHeads of={["Event", "Share", "Recorded of received", "Parameters"]} />
+        <thead>
+          <tr>
+            {["Event", "Recorded", "of received", "Parameters"].map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody>
-          {coverage.map((row) => coverageRow(row, most))}
+          {coverage.map(coverageRow)}
           {unknownNames.map((row) => (
-            <Unknown key={row.name} row={row} most={most} />
+            <Unknown key={row.name} row={row} />
           ))}
         </tbody>
       </table>
@@ -43,16 +50,16 @@ export function Coverage() {
 /** Rows as they were drawn last: one whose event has not come since is not drawn again. */
 const drawn = new Map<string, { readonly mark: string; readonly row: VNode }>();
 
-function coverageRow(covered: CoverageRow, most: number): VNode {
-  const mark = JSON.stringify([covered, most]);
+function coverageRow(covered: CoverageRow): VNode {
+  const mark = JSON.stringify(covered);
   const known = drawn.get(covered.name);
   if (known?.mark === mark) return known.row;
-  const row = <Covered key={covered.name} covered={covered} most={most} />;
+  const row = <Covered key={covered.name} covered={covered} />;
   drawn.set(covered.name, { mark, row });
   return row;
 }
 
-function Covered({ covered, most }: { readonly covered: CoverageRow; readonly most: number }) {
+function Covered({ covered }: { readonly covered: CoverageRow }) {
   const { name, count, wrong, parameters } = covered;
   const right = count - wrong;
   const shares = [
@@ -64,7 +71,7 @@ function Covered({ covered, most }: { readonly covered: CoverageRow; readonly mo
       <th scope="row">
         <code class={count === 0 ? "quiet" : ""}>{name}</code>
       </th>
-      <td class="wide">{count === 0 ? "" : <Bar shares={shares} total={most} label={name} />}</td>
+      <td class="wide">{count === 0 ? "" : <Bar shares={shares} label={name} />}</td>
       <td class="small">
         {count === 0 ? <span class="quiet">never sent</span> : `${number(right)} / ${number(count)}`}
       </td>
@@ -95,7 +102,7 @@ function Chip({ parameter, of }: { readonly parameter: ParameterCoverage; readon
   );
 }
 
-function Unknown({ row: { name, count, nearest }, most }: { readonly row: UnknownName; readonly most: number }) {
+function Unknown({ row: { name, count, nearest } }: { readonly row: UnknownName }) {
   return (
     <tr>
       <th scope="row">
@@ -104,7 +111,7 @@ function Unknown({ row: { name, count, nearest }, most }: { readonly row: Unknow
         </code>
       </th>
       <td class="wide">
-        <Bar shares={[{ tone: "warn", count, of: "dropped" }]} total={most} label={name} />
+        <Bar shares={[{ tone: "warn", count, of: "dropped" }]} label={name} />
       </td>
       <td class="small">0 / {number(count)}</td>
       <td class="warn small">

@@ -21,10 +21,10 @@ interface Chosen {
 }
 
 const chosen = signal<Chosen | undefined>(undefined);
+const search = signal("");
 
 /** The tree of the sandbox with its sizes, a search over all of it, and what is chosen in it with its IDs. */
 export function Targetings() {
-  const search = useSignal("");
   const wanted = useLater(search, SEARCH_AFTER_MS);
   const all = targetings.value.targetings;
   const options = all.reduce((sum, one) => sum + one.options, 0);
@@ -55,6 +55,7 @@ export function Targetings() {
           value={search.value}
           change={(text) => {
             search.value = text;
+            chosen.value = undefined;
           }}
         />
       </div>
@@ -134,12 +135,23 @@ function Branch(branch: {
         </button>
         <Changed at={changedAt} isNew={isNew} />
         <span class="push small quiet wide">{also}</span>
-        <span class="size wide">
-          <Bar shares={[{ tone: "accent", count: size, of: says }]} total={1} label={visible(name.slice(0, 120))} />
-        </span>
+        <Size of={size} label={`${name.slice(0, 120)}, ${says}`} />
       </div>
       {isOpen && <Options targeting={targeting} group={option?._id} />}
     </li>
+  );
+}
+
+/** How large something is beside its neighbours. */
+function Size({ of, label }: { readonly of: number; readonly label: string }) {
+  return (
+    <span class="push size wide">
+      <Bar
+        shares={[{ tone: "accent", count: of, of: "of the largest" }]}
+        total={1}
+        label={visible(label.slice(0, 200))}
+      />
+    </span>
   );
 }
 
@@ -172,6 +184,7 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
   if (list === undefined) return null;
   const { options, total } = list;
   const most = Math.max(1, ...options.map(({ children }) => children));
+  const mostIds = Math.max(1, ...options.map(({ contexts }) => contexts));
   return (
     <>
       <ul>
@@ -190,7 +203,7 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
               option={option}
             />
           ) : (
-            <Leaf key={option._id} targeting={targeting} option={option} />
+            <Leaf key={option._id} targeting={targeting} option={option} size={option.contexts / mostIds} />
           ),
         )}
       </ul>
@@ -200,7 +213,16 @@ function Options({ targeting, group }: { readonly targeting: string; readonly gr
   );
 }
 
-function Leaf({ targeting, option }: { readonly targeting: string; readonly option: OptionRow }) {
+function Leaf({
+  targeting,
+  option,
+  size,
+}: {
+  readonly targeting: string;
+  readonly option: OptionRow;
+  /** The share of the most Context IDs beside it. */
+  readonly size: number;
+}) {
   const choose = () => {
     chosen.value = { targeting, option };
   };
@@ -212,6 +234,7 @@ function Leaf({ targeting, option }: { readonly targeting: string; readonly opti
           <Text of={option.name} most={120} /> <small>{counted(option.contexts, "Context ID")}</small>
         </button>
         <Changed at={option.changedAt} isNew={option.isNew} />
+        <Size of={size} label={option.name} />
       </div>
     </li>
   );
@@ -262,7 +285,16 @@ function Found({ search }: { readonly search: string }) {
             <td>
               <Text of={option.group ?? ""} most={120} />
             </td>
-            <td>{number(option.contexts)}</td>
+            <td>
+              {number(option.contexts)}
+              {/* Context IDs are found as a whole. */}
+              {!option.name.toLowerCase().includes(search.toLowerCase()) && (
+                <>
+                  {" with "}
+                  <Marked text={search} search={search} />
+                </>
+              )}
+            </td>
             <td>{option.isGroup ? number(option.children) : ""}</td>
           </tr>
         ))}
@@ -306,9 +338,21 @@ function Pane() {
   const { option } = current;
   return (
     <section class="card event-pane tree-pane" aria-label="Chosen">
-      <h2>
-        <Text of={option?.name ?? targeting.name} most={300} />
-      </h2>
+      <div class="pane-head">
+        <h2>
+          <Text of={option?.name ?? targeting.name} most={300} />
+        </h2>
+        <button
+          type="button"
+          class="plain"
+          aria-label="Close"
+          onClick={() => {
+            chosen.value = undefined;
+          }}
+        >
+          ✕
+        </button>
+      </div>
       {option === undefined ? (
         <TargetingFacts targeting={targeting} />
       ) : (
@@ -372,7 +416,7 @@ function ContextIds({ detail: { contextIds, total } }: { readonly detail: Option
       <p class="context-ids">
         {contextIds.slice(0, SHOWN_IDS).map((id) => (
           <code key={id} class="chip">
-            <Text of={id} most={200} />
+            {id === search.value ? <mark>{visible(id)}</mark> : <Text of={id} most={200} />}
           </code>
         ))}
         {total > SHOWN_IDS && <span class="quiet"> and {number(total - SHOWN_IDS)} more</span>}
