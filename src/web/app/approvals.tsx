@@ -1,14 +1,14 @@
 import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import type { RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
-import { Ago, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
+import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { actOnRun } from "./requests.ts";
-import { Requester, Status, Title } from "./run-words.tsx";
+import { onlyNameOf, Requester, Status, Title } from "./run-words.tsx";
 import { isConnected, MOST_ROWS, route, runs, waitingRuns } from "./state.ts";
 
 /** As many runs as the queue holds at most; more come once these are decided. */
@@ -42,7 +42,7 @@ export function Approvals() {
     <div class={`split${id === undefined ? "" : " chosen"}`}>
       <div class="queue">
         <div>
-          <strong>Approvals</strong>{" "}
+          <h1>Approvals</h1>{" "}
           <span class="quiet">
             {all.length === 0 ? "No run waits for a decision." : `${number(all.length)} waiting`}
           </span>
@@ -64,8 +64,7 @@ export function Approvals() {
 function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolean }) {
   const { runId, waiting, targeting, startedAt } = run;
   const isWaiting = now?.status === "needs_confirmation";
-  const [only, ...others] = waiting?.parts.flatMap(({ objects }) => objects) ?? [];
-  const name = targeting?.name ?? (others.length === 0 ? only?.name : undefined);
+  const names = [...new Set([onlyNameOf(run), targeting?.name])].filter((name) => name !== undefined);
   return (
     <li>
       <a
@@ -75,9 +74,9 @@ function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolea
         class={isWaiting ? "" : "quiet"}
       >
         {!isWaiting && (now === undefined ? "No longer stored: " : <Status of={now} />)} <strong>{waiting?.act}</strong>
-        {name !== undefined && (
+        {names.length > 0 && (
           <span class="line">
-            <Text of={name} most={80} />
+            <Text of={names.map((name) => name.slice(0, 80)).join(" · ")} />
           </span>
         )}
         <span class="line quiet small">
@@ -204,7 +203,7 @@ function Figures({ waiting }: { readonly waiting: Waiting }) {
   const { magnitude, counts, contextIds, lost, undoable } = waiting;
   const kinds = [counts.created, counts.changed, counts.deleted].filter((count) => count > 0).length;
   return (
-    <div class="grid three">
+    <div class="figures">
       {kinds > 1 ? <CountsFigure of={counts} /> : magnitude !== undefined && <MagnitudeFigure of={magnitude} />}
       {contextIds !== undefined && (
         <Figure title="Context IDs removed" value={number(contextIds)} tone="bad">
@@ -259,7 +258,7 @@ function MagnitudeFigure({ of: { count, whole, verb, within } }: { readonly of: 
       <span class="small">
         of {number(whole)} options ({percent} %)
       </span>
-      <Bar label={title} total={whole} shares={[{ tone, count, of: `of ${number(whole)}` }]} />
+      <Bar label={title} total={whole} shares={[{ tone: verb, count, of: `of ${number(whole)}` }]} />
     </Figure>
   );
 }
@@ -292,41 +291,20 @@ const whyOf = (runId: string): string => `why-${runId}`;
 
 /** Asks once more about a decision that a key began; what it names is what is decided. */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const action = asking.value;
-  useEffect(() => {
-    if (action === undefined) return;
-    dialog.current?.showModal();
-    dialog.current?.querySelector<HTMLElement>("[data-confirms]")?.focus();
-  }, [action]);
   if (action === undefined) return null;
-  const close = (): void => {
-    asking.value = undefined;
-  };
-  const confirm = (): void => {
-    close();
-    void actOnRun(run, action, typed);
-  };
   return (
-    <dialog ref={dialog} aria-label="Confirm" onClose={close}>
-      <p>
-        {action === "approve" ? `${act}:` : "Decline:"} <Title run={run} />
-      </p>
-      <div class="row">
-        <span class="push" />
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-        <button
-          type="button"
-          class={action === "approve" ? "danger" : "primary"}
-          data-confirms={action}
-          onClick={confirm}
-        >
-          {action === "approve" ? act : "Decline"}
-        </button>
-      </div>
-    </dialog>
+    <Ask
+      act={action === "approve" ? act : "Decline"}
+      tone={action === "approve" ? "danger" : "primary"}
+      decision={action}
+      close={() => {
+        asking.value = undefined;
+      }}
+      press={() => void actOnRun(run, action, typed)}
+    >
+      {action === "approve" ? `${act}:` : "Decline:"} <Title run={run} />
+    </Ask>
   );
 }
 
@@ -352,6 +330,9 @@ function Foot({ run, waiting }: { readonly run: RunRow; readonly waiting: Waitin
             value={typed}
             onInput={(event) => {
               typed.value = event.currentTarget.value;
+            }}
+            onKeyDown={({ key }) => {
+              if (key === "Enter" && isTyped) asking.value = "approve";
             }}
           />
         </label>

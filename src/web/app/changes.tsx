@@ -22,7 +22,7 @@ const SEARCH_AFTER_MS = 250;
 type Kind = "" | ChangeRow["kind"];
 
 /** All that a run changes, or has changed: both sides of each object, in the targeting's order, by pages and by a search. */
-export function Changes({ runId, version, title }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning = false }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
@@ -42,7 +42,13 @@ export function Changes({ runId, version, title }: ChangesProps) {
     search.value = text;
     from.value = 0;
   };
-  if (all === 0) return <p class="quiet">It changes no option and no targeting.</p>;
+  if (all === 0) {
+    return (
+      <p class="quiet">
+        {isRunning ? "The changes are listed here when the run has ended." : "It changes no option and no targeting."}
+      </p>
+    );
+  }
   return (
     <div>
       <div class="row">
@@ -85,6 +91,8 @@ interface ChangesProps {
   /** Changes with the run: then they are read again. */
   readonly version: string;
   readonly title: string;
+  /** The changes of a run are known when it has ended. */
+  readonly isRunning?: boolean;
 }
 
 const KINDS = [
@@ -163,8 +171,9 @@ function ChangeTable({ rows, title, unchanged }: TableProps) {
           {unchanged !== undefined && unchanged > 0 && (
             <tr>
               <td class="mark" />
-              <td class="inside quiet" colSpan={2}>
+              <td class={hasGroups ? "quiet apart" : "inside quiet"} colSpan={2}>
                 ⋯ {number(unchanged)} unchanged {unchanged === 1 ? "option" : "options"}
+                {hasGroups && " in all"}
               </td>
             </tr>
           )}

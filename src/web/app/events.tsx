@@ -1,4 +1,4 @@
-import { computed, effect, signal } from "@preact/signals";
+import { computed, effect, signal, useSignal } from "@preact/signals";
 import type { VNode } from "preact";
 import type { EventCause, EventRow, Verdict } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
@@ -17,10 +17,24 @@ import {
   wanted,
 } from "./event-list.ts";
 import { EventPane } from "./event-pane.tsx";
-import { Badge, Bar, ClockTime, Columns, Copy, Filters, now, Pager, SCROLLS, Search, Text } from "./parts.tsx";
+import {
+  Ago,
+  Ask,
+  Badge,
+  Bar,
+  ClockTime,
+  Columns,
+  Copy,
+  Filters,
+  now,
+  Pager,
+  SCROLLS,
+  Search,
+  Text,
+} from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { arrived, clockAhead, metrics, route, sandbox, verdicts } from "./state.ts";
+import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, verdicts } from "./state.ts";
 import { NothingYet, RESULTS, SpokenHeads, WordsOf } from "./words.tsx";
 
 /** How many problems are shown before a person asks for all. */
@@ -41,7 +55,10 @@ const chosen = computed(() => (route.value.view === "events" && Number(route.val
 /** What arrives at the sandbox, live: what counts, what does not and why, and what of the catalogue was not seen. */
 export function Events() {
   const isReadOnly = sandbox.value?.readOnly === true;
-  const reset = () => act(PATHS.reset, { only: ["events"] }, "All events were removed.");
+  const isAsking = useSignal(false);
+  const ask = (is: boolean) => () => {
+    isAsking.value = is;
+  };
   return (
     <>
       <div class="row">
@@ -49,15 +66,25 @@ export function Events() {
         <State />
         <Endpoint />
         <span class="push" />
-        <button type="button" onClick={pause} disabled={isOlder.value}>
+        <button type="button" onClick={pause} disabled={isOlder.value || !isConnected.value}>
           {isPaused.value ? "Resume" : "Pause"}
         </button>
         {!isReadOnly && (
-          <button type="button" onClick={reset}>
-            Reset
+          <button type="button" onClick={ask(true)} disabled={arrived.value === 0 || !isConnected.value}>
+            Clear events…
           </button>
         )}
       </div>
+      {isAsking.value && (
+        <Ask
+          act="Clear events"
+          tone="danger"
+          close={ask(false)}
+          press={() => void act(PATHS.reset, { only: ["events"] }, "All events were removed.")}
+        >
+          Remove {counted(arrived.value, "event")} from the sandbox? This cannot be undone.
+        </Ask>
+      )}
       {arrived.value === 0 ? <Nothing /> : <Arrived />}
     </>
   );
@@ -65,7 +92,18 @@ export function Events() {
 
 function State() {
   if (sandbox.value?.isLost) return <Badge tone="bad">The sandbox does not answer</Badge>;
-  return isPaused.value ? <Badge tone="idle">Paused</Badge> : <Badge tone="good">● Live</Badge>;
+  if (!isConnected.value) return <Badge tone="bad">Not connected</Badge>;
+  const [last] = events.value;
+  return (
+    <>
+      {isPaused.value ? <Badge tone="idle">Paused</Badge> : <Badge tone="good">● Listening</Badge>}
+      {last !== undefined && (
+        <span class="quiet small wide">
+          last event <Ago at={last.at - clockAhead.value} />
+        </span>
+      )}
+    </>
+  );
 }
 
 /** Where events are sent. */
@@ -343,7 +381,7 @@ function Row({ event, isChosen }: { readonly event: EventRow; readonly isChosen:
         <ClockTime at={at} to="millisecond" />
       </td>
       <th scope="row">
-        <a href={`#/events/${seq}`} {...(isChosen && { "aria-current": "true" as const })}>
+        <a href={`#/events/${seq}`} data-row="choose" {...(isChosen && { "aria-current": "true" as const })}>
           <Text of={name} most={120} />
         </a>
       </th>

@@ -5,7 +5,7 @@ import { PATHS } from "../wire.ts";
 import { Table } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
-import { faults, sandbox } from "./state.ts";
+import { faults, isConnected, sandbox } from "./state.ts";
 
 /** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses meanwhile at most. */
 const LOCK_MS = 5000;
@@ -35,7 +35,7 @@ export function Faults() {
   const rows = faults.value.faults;
   const isReadOnly = sandbox.value?.readOnly === true;
   return (
-    <>
+    <fieldset disabled={!isConnected.value}>
       <div class="row">
         <h1>Fault injection</h1>
         <span class="quiet">What the sandbox does wrong on purpose, to show how a client copes.</span>
@@ -65,7 +65,7 @@ export function Faults() {
           <Form />
         </>
       )}
-    </>
+    </fieldset>
   );
 }
 
@@ -95,7 +95,7 @@ function Active({ rows, isReadOnly }: { readonly rows: readonly FaultRow[]; read
       <div class="head">
         <strong class="sandbox">{counted(rows.length, "active fault")}</strong>
       </div>
-      <Table caption="Faults" heads={heads} className="faults">
+      <Table caption="Faults" heads={heads} className="faults stacks">
         {rows.map(({ id, operation, kind, says, times, met, struck }) => (
           <tr key={id}>
             <th scope="row" id={`fault-${id}`}>
@@ -103,9 +103,9 @@ function Active({ rows, isReadOnly }: { readonly rows: readonly FaultRow[]; read
             </th>
             <td>{says}</td>
             <td>{kind}</td>
-            <td>{timesText(times)}</td>
+            <td data-head="Times">{timesText(times)}</td>
             <td>{number(met)}</td>
-            <td>{number(struck)}</td>
+            <td data-head="Triggered">{number(struck)}</td>
             {!isReadOnly && (
               <td>
                 <button

@@ -22,6 +22,7 @@ import { Runs } from "./runs.tsx";
 import {
   announced,
   faults,
+  hasEnded,
   hello,
   isConnected,
   link,
@@ -47,11 +48,17 @@ const HAS_PANES: ReadonlySet<ViewName> = new Set(["approvals"]);
 /** The views with a pane beside a list. */
 const HAS_PANE: ReadonlySet<ViewName> = new Set(["events", "targetings"]);
 
-/** What is said of a server that does not answer. */
-const GONE = {
-  lost: "The connection to the server is lost. This page reconnects by itself.",
-  ended: "The server of this page is no longer running. Nothing can be decided here.",
-} as const;
+/** How a page whose server has ended is opened again. */
+const REOPENING = (
+  <>
+    Ask your agent to make its change again: the page then opens by itself. To open the page without an agent, run{" "}
+    <code>targeting-mcp page</code>.
+  </>
+);
+
+/** The shortest time for which the result of a button is shown, and what each of its letters adds, in milliseconds. */
+const SHOWN_MS = 5000;
+const SHOWN_MS_PER_LETTER = 50;
 
 /** The page around its views: the navigation, the environment, the live region, and the view that the address names. */
 export function Frame() {
@@ -76,6 +83,7 @@ export function Frame() {
               Logged in as <Text of={known.environment.who} most={60} />
             </span>
           )}
+          {view !== undefined && <Keys view={view} />}
           <Connection />
           {known?.logsOut && (
             <button type="button" onClick={logOut}>
@@ -122,7 +130,7 @@ function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readon
 
 function ViewLink({ name }: { readonly name: ViewName }) {
   const isShown = route.value.view === name;
-  const waiting = name === "approvals" ? waitingRuns.value.length : 0;
+  const waiting = name === "approvals" && !hasEnded.value ? waitingRuns.value.length : 0;
   return (
     <a href={`#/${name}`} {...(isShown && { "aria-current": "page" as const })}>
       {VIEW_TITLES[name]}
@@ -139,6 +147,26 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   );
 }
 
+/** The keys of a view. */
+function Keys({ view }: { readonly view: ViewName }) {
+  if (view === "faults" || view === "targetings") return null;
+  return (
+    <span>
+      Keys: <kbd>J</kbd> <kbd>K</kbd> next, previous{view !== "overview" && ", "}
+      {view === "approvals" && (
+        <>
+          <kbd>A</kbd> approve, <kbd>D</kbd> decline,{" "}
+        </>
+      )}
+      {view !== "overview" && (
+        <>
+          <kbd>/</kbd> search
+        </>
+      )}
+    </span>
+  );
+}
+
 function Connection() {
   const state = link.value.is === "live" ? "good" : isConnected.value ? "idle" : "bad";
   return (
@@ -151,18 +179,43 @@ function Connection() {
 /** What screen readers are told: counts, the connection, and what came of the last button. */
 function LiveRegion() {
   const { view } = route.value;
-  const waiting = waitingRuns.value.length;
+  const waiting = hasEnded.value ? 0 : waitingRuns.value.length;
   useEffect(() => {
     const title = view === undefined ? "targeting-mcp" : `${VIEW_TITLES[view]} – targeting-mcp`;
     document.title = waiting > 0 ? `(${waiting}) ${title}` : title;
   }, [view, waiting]);
-  const { is } = link.value;
   return (
     <div aria-live="polite">
       <p class="spoken">{announced}</p>
-      {(is === "lost" || is === "ended") && <p class="banner">{GONE[is]}</p>}
+      {link.value.is === "lost" && (
+        <p class="banner">The connection to the server is lost. This page reconnects by itself.</p>
+      )}
+      {hasEnded.value && (
+        <p class="banner">The server of this page is no longer running. Nothing can be decided here. {REOPENING}</p>
+      )}
       {notice.value !== "" && <p class="banner">{notice}</p>}
-      <p class="outcome">{outcome}</p>
+      <Outcome />
+    </div>
+  );
+}
+
+/** The result of the last button. It goes away after the time that it takes to read, or as the person closes it. */
+function Outcome() {
+  const text = outcome.value;
+  const close = (): void => {
+    outcome.value = "";
+  };
+  useEffect(() => {
+    const timer = setTimeout(close, SHOWN_MS + SHOWN_MS_PER_LETTER * text.length);
+    return () => clearTimeout(timer);
+  }, [text]);
+  if (text === "") return null;
+  return (
+    <div class="outcome">
+      <span>{text}</span>
+      <button type="button" class="plain" aria-label="Close" onClick={close}>
+        ✕
+      </button>
     </div>
   );
 }
@@ -176,7 +229,7 @@ function FaultBanner() {
       {length === 1 ? "1 fault is" : `${number(length)} faults are`} active: the sandbox fails on purpose.{" "}
       <a href="#/faults">Show</a>{" "}
       {sandbox.value?.readOnly !== true && (
-        <button type="button" onClick={removeAll}>
+        <button type="button" disabled={!isConnected.value} onClick={removeAll}>
           {length === 1 ? "Remove it" : "Remove them"}
         </button>
       )}
@@ -185,13 +238,8 @@ function FaultBanner() {
 }
 
 function Unopened() {
-  if (link.value.is !== "ended") return <h1>Connecting…</h1>;
-  return (
-    <Empty title="This server is no longer running">
-      Ask the agent to make its change again: the page then opens by itself. To open the page without an agent, run{" "}
-      <code>targeting-mcp page</code>.
-    </Empty>
-  );
+  if (!hasEnded.value) return <h1>Connecting…</h1>;
+  return <Empty title="This server is no longer running">{REOPENING}</Empty>;
 }
 
 /** What a person without session sees: why, and how to log in where that is possible. */

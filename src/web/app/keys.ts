@@ -1,14 +1,22 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
+import { outcome } from "./state.ts";
 
 /** A decision that a key asked for, which the person has to confirm. */
 export const asking = signal<"approve" | "decline" | undefined>(undefined);
 
-/** What keys without Ctrl, Alt and Meta do, unless the person writes: `/` searches, J and K move, A and D decide. */
+/**
+ * What keys without Ctrl, Alt and Meta do: `/` searches, J and K move, A and D decide. If the person writes, Escape leaves
+ * the field, and the others are letters.
+ */
 export function useKeys(): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || isWriting(event.target)) return;
+      if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return;
+      if (event.target instanceof HTMLElement && isWriting(event.target)) {
+        if (event.key === "Escape") event.target.blur();
+        return;
+      }
       if (document.querySelector("dialog[open]") !== null) return;
       if (act(event.key.toLowerCase())) event.preventDefault();
     };
@@ -17,8 +25,8 @@ export function useKeys(): void {
   }, []);
 }
 
-function isWriting(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.matches("input, textarea, select, [contenteditable]");
+function isWriting(target: HTMLElement): boolean {
+  return target.matches("input, textarea, select, [contenteditable]");
 }
 
 /** Does what a key means; false where it means nothing here. */
@@ -38,6 +46,9 @@ function act(key: string): boolean {
       return ask("approve");
     case "d":
       return ask("decline");
+    case "escape":
+      outcome.value = "";
+      return false;
     default:
       return false;
   }

@@ -1,5 +1,6 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { agoWords, CLOCKS, EXACT, number } from "./plain-words.ts";
 import { outcome } from "./state.ts";
 
@@ -222,6 +223,45 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
       <h1>{title}</h1>
       {children !== undefined && <p>{children}</p>}
     </div>
+  );
+}
+
+/** Asks once more before something is done. A decision has the focus on the button that confirms it. */
+export function Ask(question: {
+  readonly act: string;
+  readonly tone: "danger" | "primary";
+  readonly decision?: "approve" | "decline";
+  readonly close: () => void;
+  readonly press: () => void;
+  readonly children: ComponentChildren;
+}) {
+  const { act, tone, decision, close, press, children } = question;
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    dialog.current?.showModal();
+    dialog.current?.querySelector<HTMLElement>("[data-confirms]")?.focus();
+  }, []);
+  return (
+    <dialog ref={dialog} aria-label="Confirm" onClose={close}>
+      <p>{children}</p>
+      <div class="row">
+        <span class="push" />
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+        <button
+          type="button"
+          class={tone}
+          data-confirms={decision}
+          onClick={() => {
+            close();
+            press();
+          }}
+        >
+          {act}
+        </button>
+      </div>
+    </dialog>
   );
 }
 

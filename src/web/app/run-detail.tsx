@@ -85,6 +85,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
           runId={run.runId}
           version={`${run.status} ${run.status === "running" ? "" : run.updatedAt}`}
           title="Changes"
+          isRunning={run.status === "running"}
         />
       )}
       {chosen === "failed" && <Problems detail={known} total={failed} />}
@@ -293,7 +294,7 @@ function Problems({ detail: { run }, total }: { readonly detail: RunDetail; read
   if (list.value === undefined) return <p class="quiet">Reading what was not done…</p>;
   return (
     <>
-      <Table caption="Not done" heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows">
+      <Table caption="Not done" heads={["Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
         {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
             <th scope="row">

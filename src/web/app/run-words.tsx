@@ -9,12 +9,12 @@ export const STATUSES = {
   succeeded: ["Done", "good"],
   partial: ["Partly done", "warn"],
   failed: ["Failed", "bad"],
-  unknown: ["Result unknown", "warn"],
+  unknown: ["Result unknown", "idle"],
   running: ["Running", "accent"],
-  interrupted: ["Interrupted", "warn"],
+  interrupted: ["Interrupted", "idle"],
   cancelled: ["Cancelled", "idle"],
   planned: ["Planned", "idle"],
-  needs_confirmation: ["Waits for approval", "warn"],
+  needs_confirmation: ["Waits for approval", "accent"],
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
 /** The status of a run; one that was declined says so. */
@@ -27,10 +27,16 @@ function isDeclined({ status, decided }: Pick<RunRow, "status" | "decided">): bo
   return status === "cancelled" && decided?.includes("eclined") === true;
 }
 
+/** The name of what a run that waits is about, if that is one thing. */
+export function onlyNameOf({ waiting }: RunRow): string | undefined {
+  const [part, ...others] = waiting?.parts ?? [];
+  return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
+}
+
 /** The sentence of a run, with the name of its targeting in bold. */
 export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: string }) {
   const { title, targeting } = run;
-  const name = targeting?.name ?? "";
+  const name = targeting?.name ?? onlyNameOf(run) ?? "";
   const at = name === "" ? -1 : title.lastIndexOf(name);
   const most = 400;
   if (at === -1)

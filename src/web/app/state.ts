@@ -13,6 +13,8 @@ export type Link =
 export const link = signal<Link>({ is: "waiting" });
 /** Whether the server is there: without it nothing is decided. A view within a host has no link of its own. */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
+/** Whether the server is gone for good. */
+export const hasEnded = computed(() => link.value.is === "ended");
 export const hello = signal<Hello | undefined>(undefined);
 /** What the person has to know about the session. */
 export const notice = signal("");
@@ -72,11 +74,17 @@ const hash = signal(location.hash);
 /** What is said in the view that is gone to next. */
 let carried = "";
 addEventListener("hashchange", () => {
+  if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
   // What came of a button belongs to the view in which it was pressed.
   outcome.value = carried;
   carried = "";
 });
+
+/** The place that an address leads to: another event or approval of a list leaves the list where it is. */
+function placeOf(address: string): string {
+  return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
+}
 
 /** Takes over an address that was set without going there. */
 export function noteAddress(): void {
