@@ -1,9 +1,12 @@
+import { signal, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import type { EventCause } from "../sandbox-wire.ts";
-import type { RunRow } from "../wire.ts";
+import { type FailureRow, PATHS, type RunDetail, type RunRow } from "../wire.ts";
 import { Ago, Bar, type Column, Columns, Empty, Figure, now, type Share, sharesText, Text, visible } from "./parts.tsx";
 import { durationWords, number } from "./plain-words.ts";
+import { read } from "./requests.ts";
 import { Requester, Status, Title } from "./run-words.tsx";
-import { arrived, coverage, hello, metrics, runList, verdicts, waitingRuns } from "./state.ts";
+import { arrived, coverage, hasEnded, hello, metrics, runList, verdicts, waitingRuns } from "./state.ts";
 import { RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;
@@ -13,6 +16,17 @@ const MOST_WAITING = 5;
 const MOST_ATTENTION = 5;
 const MOST_PROBLEMS = 3;
 const MOST_RECENT = 6;
+/** How many causes are named of a run. */
+const MOST_CAUSES = 2;
+const DISMISSED = "dismissed";
+
+/** What the person has seen enough of, in this tab. */
+const dismissed = signal<readonly string[]>(JSON.parse(sessionStorage.getItem(DISMISSED) ?? "[]"));
+
+function dismiss(id: string): void {
+  dismissed.value = [...dismissed.value, id];
+  sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
+}
 
 /** What needs the person, and what happened today. */
 export function Overview() {
@@ -21,16 +35,22 @@ export function Overview() {
   return (
     <>
       <h1>
-        {length === 0
-          ? "Nothing waits for you"
-          : length === 1
-            ? "1 change waits for you"
-            : `${number(length)} changes wait for you`}
+        {hasEnded.value
+          ? "The server has ended"
+          : length === 0
+            ? "Nothing waits for you"
+            : length === 1
+              ? "1 change waits for you"
+              : `${number(length)} changes wait for you`}
       </h1>
       <span class="quiet">
-        {length === 0 ? "Agents continue without you." : "Agents cannot continue with them until you decide."}
+        {hasEnded.value
+          ? "This is what it reported last. Nothing here can be decided any more."
+          : length === 0
+            ? "Agents continue without you."
+            : "Agents cannot continue with them until you decide."}
       </span>
-      {length > 0 && <Waiting />}
+      {length > 0 && !hasEnded.value && <Waiting />}
       <Today />
       <div class="grid two top">
         <Attention />
@@ -58,7 +78,7 @@ function Waiting() {
     <ul class="card items waiting">
       {all.slice(0, MOST_WAITING).map((run, at) => (
         <li key={run.runId} class="item">
-          <i class="dot warn" />
+          <i class="dot accent" />
           <div>
             <Title run={run} />
             <span class="line quiet small">
@@ -105,7 +125,7 @@ function Today() {
   const ends: readonly Share[] = [
     { tone: "good", count: count("succeeded"), of: "done" },
     { tone: "accent", count: count("running"), of: "running" },
-    { tone: "warn", count: count("needs_confirmation", "planned"), of: "waiting" },
+    { tone: "needs_confirmation", count: count("needs_confirmation", "planned"), of: "waiting" },
     { tone: "partial", count: count("partial"), of: "partly done" },
     { tone: "unknown", count: count("unknown", "interrupted"), of: "unknown or interrupted" },
     { tone: "bad", count: count("failed"), of: "failed" },
@@ -154,42 +174,97 @@ function EventFigures() {
   );
 }
 
-/** What went wrong in the last day: rows that failed, outcomes that are unknown, events that were dropped. */
+/**
+ * What went wrong in the last day: rows that failed, events that were dropped, and outcomes that are unknown, in this
+ * order.
+ */
 function Attention() {
   const from = now.value - HOURS * HOUR;
-  const runs = runList.value.filter((run) => run.updatedAt >= from && problemOf(run) !== undefined);
-  const { ignored, rejected } = verdicts.value;
-  const dropped = ignored + rejected;
-  const more = runs.length - MOST_ATTENTION;
+  const isShown = (id: string): boolean => !dismissed.value.includes(id);
+  const runs = runList.value.filter(
+    (run) => run.updatedAt >= from && problemOf(run) !== undefined && isShown(run.runId),
+  );
+  const failed = runs.filter(({ counts }) => counts.failed > 0);
+  const others = runs.filter(({ counts }) => counts.failed === 0);
+  const causes = metrics.value.problems.filter((cause) => isShown(idOf(cause)));
   return (
     <div class="card">
       <h2>Needs attention</h2>
-      {runs.length === 0 && dropped === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
+      {runs.length + causes.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items">
-        {metrics.value.problems.slice(0, MOST_PROBLEMS).map((problem) => (
+        {failed.slice(0, MOST_ATTENTION).map((run) => (
+          <RunProblem key={run.runId} run={run} />
+        ))}
+        <MoreItems of={failed.length - MOST_ATTENTION} what="runs with failures" at="#/runs" />
+        {causes.slice(0, MOST_PROBLEMS).map((problem) => (
           <EventProblem key={problem.id} problem={problem} />
         ))}
-        {runs.slice(0, MOST_ATTENTION).map((run) => (
-          <li key={run.runId} class="item">
-            <i class={`dot ${run.counts.failed > 0 ? "bad" : "warn"}`} />
-            <div>
-              {problemOf(run)}
-              <span class="line quiet small">
-                <Title run={run} /> · <Ago at={run.updatedAt} />
-              </span>
-            </div>
-            <a class="button" href={`#/runs/${run.runId}`}>
-              {run.counts.failed > 0 ? "Fix rows" : "Show"}
-            </a>
-          </li>
+        <MoreItems of={causes.length - MOST_PROBLEMS} what="problems of events" at="#/events" />
+        {others.slice(0, MOST_ATTENTION).map((run) => (
+          <RunProblem key={run.runId} run={run} />
         ))}
+        <MoreItems of={others.length - MOST_ATTENTION} what="runs" at="#/runs" />
       </ul>
-      {more > 0 && (
-        <p>
-          <a href="#/runs">and {number(more)} more runs</a>
-        </p>
-      )}
     </div>
+  );
+}
+
+/** What a cause is known by when the sandbox numbers its causes again. */
+function idOf({ name, verdict, cause }: EventCause): string {
+  return JSON.stringify([name, verdict, cause]);
+}
+
+function MoreItems({ of, what, at }: { readonly of: number; readonly what: string; readonly at: string }) {
+  if (of <= 0) return null;
+  return (
+    <li class="item">
+      <i />
+      <a href={at}>
+        and {number(of)} more {what}
+      </a>
+    </li>
+  );
+}
+
+/** The link to a problem, and the button that takes it off the list. */
+function Ways({ href, name, id }: { readonly href: string; readonly name: string; readonly id: string }) {
+  return (
+    <span class="ways">
+      <a class="button" href={href}>
+        {name}
+      </a>
+      <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(id)}>
+        ✕
+      </button>
+    </span>
+  );
+}
+
+/** A run of which something failed or is unknown, with its first causes. */
+function RunProblem({ run }: { readonly run: RunRow }) {
+  const { runId, updatedAt, counts } = run;
+  const causes = useSignal<readonly FailureRow[]>([]);
+  useEffect(() => {
+    void read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(runId)}`).then((answer) => {
+      if ("data" in answer) causes.value = answer.data.failures;
+    });
+  }, [runId, updatedAt, causes]);
+  return (
+    <li class="item">
+      <i class={`dot ${counts.failed > 0 ? "bad" : "idle"}`} />
+      <div>
+        {problemOf(run)}
+        <span class="line quiet small">
+          {causes.value.slice(0, MOST_CAUSES).map(({ count, message }) => (
+            <span key={message}>
+              {number(count)} × <Text of={message} most={100} /> ·{" "}
+            </span>
+          ))}
+          <Title run={run} /> · <Ago at={updatedAt} />
+        </span>
+      </div>
+      <Ways href={`#/runs/${runId}`} name={counts.failed > 0 ? "Fix rows" : "Show"} id={runId} />
+    </li>
   );
 }
 
@@ -219,17 +294,15 @@ function EventProblem({ problem }: { readonly problem: EventCause }) {
           · last <Ago at={lastAt} />
         </span>
       </div>
-      <a class="button" href={`#/events/${latest}`}>
-        Show
-      </a>
+      <Ways href={`#/events/${latest}`} name="Show" id={idOf(problem)} />
     </li>
   );
 }
 
 /** What is wrong with a run, in words; undefined where nothing is. */
-function problemOf({ counts, fileName, status }: RunRow): string | undefined {
+function problemOf({ counts, fileName, status, tool }: RunRow): string | undefined {
   const { failed, unknown, items } = counts;
-  const noun = fileName === undefined ? "item" : "row";
+  const noun = fileName !== undefined ? "row" : tool.startsWith("track_") ? "event" : "item";
   const many = (count: number): string => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
   if (status === "running") return undefined;
   if (failed > 0) return `${number(failed)} of ${many(items)} failed`;
