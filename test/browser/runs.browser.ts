@@ -162,13 +162,13 @@ test("a large change is approved by its targeting's name alone, and by keys only
     await page.keyboard.press("a");
     await page.keyboard.type("Spring");
     await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
-    await button(page, "approve").focus();
-    await page.keyboard.press("a");
+    await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Confirm" });
     await dialog.getByText("Delete 25 options: Delete 25 options from Spring").waitFor();
     await page.keyboard.press("Escape");
     await expect.poll(() => dialog.count()).toBe(0);
     expect(made.asked).toEqual([]);
+    await page.keyboard.press("Escape");
     await page.keyboard.press("a");
     await page.keyboard.press("Enter");
     await expect.poll(() => made.asked).toEqual(['/page/runs/01WAITING/approve {"digest":"d","typed":"Spring"}']);
@@ -188,7 +188,8 @@ test("J and K go through the queue, D declines after another question, and / sea
     await expect.poll(() => page.evaluate("document.activeElement.type")).toBe("search");
     await page.keyboard.type("jd");
     expect(made.asked).toEqual([]);
-    await page.locator(".queue a").first().focus();
+    await page.keyboard.press("Escape");
+    await page.getByText("Keys: J K next, previous, A approve, D decline, / search").waitFor();
     await page.keyboard.press("d");
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Enter");
@@ -212,6 +213,50 @@ test("what came of a button is not said of another run, and nothing failed count
     expect(await page.getByText("Declined:").count()).toBe(0);
     expect(await page.getByRole("img", { name: "Progress: 60 failed" }).locator("i").count()).toBe(1);
     await page.getByText("3 requests, 1 of them a retry").waitFor();
+  });
+});
+
+test("the result of a button goes away as it is closed, or after a while by itself", async () => {
+  const made = await serveMadeRuns({ details: [PARTIAL] });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    await page.clock.install();
+    const copy = async () => {
+      await page.getByRole("button", { name: "copy", exact: true }).first().click();
+      await page.getByText(/^(Copied\.|The browser did not copy)/).waitFor();
+    };
+    await page.getByText("Technical details").click();
+    await copy();
+    await page.getByRole("button", { name: "Close" }).click();
+    await expect.poll(() => page.locator(".outcome").count()).toBe(0);
+    await copy();
+    await page.clock.runFor(15_000);
+    await expect.poll(() => page.locator(".outcome").count()).toBe(0);
+  });
+});
+
+test("another view begins at its top, and a running run does not say that it changes nothing", async () => {
+  const none = { rows: [], total: 0, counts: { created: 0, changed: 0, deleted: 0 } };
+  const run = { ...RUNNING.run, did: { created: 400, changed: 0, deleted: 0 } };
+  const made = await serveMadeRuns({ details: [...ALL, { ...RUNNING, run }], changes: { "01RUNNING": none } });
+  await onPage(`${made.url}/#/runs`, async (page) => {
+    await page.setViewportSize({ width: 390, height: 300 });
+    await page.getByRole("link", { name: /Add 1,000 options/ }).scrollIntoViewIfNeeded();
+    expect(await page.evaluate("scrollY")).toBeGreaterThan(0);
+    await page.getByRole("link", { name: /Add 1,000 options/ }).click();
+    await page.getByText("The changes are listed here when the run has ended.").waitFor();
+    expect(await page.evaluate("scrollY")).toBe(0);
+  });
+});
+
+test("what needs attention names its causes, and can be dismissed", async () => {
+  const run = { ...PARTIAL.run, updatedAt: Date.now() };
+  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run }] });
+  await onPage(made.url, async (page) => {
+    await page.getByText("2 × The name is taken.").waitFor();
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    await page.getByText("Nothing failed in the last 24 hours.").waitFor();
+    await page.reload();
+    await page.getByText("Nothing failed in the last 24 hours.").waitFor();
   });
 });
 
@@ -240,6 +285,10 @@ test("nothing is decided on a page whose server has ended", async () => {
       expect(await approve.isDisabled()).toBe(true);
       expect(await button(page, "decline").isDisabled()).toBe(true);
       await page.getByText("This page has lost its server, so nothing can be decided here.").waitFor();
+      await page.getByRole("link", { name: "Overview", exact: true }).click();
+      await page.getByRole("heading", { name: "The server has ended" }).waitFor();
+      await page.getByText("To open the page without an agent, run targeting-mcp page.").waitFor();
+      expect(await page.getByText("wait for you").or(page.getByText("1 waiting")).count()).toBe(0);
       expect(await findingsOfAxe(page)).toEqual([]);
     },
     { mayLog: /Failed to load resource/ },
@@ -299,7 +348,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
       "Top level",
       "~ changed Bags Bags and Backpacks",
       "~ changed Gift Cards Gift Cards page-gifts and 6 more",
-      "⋯ 5 unchanged options",
+      "⋯ 5 unchanged options in all",
     ]);
     expect(await table.locator("ins").allInnerTexts()).toEqual(["Clothing", "Dresses", "and Backpacks", "page-gifts"]);
     await page.getByText("Choose another name.").waitFor();

@@ -57,7 +57,7 @@ test("an approver over HTTP looks at the events and targetings of an embedded sa
       await page.getByLabel("Token", { exact: true }).fill(TOKENS.both);
       await page.getByRole("button", { name: "Log in", exact: true }).click();
       await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
-      expect(await page.getByRole("button", { name: "Reset" }).count()).toBe(0);
+      expect(await page.getByRole("button", { name: "Clear events…" }).count()).toBe(0);
       expect(await page.getByRole("link", { name: "Fault injection" }).count()).toBe(0);
       await page.getByRole("link", { name: "Targetings" }).click();
       await page.getByRole("heading", { name: "Targetings", exact: true }).waitFor();

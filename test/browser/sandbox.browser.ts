@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { rowNames, withBrowser } from "./browser.ts";
@@ -18,6 +19,12 @@ async function optionNamed(url: string, wanted: string) {
   const option = projects.flatMap(({ options }) => options).find(({ name }) => name === wanted);
   if (option === undefined) throw new Error(`the sandbox has no option ${wanted}`);
   return option;
+}
+
+/** Presses the button that removes all events, and confirms it. */
+async function clearEvents(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Clear events…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Clear events", exact: true }).click();
 }
 
 test("events come live, with what became of them and why; one that is chosen says how to fix it", async () => {
@@ -41,6 +48,8 @@ test("events come live, with what became of them and why; one that is chosen say
     await pane.getByText(/"purchase" needs "tx_id".* Add "tx_id"\./).waitFor();
     await pane.getByText("Body as sent").click();
     await pane.getByText('{"uid":"u-2","eventName":"purchase"}').waitFor();
+    await page.keyboard.press("k");
+    await expect.poll(() => page.url()).toMatch(/#\/events\/3$/);
     const covered = page.getByRole("table", { name: "Coverage" }).getByRole("row", { name: /^purchase/ });
     expect(await covered.getByRole("cell").allTextContents()).toEqual(["", "0 / 1", "✕ tx_id*currencyitems"]);
     expect(await rowNames(page, "Coverage")).toHaveLength(13);
@@ -107,7 +116,7 @@ test("a filter shows what fits, also of what arrives later", async () => {
   });
 });
 
-test("Pause holds the list while events arrive, Resume shows them, Reset forgets all", async () => {
+test("Pause holds the list while events arrive, Resume shows them, Clear events asks and then forgets all", async () => {
   const sandbox = await startSandboxProcess();
   await sandbox.send({ uid: "u", eventName: "app_open" });
   await onPage(sandbox.url, async (page) => {
@@ -118,7 +127,11 @@ test("Pause holds the list while events arrive, Resume shows them, Reset forgets
     expect(await rowNames(page, "Events")).toEqual(["app_open"]);
     await page.getByRole("button", { name: "Resume", exact: true }).click();
     await expect.poll(() => rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
-    await page.getByRole("button", { name: "Reset", exact: true }).click();
+    await page.getByRole("button", { name: "Clear events…" }).click();
+    await page.getByText("Remove 2 events from the sandbox? This cannot be undone.").waitFor();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    expect(await rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
+    await clearEvents(page);
     await expect.poll(() => rowNames(page, "Events")).toEqual([]);
     expect(await (await fetch(`${sandbox.url}/_sandbox/events`)).json()).toMatchObject({ total: 0 });
     await sandbox.send({ uid: "u", eventName: "click" });
@@ -126,14 +139,14 @@ test("Pause holds the list while events arrive, Resume shows them, Reset forgets
   });
 });
 
-test("after Reset nothing of before is left, neither behind a filter nor on an older page", async () => {
+test("after Clear events nothing of before is left, neither behind a filter nor on an older page", async () => {
   const sandbox = await startSandboxProcess();
   await sandbox.send({ uid: "u", eventName: "purchase" });
   await onPage(sandbox.url, async (page) => {
     const next = page.getByRole("button", { name: "Next", exact: true });
     await page.getByLabel("Filter").fill("purchase");
     await expect.poll(() => rowNames(page, "Events")).toEqual(["purchase"]);
-    await page.getByRole("button", { name: "Reset", exact: true }).click();
+    await clearEvents(page);
     await page.getByText("0 of 0 events").waitFor();
     expect(await rowNames(page, "Events")).toEqual([]);
     await sandbox.send({ uid: "u", eventName: "app_open" });
@@ -172,7 +185,13 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     await page.getByLabel("Search").fill("brand-contoso-kids");
     await expect.poll(() => rowNames(page, "Found")).toEqual(["Contoso"]);
     const found = page.getByRole("table", { name: "Found" }).getByRole("row", { name: "Contoso" });
-    expect(await found.getByRole("cell").allTextContents()).toEqual(["Shop Brands", "2", ""]);
+    expect(await found.getByRole("cell").allTextContents()).toEqual(["Shop Brands", "2 with brand-contoso-kids", ""]);
+    // What was chosen before the search is not shown beside what it found.
+    await pane.getByText("Choose a targeting, a group or an option").waitFor();
+    await found.getByRole("button").click();
+    expect(await pane.locator("mark").allTextContents()).toEqual(["brand-contoso-kids"]);
+    await pane.getByRole("button", { name: "Close" }).click();
+    await pane.getByText("Choose a targeting, a group or an option").waitFor();
   });
 });
 
@@ -279,7 +298,7 @@ test("after a restart the page comes back by itself within 5 s", async () => {
       // It has the number of the first one, and not its body.
       await expect.poll(() => page.getByText('"eventName":"app_open"').count()).toBe(0);
       await page.getByText("The connection to the server is lost").waitFor({ state: "detached" });
-      await page.getByRole("button", { name: "Reset", exact: true }).click();
+      await clearEvents(page);
       await expect.poll(() => rowNames(page, "Events")).toEqual([]);
     },
     { mayLog: refused },

@@ -115,7 +115,7 @@ function Table({ rows }: { readonly rows: readonly RunRow[] }) {
   let day = "";
   return (
     <section class="frame" aria-label="Runs" {...SCROLLS}>
-      <table class="runs">
+      <table class="runs stacks">
         <caption class="spoken">Runs</caption>
         <thead class="wide">
           <tr>
