@@ -20,13 +20,14 @@ const MOST_LINES = 400;
 export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   if (!isJsonObject(body)) return undefined;
   if (["recorded", "uncertain"].includes(validateEvent(body).verdict)) return undefined;
-  const { event: named } = fixSpelling(parseNestedJson(body), nearestName);
+  const { event: named, mended } = fixSpelling(parseNestedJson(body), nearestName);
   if (!isJsonObject(named)) return undefined;
   const examples: string[] = [];
   const event = filled(shortened(named), examples);
   if (!["recorded", "uncertain"].includes(validateEvent(event).verdict)) return undefined;
   const text = JSON.stringify(event, null, 2);
-  return { text, lines: comparedLines(JSON.stringify(body, null, 2).split("\n"), text.split("\n")), examples };
+  const lines = comparedLines(JSON.stringify(body, null, 2).split("\n"), text.split("\n"));
+  return { text, lines, examples, renamed: mended.filter((one) => !one.startsWith("eventName ")) };
 }
 
 /** The event with an example for each required field that it lacks, whose paths are added to `examples`. */

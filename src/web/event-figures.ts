@@ -334,9 +334,12 @@ const MOST_CORRECTED = 100_000;
 
 /** An event as the page lists it. */
 function eventRow(event: ArrivedEvent, seq: number): EventRow {
-  const { at, verdict, uid, eventName: name } = event;
+  const { at, verdict, uid } = event;
   const cause = causeOf(event)?.words;
-  const platform = platformOf(bodyOf(event));
+  const body = bodyOf(event);
+  const platform = platformOf(body);
+  // Events are not looked up by very long names; they are shown all the same.
+  const name = event.eventName ?? (isFields(body) && typeof body.eventName === "string" ? body.eventName : null);
   return {
     ...{
       seq,

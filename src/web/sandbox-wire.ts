@@ -107,6 +107,8 @@ export interface EventProblem {
 export interface CorrectedEvent {
   /** It as JSON. */
   readonly text: string;
+  /** What was renamed beside the event itself, each as `orderId → tx_id`. */
+  readonly renamed: readonly string[];
   /** The same beside what was sent. */
   readonly lines: readonly BodyLine[];
   /** Fields whose value is only an example. */

@@ -136,10 +136,15 @@ function sentence(text: string): string {
   return /[.?!]$/.test(first) ? first : `${first}.`;
 }
 
-function Corrected({ corrected: { text, lines, examples } }: { readonly corrected: CorrectedEvent }) {
+function Corrected({ corrected: { text, lines, examples, renamed } }: { readonly corrected: CorrectedEvent }) {
   const send = () => act(PATHS.events, { text }, "The corrected event was sent to the sandbox.");
   return (
     <>
+      {renamed.length > 0 && (
+        <p>
+          Rename these fields as well: <Text of={renamed.join(", ")} />.
+        </p>
+      )}
       <h3>Corrected event</h3>
       <pre class="corrected" {...SCROLLS}>
         {lines.map((line, at) => (

@@ -23,6 +23,11 @@ test("names are put right, and what is missing gets an example value that is nam
   expect(corrected?.examples).toEqual(["tx_id"]);
 });
 
+test("fields that are renamed beside the event are named: without them it would still be dropped", () => {
+  const body = { uid: "u", eventName: "Purchase", orderId: "order-1042", currency: "KRW" };
+  expect(correctedEvent(body)?.renamed).toEqual(["orderId → tx_id"]);
+});
+
 test.each([
   ["an event without uid", { eventName: "app_open" }],
   ["a number as uid", { uid: 7, eventName: "app_open" }],
