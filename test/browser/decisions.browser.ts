@@ -54,20 +54,6 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
   });
 });
 
-test("declined: nothing is sent", async () => {
-  const session = await startDeciding();
-  const answer = session.ask();
-  await onPage(await session.browser.address(), async (page) => {
-    await button(page, "decline").click();
-    await page.getByText("No run waits for a decision.").waitFor();
-    expect((await answer).structuredContent).toMatchObject({
-      status: "cancelled",
-      approval: { decision: "declined", channel: "page" },
-    });
-    expect(await session.writesSent()).toEqual([]);
-  });
-});
-
 test("all of many deletions are shown by pages, and found by their names", async () => {
   const session = await startDeciding({ TARGETING_MCP_WAIT_MS: "1000" });
   const many = Array.from({ length: 230 }, (_, at) => ({

@@ -485,21 +485,6 @@ test("a button that is pressed twice acts once", async () => {
   });
 });
 
-test("a decision is made by keyboard alone", async () => {
-  const made = await serveMadeRuns({ details: [WAITING] });
-  await onPage(`${made.url}/#/approvals`, async (page) => {
-    await button(page, "approve").waitFor();
-    for (let steps = 0; steps < 40; steps += 1) {
-      await page.keyboard.press("Tab");
-      if ((await page.evaluate("document.activeElement.dataset.action")) === "approve") break;
-    }
-    await expect.poll(() => button(page, "approve").getAttribute("aria-disabled")).toBe("false");
-    await page.keyboard.press("Enter");
-    await page.getByText("Approved: ").waitFor();
-    expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`]);
-  });
-});
-
 test("without session a token logs in, and a server that has ended is told", async () => {
   const made = await serveMadeRuns({ details: [RUNNING], login: { message: "Approvers log in here.", token: true } });
   await onPage(

@@ -1,10 +1,8 @@
 import { expect, test } from "vitest";
-import * as z from "zod";
-import { CLIENTS, textOf } from "../support/clients.ts";
+import { CLIENTS, call } from "../support/clients.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { startService } from "../support/service.ts";
 
-const made = z.looseObject({ results: z.array(z.looseObject({ _id: z.string() })) });
 const WRITES = [
   "createTargetings",
   "renameTargetings",
@@ -20,7 +18,7 @@ test("only listed targetings change, whichever tool is called", async () => {
     CLIENTS["2026 client, modern"]({ args: [COMMAND], env: cleanEnvironment({ ...service.live, ...more }) });
   const free = await connect({});
   const idsOf = async (name: string, args: Record<string, unknown>) =>
-    made.parse((await free.callTool(name, args)).structuredContent).results.map(({ _id }) => _id);
+    (await call(free, name, args)).results.map(({ _id }) => _id);
   const [mine = "", other = ""] = await idsOf("create_targetings", { items: [{ name: "Mine" }, { name: "Other" }] });
   const items = [{ name: "One", contexts: ["a"] }];
   const [myOption = ""] = await idsOf("bulk_add_options", { targetingId: mine, items });
@@ -60,9 +58,9 @@ test("only listed targetings change, whichever tool is called", async () => {
     ["delete_options", { ids: [otherOption], dryRun: true }],
   ];
   for (const [name, args] of refused) {
-    const result = await bound.callTool(name, args);
-    expect(result.isError).toBe(true);
-    expect(textOf(result)).toContain("TARGETING_MCP_ALLOWED_TARGETINGS");
+    const { isError, text } = await call(bound, name, args);
+    expect(isError).toBe(true);
+    expect(text).toContain("TARGETING_MCP_ALLOWED_TARGETINGS");
   }
   expect(await counts()).toEqual(before);
 

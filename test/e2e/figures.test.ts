@@ -4,17 +4,11 @@ import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import * as z from "zod";
-import { CLIENTS } from "../support/clients.ts";
+import { CLIENTS, callsOf } from "../support/clients.ts";
 import { startHttp } from "../support/http-server.ts";
 import { optionItems, startService } from "../support/service.ts";
 
 const connect = CLIENTS["2026 client, modern"];
-const report = z.looseObject({
-  status: z.string(),
-  results: z.array(z.looseObject({ _id: z.string() })).default([]),
-});
-
 /** Asks a path of the server with any headers, Host included. */
 function asked(url: string, path: string, headers: Record<string, string> = {}) {
   return new Promise<{ status: number | undefined; type: string | undefined; text: string }>((resolve, reject) => {
@@ -53,8 +47,7 @@ test("figures count calls, runs, items, requests, appends and turns, and name no
   expect(sampleOf(before.text, "targeting_mcp_journal_appends_total")).toBe(0);
 
   const client = await connect({ url });
-  const call = async (name: string, args: Record<string, unknown>) =>
-    report.parse((await client.callTool(name, args)).structuredContent);
+  const call = callsOf(client);
   const { results } = await call("create_targetings", { items: [{ name: "Secret spring" }] });
   const [{ _id: targetingId } = { _id: "" }] = results;
   await service.control("POST", "/faults", { faults: [{ kind: "busy", on: "addOptions", nth: 1, times: 1 }] });

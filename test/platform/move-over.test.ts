@@ -1,7 +1,3 @@
-import { mkdtempSync } from "node:fs";
-import { readdir, readFile, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { moveIntoPlace } from "../../src/platform/files.ts";
 
@@ -23,16 +19,6 @@ function system(platform: NodeJS.Platform, codes: readonly string[]) {
     slept: () => slept,
   };
 }
-
-test("a file takes the place of another, and nothing stays beside it", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "move-over-"));
-  const [from, to] = [join(folder, "fresh"), join(folder, "file")];
-  await writeFile(to, "old");
-  await writeFile(from, "new");
-  await moveIntoPlace(from, to);
-  expect(await readFile(to, "utf8")).toBe("new");
-  expect(await readdir(folder)).toEqual(["file"]);
-});
 
 test("on Windows a file that is held for a moment is tried again", async () => {
   const held = system("win32", ["EPERM", "EACCES", "EBUSY"]);

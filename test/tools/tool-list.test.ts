@@ -80,6 +80,7 @@ test("annotations tell what reads, what adds and what may take away", async () =
   for (const name of ["delete_targeting", "delete_options", "update_contexts", "update_options", "rename_targetings"]) {
     expect(hints[name], name).toMatchObject({ readOnlyHint: false, destructiveHint: true, idempotentHint: true });
   }
+  expect(hints.cancel_run).toMatchObject({ readOnlyHint: false, destructiveHint: false, openWorldHint: false });
 });
 
 test("the list costs a model a bounded number of tokens", async () => {
@@ -89,11 +90,17 @@ test("the list costs a model a bounded number of tokens", async () => {
   expect(countTokens(JSON.stringify(withoutOutput))).toBeLessThanOrEqual(MOST_TOKENS_WITHOUT_OUTPUT);
 });
 
-test("a read-only server lists nothing that changes an API", async () => {
-  const names = (await toolsOf({ TARGETING_MCP_READ_ONLY: "true" })).map(({ name }) => name);
-  expect(names).toEqual(
-    expect.arrayContaining(["get_targeting", "list_options", "get_option", "get_run", "cancel_run"]),
-  );
-  const changing = [...Object.keys(ARGUMENTS).filter((name) => !/^(?:get|list|plan|undo)_/.test(name)), "resume_run"];
-  for (const name of changing) expect(names).not.toContain(name);
+test("a toolset lists its own tools and those of runs, and nothing where its API is missing", async () => {
+  const TARGETINGS_ALONE = {
+    TARGETING_API_URL: "http://127.0.0.1:9",
+    TARGETING_API_KEY: "key",
+    TARGETING_MCP_MODE: "live",
+  };
+  const namesOf = async (environment: Readonly<Record<string, string>>) =>
+    (await toolsOf({ TARGETING_MCP_TOOLSETS: "events", ...environment })).map(({ name }) => name);
+  expect(await namesOf({})).toEqual([
+    ...["get_run", "resume_run", "cancel_run", "list_event_types", "track_event", "track_events"],
+    ...["generate_event_tests", "run_event_tests", "inspect_events"],
+  ]);
+  expect(await namesOf(TARGETINGS_ALONE)).toEqual([]);
 });
