@@ -1,5 +1,5 @@
 import { arrivalText, coverageText, failedRequestLine } from "../answers/arrived-events.ts";
-import { coverageOf } from "../events/coverage.ts";
+import { countArrived, coverageOf } from "../events/coverage.ts";
 import { parseJson } from "../platform/json.ts";
 import { acceptedKeys, pageOf } from "../runtime/embedded-sandbox.ts";
 import { cannotListen } from "../runtime/listening.ts";
@@ -96,7 +96,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
   if (!isQuiet) sandbox.onEvent((event) => print([arrivalText(event, arrivedEvent(event).body)]));
   await asked;
   await orSay(sandbox.close());
-  print([sandbox.shutdownSummary(), coverageText(coverageOf(sandbox.events().map(arrivedEvent)))]);
+  print([sandbox.shutdownSummary(), coverageText(coverageOf(countArrived(sandbox.events().map(arrivedEvent))))]);
 }
 
 /** Waits for a step of the sandbox. An error that the person can correct becomes a SettingsError. */

@@ -34,11 +34,22 @@ export interface Coverage {
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
+/** What was counted of the events of one name. */
 interface Seen {
   count: number;
   wrong: number;
-  readonly parameters: Set<string>;
+  readonly parameters: Map<string, number>;
+  readonly platforms: Map<string, number>;
+  /** The rules that those broke which were not recorded. */
   readonly rules: Map<string, number>;
+}
+
+/** What arrived, counted once for every way to show it. */
+export interface CountedEvents {
+  /** By the names of events that came, in the order of the document. */
+  readonly seen: ReadonlyMap<string, Seen>;
+  readonly unsupported: ReadonlyMap<string, number>;
+  readonly rules: ReadonlyMap<RuleName, number>;
 }
 
 const NAMES_LISTED = 10;
@@ -50,9 +61,9 @@ const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
   ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
 );
 
-/** Tells which events, parameters and rules the traffic touched, and which events are right. */
-export function coverageOf(arrived: readonly ArrivedEvent[]): Coverage {
-  const seen = new Map<string, Seen>();
+/** Counts the events that arrived, their parameters, and what is wrong with them. */
+export function countArrived(arrived: readonly ArrivedEvent[]): CountedEvents {
+  const all = new Map(EVENT_NAMES.map((name) => [name, newSeen()] as const));
   const unsupported = new Map<string, number>();
   const rules = new Map<RuleName, number>();
   const nearest = rememberingNearestName();
@@ -60,33 +71,30 @@ export function coverageOf(arrived: readonly ArrivedEvent[]): Coverage {
     const { findings } = validateEvent(body, nearest);
     for (const { rule } of findings) increase(rules, rule);
     if (!isJsonObject(body) || typeof body.eventName !== "string") continue;
-    const { eventName } = body;
-    if (!EVENT_SHAPES.has(eventName)) {
-      increase(unsupported, eventName);
+    const event = all.get(body.eventName);
+    if (event === undefined) {
+      increase(unsupported, body.eventName);
       continue;
     }
-    const event = seen.get(eventName) ?? { count: 0, wrong: 0, parameters: new Set(), rules: new Map() };
-    seen.set(eventName, event);
     event.count += 1;
-    for (const name of Object.keys(body)) event.parameters.add(name);
+    for (const name of Object.keys(body)) increase(event.parameters, name);
+    increase(event.platforms, typeof body.platform === "string" ? body.platform : NO_PLATFORM);
     if (verdict === "recorded") continue;
     event.wrong += 1;
     for (const { rule, path, severity } of findings) {
       if (severity === "verdict") increase(event.rules, `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`);
     }
   }
-  return inLists(seen, unsupported, rules);
+  return { seen: new Map([...all].filter(([, { count }]) => count > 0)), unsupported, rules };
 }
 
-function inLists(
-  seen: ReadonlyMap<string, Seen>,
-  unsupported: ReadonlyMap<string, number>,
-  rules: ReadonlyMap<RuleName, number>,
-): Coverage {
-  const events = EVENT_NAMES.flatMap((name) => {
-    const event = seen.get(name);
-    return event === undefined ? [] : [[name, event] as const];
-  });
+function newSeen(): Seen {
+  return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map(), rules: new Map() };
+}
+
+/** Tells which events, parameters and rules the traffic touched, and which events are right. */
+export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverage {
+  const events = [...seen];
   const right = events.filter(([, { wrong }]) => wrong === 0);
   const sometimes = events.filter(([, { wrong, count }]) => wrong > 0 && wrong < count);
   const always = events.filter(([, { wrong, count }]) => wrong === count);
@@ -112,7 +120,7 @@ function wrongOf([name, { wrong, count, rules }]: readonly [string, Seen]): read
   return [name, { wrong, of: count, rules: Object.fromEntries(mostFrequent(rules, RULES_LISTED).map(cutName)) }];
 }
 
-function unseenParameters(eventName: string, parameters: ReadonlySet<string>): readonly string[] {
+function unseenParameters(eventName: string, parameters: ReadonlyMap<string, number>): readonly string[] {
   return EVENT_SHAPES.get(eventName)?.names.filter((name) => !parameters.has(name)) ?? [];
 }
 
@@ -136,11 +144,11 @@ function cutName<Value>([name, value]: readonly [string, Value]): readonly [stri
   return [name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME)}…`, value];
 }
 
-function increase<Key>(counts: Map<Key, number>, key: Key): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
+function increase<Key>(counts: Map<Key, number>, key: Key, by = 1): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
 }
 
-function mostFrequent(counts: ReadonlyMap<string, number>, most: number): readonly (readonly [string, number])[] {
+function mostFrequent(counts: ReadonlyMap<string, number>, most?: number): readonly (readonly [string, number])[] {
   return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, most);
 }
 
@@ -156,13 +164,6 @@ export interface EventCoverage {
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
 
-interface Counted {
-  count: number;
-  wrong: number;
-  readonly parameters: Map<string, number>;
-  readonly platforms: Map<string, number>;
-}
-
 const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
@@ -170,19 +171,11 @@ const OTHER_PLATFORMS = "(others)";
 /** Every event has these, or is not of a name. */
 const GIVEN_WITH_ALL: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
-/** Counts each of the 13 events, in the order of the document (event-tracking-api 2.2), those that never came with 0. */
-export function eventCoverageOf(arrived: readonly ArrivedEvent[]): readonly EventCoverage[] {
-  const seen = new Map(EVENT_NAMES.map((name): readonly [string, Counted] => [name, nothing()]));
-  for (const { body, verdict } of arrived) {
-    const event = isJsonObject(body) && typeof body.eventName === "string" ? seen.get(body.eventName) : undefined;
-    if (event === undefined || !isJsonObject(body)) continue;
-    event.count += 1;
-    if (verdict !== "recorded") event.wrong += 1;
-    for (const name of Object.keys(body)) addCount(event.parameters, name);
-    addCount(event.platforms, typeof body.platform === "string" ? body.platform : NO_PLATFORM);
-  }
+/** What came of each of the 13 events, in the order of the document (event-tracking-api 2.2), also of those that never came. */
+export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage[] {
   const common = commonPlatforms([...seen.values()]);
-  return [...seen].map(([eventName, { count, wrong, parameters, platforms }]) => {
+  return EVENT_NAMES.map((eventName) => {
+    const { count, wrong, parameters, platforms } = seen.get(eventName) ?? newSeen();
     const names = count === 0 ? [] : (EVENT_SHAPES.get(eventName)?.names ?? []);
     const own = names.filter((name) => !GIVEN_WITH_ALL.has(name));
     const isOnAny = [...platforms.keys()].some((name) => name !== NO_PLATFORM);
@@ -191,35 +184,26 @@ export function eventCoverageOf(arrived: readonly ArrivedEvent[]): readonly Even
       count,
       ...(wrong > 0 && { wrong }),
       parameters: Object.fromEntries(own.map((name) => [name, parameters.get(name) ?? 0])),
-      ...(isOnAny && { byPlatform: summaryAtRest(platforms, common) }),
+      ...(isOnAny && { byPlatform: platformCounts(platforms, common) }),
     };
   });
 }
 
-function nothing(): Counted {
-  return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map() };
-}
-
-function addCount(counts: Map<string, number>, key: string, by = 1): void {
-  counts.set(key, (counts.get(key) ?? 0) + by);
-}
-
 /** The platforms that most events name, whatever the events: so that each event tells the same ones. */
-function commonPlatforms(events: readonly Counted[]): ReadonlySet<string> {
+function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
-  for (const { platforms } of events) for (const [name, count] of platforms) addCount(all, name, count);
+  for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);
   all.delete(NO_PLATFORM);
-  const first = [...all].toSorted(([, one], [, other]) => other - one).slice(0, PLATFORMS_LISTED);
-  return new Set([NO_PLATFORM, ...first.map(([name]) => name)]);
+  return new Set([NO_PLATFORM, ...mostFrequent(all, PLATFORMS_LISTED).map(([name]) => name)]);
 }
 
-function summaryAtRest(
+function platformCounts(
   counts: ReadonlyMap<string, number>,
   common: ReadonlySet<string>,
 ): Readonly<Record<string, number>> {
   const short = new Map<string, number>();
   for (const [name, count] of counts) {
-    addCount(short, common.has(name) ? [...name].slice(0, LONGEST_PLATFORM).join("") : OTHER_PLATFORMS, count);
+    increase(short, common.has(name) ? [...name].slice(0, LONGEST_PLATFORM).join("") : OTHER_PLATFORMS, count);
   }
-  return Object.fromEntries([...short].toSorted(([, one], [, other]) => other - one));
+  return Object.fromEntries(mostFrequent(short));
 }

@@ -42,98 +42,104 @@ export interface ExpectationResult {
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
   expect: readonly Expectation[],
-  options: ExpectationOptions = {},
+  { inOrder = false, withinMs }: ExpectationOptions = {},
 ): readonly ExpectationResult[] {
-  const inTime = arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
-  const { withinMs } = options;
-  if (withinMs === undefined) return checkWithin(inTime, expect, options);
-  const relevant = inTime.filter((event) => expect.some((expectation) => isMeant(event, expectation)));
-  const { start, end } = bestStretch(relevant, expect, { ...options, withinMs });
-  const best = checkWithin(relevant.slice(start, end), expect, options);
-  if (best.every(({ met }) => met)) return best;
-  const first = relevant[start]?.arrivedAt;
-  const lateness = expect.map((expectation) => {
-    const next = relevant.find((event) => isWanted(event, expectation) && event.arrivedAt > (first ?? 0) + withinMs);
-    return next === undefined || first === undefined ? undefined : next.arrivedAt - first;
+  const events = inTime(arrived);
+  const all = expect.map((expectation) => foundOf(events, expectation));
+  const overall = judged(all, { start: 0, end: events.length }, inOrder).map((judgement, index) =>
+    explained(events, expect[index], judgement),
+  );
+  if (withinMs === undefined) return overall;
+  const best = bestStretch(events, all, { inOrder, withinMs });
+  return judged(all, best, inOrder).map(({ met, found }, index) => {
+    const anyTime = overall[index];
+    if (met || anyTime === undefined) return { met, found };
+    if (!anyTime.met) return anyTime;
+    const { wanted = [] } = all[index] ?? {};
+    const [first, late] = [events[best.start], events[wanted[firstFrom(wanted, best.end)] ?? -1]];
+    const by =
+      first === undefined || late === undefined
+        ? ""
+        : `: ${thousands(late.arrivedAt - first.arrivedAt)} ms after, ${thousands(withinMs)} allowed`;
+    return { met, found, reason: `not within ${withinMs} ms of the first expected event${by}` };
   });
-  return explainWindow(best, checkWithin(inTime, expect, options), { withinMs, lateness });
 }
 
-/** Where the events of one expectation are, and how far a stretch that moves on has passed them. */
-interface Places {
+function inTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[] {
+  return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
+}
+
+/** The positions of the events of one expectation, among events in the order of their time. */
+interface Found {
   readonly expectation: Expectation;
+  /** All that are meant; those that meet it; and those that were ignored or rejected, where no verdict is expected. */
+  readonly meant: readonly number[];
   readonly wanted: readonly number[];
   readonly lost: readonly number[];
-  readonly passed: { wantedStart: number; wantedEnd: number; lostStart: number; lostEnd: number };
 }
 
-/** The first of the stretches of time that meet most expectations. Each begins with an event. */
+function foundOf(events: readonly ArrivedEvent[], expectation: Expectation): Found {
+  const { verdict } = expectation;
+  const meant = [...events.keys()].filter((position) => isMeant(events[position], expectation));
+  const wanted = meant.filter((position) => events[position]?.verdict === (verdict ?? "recorded"));
+  const lost = verdict === undefined ? meant.filter((position) => isLost(events[position])) : [];
+  return { expectation, meant, wanted, lost };
+}
+
+/** Positions from `start` on, up to and without `end`. */
+interface Stretch {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The first of the stretches of time that meet most expectations. Each begins with an event that is meant. */
 function bestStretch(
   events: readonly ArrivedEvent[],
-  expect: readonly Expectation[],
-  { inOrder, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
-): { readonly start: number; readonly end: number } {
-  const places = expect.map((expectation) => placesOf(events, expectation));
+  all: readonly Found[],
+  { inOrder, withinMs }: { readonly inOrder: boolean; readonly withinMs: number },
+): Stretch {
   let best = { start: 0, end: 0 };
   let most = -1;
   let end = 0;
+  const starts = new Set(all.flatMap(({ meant }) => meant));
   for (const [start, { arrivedAt }] of events.entries()) {
+    if (!starts.has(start)) continue;
     while ((events[end]?.arrivedAt ?? Number.POSITIVE_INFINITY) <= arrivedAt + withinMs) end += 1;
-    const met = metIn(places, { start, end }, inOrder === true);
+    const met = judged(all, { start, end }, inOrder).filter((judgement) => judgement.met).length;
     if (met <= most) continue;
     best = { start, end };
     most = met;
-    if (most === expect.length) break;
+    if (most === all.length) break;
   }
   return best;
 }
 
-function placesOf(events: readonly ArrivedEvent[], expectation: Expectation): Places {
-  const wanted: number[] = [];
-  const lost: number[] = [];
-  for (const [position, event] of events.entries()) {
-    if (!isMeant(event, expectation)) continue;
-    if (isWanted(event, expectation)) wanted.push(position);
-    if (expectation.verdict === undefined && isLost(event)) lost.push(position);
-  }
-  return { expectation, wanted, lost, passed: { wantedStart: 0, wantedEnd: 0, lostStart: 0, lostEnd: 0 } };
+/** Whether a stretch meets an expectation, and what speaks against it. */
+interface Judgement {
+  readonly met: boolean;
+  readonly found: number;
+  /** The position of an event that was ignored or rejected. */
+  readonly lost?: number;
+  readonly isTooEarly?: true;
 }
 
-/** How many expectations a stretch meets, as `checkWithin` counts. Stretches only ever move on. */
-function metIn(
-  places: readonly Places[],
-  { start, end }: { readonly start: number; readonly end: number },
-  inOrder: boolean,
-): number {
-  let met = 0;
+function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean): readonly Judgement[] {
   let after = start;
-  for (const { expectation, wanted, lost, passed } of places) {
-    passed.wantedStart = firstFrom(wanted, start, passed.wantedStart);
-    passed.wantedEnd = firstFrom(wanted, end, passed.wantedEnd);
-    passed.lostStart = firstFrom(lost, start, passed.lostStart);
-    passed.lostEnd = firstFrom(lost, end, passed.lostEnd);
-    const { count } = expectation;
-    const found = passed.wantedEnd - passed.wantedStart;
-    if (passed.lostEnd > passed.lostStart || (count === undefined ? found === 0 : found !== count)) continue;
-    if (inOrder && count !== 0) {
-      const last = (after === start ? passed.wantedStart : placeFrom(wanted, after)) + (count ?? 1) - 1;
-      if (last >= passed.wantedEnd) continue;
-      after = (wanted[last] ?? after) + 1;
-    }
-    met += 1;
-  }
-  return met;
-}
-
-/** The place of the first position that is at least so much, looked for from a place that is not behind it. */
-function firstFrom(positions: readonly number[], least: number, from: number): number {
-  let place = from;
-  while ((positions[place] ?? Number.POSITIVE_INFINITY) < least) place += 1;
-  return place;
+  return all.map(({ expectation: { count }, wanted, lost: allLost }) => {
+    const found = firstFrom(wanted, end) - firstFrom(wanted, start);
+    const lost = allLost[firstFrom(allLost, start)];
+    if (lost !== undefined && lost < end) return { met: false, found, lost };
+    if (count === undefined ? found === 0 : found !== count) return { met: false, found };
+    if (!inOrder || count === 0) return { met: true, found };
+    const last = wanted[firstFrom(wanted, after) + (count ?? 1) - 1];
+    if (last === undefined || last >= end) return { met: false, found, isTooEarly: true };
+    after = last + 1;
+    return { met: true, found };
+  });
 }
 
 /** The place of the first position that is at least so much. */
-function placeFrom(positions: readonly number[], least: number): number {
+function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
   while (low < high) {
@@ -144,56 +150,26 @@ function placeFrom(positions: readonly number[], least: number): number {
   return low;
 }
 
-/** Where an expectation is met by what arrived, but not within the time allowed, that is the reason. */
-function explainWindow(
-  within: readonly ExpectationResult[],
-  overall: readonly ExpectationResult[],
-  { withinMs, lateness }: { readonly withinMs: number; readonly lateness: readonly (number | undefined)[] },
-): readonly ExpectationResult[] {
-  const count = (time: number): string => thousands(time);
-  return within.map((result, index) => {
-    const anyTime = overall[index];
-    if (result.met || anyTime === undefined) return result;
-    if (!anyTime.met) return anyTime;
-    const late = lateness[index];
-    const by = late === undefined ? "" : `: ${count(late)} ms after, ${count(withinMs)} allowed`;
-    return { ...result, reason: `not within ${withinMs} ms of the first expected event${by}` };
-  });
-}
-
-function checkWithin(
-  arrived: readonly ArrivedEvent[],
-  expect: readonly Expectation[],
-  { inOrder }: ExpectationOptions,
-): readonly ExpectationResult[] {
-  let after = 0;
-  return expect.map((expectation) => {
-    const result = checkOne(arrived, expectation);
-    if (inOrder !== true || !result.met || expectation.count === 0) return result;
-    const positions = [...arrived.keys()].filter((position) => isWanted(arrived[position], expectation));
-    const usable = positions.filter((position) => position >= after);
-    const needed = expectation.count ?? 1;
-    if (usable.length < needed)
-      return { met: false, found: result.found, reason: "not after the events expected before it" };
-    after = (usable[needed - 1] ?? after) + 1;
-    return result;
-  });
-}
-
-function checkOne(arrived: readonly ArrivedEvent[], expectation: Expectation): ExpectationResult {
+function explained(
+  events: readonly ArrivedEvent[],
+  expectation: Expectation | undefined,
+  { met, found, lost, isTooEarly }: Judgement,
+): ExpectationResult {
+  if (met || expectation === undefined) return { met, found };
   const { eventName, count } = expectation;
-  const found = arrived.filter((event) => isWanted(event, expectation)).length;
-  const lost = arrived.find((event) => isMeant(event, expectation) && isLost(event));
-  if (expectation.verdict === undefined && lost !== undefined) {
-    return { met: false, found, reason: `an event "${eventName}" arrived and was ${lost.verdict}` };
-  }
-  if (count === undefined ? found > 0 : found === count) return { met: true, found };
-  if (found > 0 || count === 0) return { met: false, found, reason: `expected ${count}, found ${found}` };
-  return { met: false, found, reason: whyNotFound(arrived, expectation) };
+  const reason =
+    lost !== undefined
+      ? `an event "${eventName}" arrived and was ${events[lost]?.verdict}`
+      : isTooEarly
+        ? "not after the events expected before it"
+        : found > 0 || count === 0
+          ? `expected ${count}, found ${found}`
+          : whyNotFound(events, expectation);
+  return { met, found, reason };
 }
 
-function isLost({ verdict }: ArrivedEvent): boolean {
-  return verdict === "ignored" || verdict === "rejected";
+function isLost(event: ArrivedEvent | undefined): boolean {
+  return event?.verdict === "ignored" || event?.verdict === "rejected";
 }
 
 /** Tells what came nearest to an expectation that nothing meets. */
@@ -206,13 +182,8 @@ function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdi
   return alike === undefined ? "none arrived" : `none arrived, but ${JSON.stringify(alike)} did`;
 }
 
-function isMeant({ body }: ArrivedEvent, { eventName, where }: Expectation): boolean {
-  return isJsonObject(body) && body.eventName === eventName && matches(body, where ?? {});
-}
-
-/** Whether an event is one of those that an expectation is met by. */
-function isWanted(event: ArrivedEvent | undefined, expectation: Expectation): boolean {
-  return event !== undefined && event.verdict === (expectation.verdict ?? "recorded") && isMeant(event, expectation);
+function isMeant(event: ArrivedEvent | undefined, { eventName, where }: Expectation): boolean {
+  return isJsonObject(event?.body) && event.body.eventName === eventName && matches(event.body, where ?? {});
 }
 
 function nameOf({ body }: ArrivedEvent): string | undefined {
@@ -241,20 +212,20 @@ export interface OrderResult {
  * or one. Expectations of none do not count.
  */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
-  const inTime = arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
+  const events = inTime(arrived);
   let after = 0;
   let before: Before | undefined;
   for (const [index, expectation] of expect.entries()) {
     const needed = expectation.count ?? 1;
     if (needed === 0) continue;
     const name = `${JSON.stringify(expectation.eventName)} (expectation ${index + 1})`;
-    const positions = [...inTime.keys()].filter((position) => isWanted(inTime[position], expectation));
-    const usable = positions.filter((position) => position >= after);
-    const last = usable[needed - 1];
+    const { wanted } = foundOf(events, expectation);
+    const tooEarly = firstFrom(wanted, after);
+    const last = wanted[tooEarly + needed - 1];
     if (last === undefined)
-      return { met: false, reason: whyBroken({ name, needed, positions, usable }, before, inTime) };
+      return { met: false, reason: whyBroken({ name, needed, wanted, tooEarly }, before, events) };
     after = last + 1;
-    before = { name, position: last, arrivedAt: inTime[last]?.arrivedAt ?? 0 };
+    before = { name, position: last, arrivedAt: events[last]?.arrivedAt ?? 0 };
   }
   return { met: true };
 }
@@ -265,28 +236,29 @@ interface Before {
   readonly arrivedAt: number;
 }
 
-interface Broken {
+interface Broken extends Pick<Found, "wanted"> {
   readonly name: string;
   readonly needed: number;
-  readonly positions: readonly number[];
-  readonly usable: readonly number[];
+  /** How many of the wanted events came too early. */
+  readonly tooEarly: number;
 }
 
 function whyBroken(
-  { name, needed, positions, usable }: Broken,
+  { name, needed, wanted, tooEarly }: Broken,
   before: Before | undefined,
-  inTime: readonly ArrivedEvent[],
+  events: readonly ArrivedEvent[],
 ): string {
-  const tooEarly = positions.length - usable.length;
-  const latest = inTime[positions[tooEarly - 1] ?? -1];
-  if (before === undefined || latest === undefined || positions.length < needed) {
-    const came = positions.length === 0 ? "never came" : `came ${positions.length} times, not ${needed}`;
+  const at = wanted[tooEarly - 1] ?? -1;
+  const latest = events[at];
+  if (before === undefined || latest === undefined || wanted.length < needed) {
+    const came = wanted.length === 0 ? "never came" : `came ${wanted.length} times, not ${needed}`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it was to come after ${before.name}`;
   }
   // One event cannot stand for two expectations.
-  if (positions[tooEarly - 1] === before.position) return `${name} did not come again after ${before.name}`;
+  if (at === before.position) return `${name} did not come again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
-  const which = tooEarly === positions.length ? "" : `: ${usable.length} of ${needed} came after it`;
+  const usable = wanted.length - tooEarly;
+  const which = usable === 0 ? "" : `: ${usable} of ${needed} came after it`;
   return `${name} came ${early} ms before ${before.name}, not after it${which}`;
 }
 
@@ -295,12 +267,6 @@ export interface TookResult {
   readonly met: boolean;
   /** Milliseconds from the first expected event to the last; absent where not all of them came. */
   readonly tookMs?: number;
-}
-
-/** The positions of the events of one expectation, and how many of them are needed. */
-interface Wanted {
-  readonly positions: readonly number[];
-  readonly needed: number;
 }
 
 /**
@@ -312,38 +278,32 @@ export function checkTook(
   expect: readonly Expectation[],
   { inOrder = false, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
 ): TookResult {
-  const inTime = arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
-  const times = inTime.map(({ arrivedAt }) => arrivedAt);
-  const wanted = expect
-    .filter(({ count }) => count !== 0)
-    .map((expectation): Wanted => {
-      const positions = [...inTime.keys()].filter((position) => isWanted(inTime[position], expectation));
-      return { positions, needed: expectation.count ?? 1 };
-    });
-  if (wanted.length === 0) return { met: true, tookMs: 0 };
-  const tookMs = (inOrder ? shortest(times, wanted, true) : undefined) ?? shortest(times, wanted, false);
+  const events = inTime(arrived);
+  const all = expect.filter(({ count }) => count !== 0).map((expectation) => foundOf(events, expectation));
+  if (all.length === 0) return { met: true, tookMs: 0 };
+  const tookMs = (inOrder ? shortest(events, all, true) : undefined) ?? shortest(events, all, false);
   return tookMs === undefined ? { met: false } : { met: tookMs <= withinMs, tookMs };
 }
 
 /** The least time from a wanted event to the one with which all are there; undefined where they never are. */
-function shortest(times: readonly number[], wanted: readonly Wanted[], inOrder: boolean): number | undefined {
-  const starts = inOrder ? (wanted[0]?.positions ?? []) : wanted.flatMap(({ positions }) => positions);
+function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
+  const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;
   for (const start of starts) {
-    const end = endOf(wanted, start, inOrder);
+    const end = endOf(all, start, inOrder);
     if (end === undefined) continue;
-    const took = (times[end] ?? 0) - (times[start] ?? 0);
+    const took = (events[end]?.arrivedAt ?? 0) - (events[start]?.arrivedAt ?? 0);
     least = Math.min(least ?? took, took);
   }
   return least;
 }
 
 /** The position with which all that is wanted is there, from a start on. */
-function endOf(wanted: readonly Wanted[], start: number, inOrder: boolean): number | undefined {
+function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;
-  for (const { positions, needed } of wanted) {
-    const last = positions[placeFrom(positions, after) + needed - 1];
+  for (const { expectation, wanted } of all) {
+    const last = wanted[firstFrom(wanted, after) + (expectation.count ?? 1) - 1];
     if (last === undefined) return undefined;
     end = Math.max(end, last);
     if (inOrder) after = last + 1;

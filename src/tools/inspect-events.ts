@@ -16,7 +16,7 @@ import { fenced } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
 import { isJsonObject } from "../events/catalogue.ts";
-import { coverageOf, eventCoverageOf } from "../events/coverage.ts";
+import { countArrived, coverageOf, eventCoverageOf } from "../events/coverage.ts";
 import { type ArrivedEvent, checkExpectations, checkOrder, checkTook } from "../events/expectations.ts";
 import { wrongKinds } from "../events/findings.ts";
 import { thousands } from "../platform/text.ts";
@@ -130,10 +130,10 @@ const UNSUPPORTED_TOLD = 5;
 
 /** What is said about all that arrived: which events and parameters came, what is wrong with them, and each check. */
 function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
-  const events = arrived.map(arrivedEvent);
+  const counted = countArrived(arrived.map(arrivedEvent));
   const { expectations, order, within, notes } = checksOf(arrived, given);
-  const summary = coverageOf(events);
-  const coverage = given.coverage ? eventCoverageOf(events) : undefined;
+  const summary = coverageOf(counted);
+  const coverage = given.coverage ? eventCoverageOf(counted) : undefined;
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, UNSUPPORTED_TOLD));
   const findings = toldFindings(wrongKinds(arrived));
   const picked = [findings, toldExpectations(expectations), toldCheck("order", order), toldCheck("within", within)];

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { coverageOf } from "../../src/events/coverage.ts";
+import { countArrived, coverageOf } from "../../src/events/coverage.ts";
 import { describeEventType, listEventTypes } from "../../src/events/event-types.ts";
 import { type ArrivedEvent, checkExpectations, type Expectation } from "../../src/events/expectations.ts";
 
@@ -150,7 +150,7 @@ describe("expectations within a time", () => {
 describe("coverage", () => {
   it("tells what was never seen, always right, sometimes and always wrong", () => {
     const click: ArrivedEvent = { ...at(1, "click", { elementId: "b" }), verdict: "ignored" };
-    const coverage = coverageOf([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]);
+    const coverage = coverageOf(countArrived([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]));
     expect(coverage.summary).toBe(
       "4 of 13 events seen: 2 always right, 1 sometimes wrong, 1 always wrong; 6 of 44 parameters; 5 of 23 rules; unsupported names: 1",
     );
@@ -177,7 +177,7 @@ describe("coverage", () => {
         verdict: "ignored",
       };
     });
-    expect(JSON.stringify(coverageOf(many)).length).toBeLessThan(2000);
+    expect(JSON.stringify(coverageOf(countArrived(many))).length).toBeLessThan(2000);
   });
 });
 
