@@ -1,6 +1,5 @@
-import type { Read } from "./http.ts";
 import { SETTINGS } from "./registry.ts";
-import { isLoopback, type SandboxSeed, SettingsError } from "./value-types.ts";
+import { isLoopback, type Read, type SandboxSeed, SettingsError } from "./value-types.ts";
 
 /** The address of an API, and its key. */
 export interface Endpoint {

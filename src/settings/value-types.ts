@@ -172,6 +172,9 @@ export interface Setting<Value, Fallback = Value | undefined> {
   readonly meaning: string;
 }
 
+/** Reads one setting. */
+export type Read = <Value, Fallback>(setting: Setting<Value, Fallback>) => Value | Fallback;
+
 export const OWN_PREFIX = "TARGETING_MCP_";
 
 /** A setting with a flag. */
@@ -186,6 +189,14 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
+/** A setting of this program alone; its variable is the name with our prefix. */
+export function own<Value, Fallback extends Value | undefined>(
+  name: string,
+  ...about: [form: Form<Value>, fallback: Fallback, meaning: string, otherwise?: string]
+): Setting<Value, Fallback> {
+  return setting(OWN_PREFIX + name, ...about);
+}
+
 /** Defines a secret, which has no flag. */
 export function key(
   variable: string,
@@ -194,6 +205,11 @@ export function key(
   otherwise = "none",
 ): Setting<string, undefined> {
   return { variable, secret: true, form, fallback: undefined, otherwise, meaning };
+}
+
+/** A secret of this program alone. */
+export function ownKey(name: string, ...about: [meaning: string, form: Form<string>, otherwise?: string]) {
+  return key(OWN_PREFIX + name, ...about);
 }
 
 /** Defines a variable that other programs read too, without a flag. */
