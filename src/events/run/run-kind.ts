@@ -1,14 +1,19 @@
-import * as z from "zod";
-import { inputFile } from "../../files/input-file.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
 import type { Driving, Finishing, KeptParts, ReadBack, RunForm, RunKind } from "../../runs/kind.ts";
-import { ownReason, reason, reportedObject } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/outcome.ts";
 import { DamagedRunError, NothingKeptError } from "../../runs/store.ts";
-import { RULES, type RuleName } from "../catalogue.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
-import { ANSWER_LOST, type EventCall, type EventEntry, EventRunState, resends } from "./run-state.ts";
+import {
+  ANSWER_LOST,
+  type EventCall,
+  type EventEntry,
+  EventRunState,
+  eventCall,
+  eventEntry,
+  resends,
+} from "./run-state.ts";
 import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./source.ts";
 
 /**
@@ -180,67 +185,11 @@ async function holdsAnything(bytes: ByteSource): Promise<boolean> {
 
 async function* nothing(): AsyncGenerator<never> {}
 
-const at = z.number();
-const object = z.number();
-const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
-const basis = z.enum(["documented", "assumed", "notShown"]);
-
-const eventVerdict = z.object({
-  predicted: verdict,
-  basis,
-  observed: verdict.exactOptional(),
-  findings: z.array(
-    z.object({
-      path: z.string(),
-      rule: z.custom<RuleName>((name) => typeof name === "string" && Object.hasOwn(RULES, name)),
-      section: z.string(),
-      basis,
-      severity: z.enum(["verdict", "warning"]),
-      message: z.string(),
-      fix: z.string(),
-    }),
-  ),
-});
-
-const keptEvents = z.object({
-  digest: z.string(),
-  file: inputFile.exactOptional(),
-  mend: z.literal(true).exactOptional(),
-});
-
 /** Runs that send events. */
 const EVENT_FORM: RunForm<EventCall, EventEntry> = {
   name: "events",
-  tools: ["track_events", "track_event"],
-  call: z.object({
-    tool: z.enum(["track_events", "track_event"]),
-    input: z.object({ events: keptEvents, onUnknown: z.enum(["report", "resend"]) }),
-  }),
-  entry: z.discriminatedUnion("t", [
-    z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
-    z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-    z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-    z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
-    z.object({
-      t: z.literal("settled"),
-      object,
-      outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
-      reason: reason.exactOptional(),
-      attempts: z.number(),
-      verdict: eventVerdict.exactOptional(),
-      maybeTwice: z.literal(true).exactOptional(),
-      afterCrash: z.literal(true).exactOptional(),
-      at,
-    }),
-    z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
-    z.object({
-      t: z.literal("stop"),
-      cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
-      reason: reason.exactOptional(),
-      waitedMs: z.number(),
-      at,
-    }),
-    z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
-  ]),
+  tools: eventCall.shape.tool.options,
+  call: eventCall,
+  entry: eventEntry,
   line: (entry) => [JSON.stringify(entry)],
 };

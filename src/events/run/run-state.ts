@@ -1,3 +1,6 @@
+import * as z from "zod";
+import { inputFile } from "../../files/input-file.ts";
+import type { Fixed } from "../../platform/json.ts";
 import type { RunView } from "../../runs/kind.ts";
 import {
   type Counts,
@@ -6,65 +9,86 @@ import {
   type Reason,
   type ReportedObject,
   type RowCounts,
+  reason,
+  reportedObject,
   type Standing,
   type StopCause,
+  stopEntry,
 } from "../../runs/outcome.ts";
 import type { Prediction } from "../../runs/report.ts";
-import type { KeptEvents } from "./source.ts";
-import {
-  type EventSettlement,
-  type EventVerdict,
-  eventReason,
-  type VerdictGroup,
-  VerdictKinds,
-  verdictOf,
-} from "./verdicts.ts";
+import { RULES, type RuleName } from "../catalogue.ts";
+import { type EventSettlement, eventReason, type VerdictGroup, VerdictKinds, verdictOf } from "./verdicts.ts";
 
 /** A call that sends events, or one event; the events themselves are kept beside it. */
-export interface EventCall {
-  readonly tool: "track_events" | "track_event";
-  readonly input: { readonly events: KeptEvents; readonly onUnknown: "report" | "resend" };
-}
+export const eventCall = z.object({
+  tool: z.enum(["track_events", "track_event"]),
+  input: z.object({
+    events: z.object({
+      /** SHA-256 of the content: the same for the same events. */
+      digest: z.string(),
+      /** A file as it was given; absent: one event a line. */
+      file: inputFile.exactOptional(),
+      /** Whether misspelt names are corrected as the events are read. */
+      mend: z.literal(true).exactOptional(),
+    }),
+    onUnknown: z.enum(["report", "resend"]),
+  }),
+});
+export type EventCall = Fixed<z.output<typeof eventCall>>;
+
+const at = z.number();
+const object = z.number();
+const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
+const basis = z.enum(["documented", "assumed", "notShown"]);
+
+/** What was predicted of an event, and observed. */
+const eventVerdict = z.object({
+  predicted: verdict,
+  basis,
+  observed: verdict.exactOptional(),
+  findings: z.array(
+    z.object({
+      path: z.string(),
+      rule: z.custom<RuleName>((name) => typeof name === "string" && Object.hasOwn(RULES, name)),
+      section: z.string(),
+      basis,
+      severity: z.enum(["verdict", "warning"]),
+      message: z.string(),
+      fix: z.string(),
+    }),
+  ),
+});
 
 /** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
-export type EventEntry =
-  | { readonly t: "begin"; readonly items: number; readonly skipped?: number; readonly at: number }
+export const eventEntry = z.discriminatedUnion("t", [
+  z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   /** Events as reports show them, in the order in which they are read. */
-  | { readonly t: "events"; readonly objects: readonly ReportedObject[]; readonly at: number }
+  z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
   /** These are about to be sent: an event without a later line is unknown. */
-  | { readonly t: "leave"; readonly objects: readonly number[]; readonly at: number }
+  z.object({ t: z.literal("leave"), objects: z.array(object), at }),
   /** The verdict on an event: what would become of one that is not sent, or what a sandbox made of one that was. */
-  | {
-      readonly t: "predicted";
-      readonly object: number;
-      readonly verdict?: EventVerdict;
-      readonly at: number;
-    }
-  | {
-      readonly t: "settled";
-      readonly object: number;
-      readonly outcome: Outcome;
-      readonly reason?: Reason;
-      readonly attempts: number;
-      /** Absent where the event is predicted to be recorded, without a finding. */
-      readonly verdict?: EventVerdict;
-      /** An earlier attempt may have been recorded as well. */
-      readonly maybeTwice?: true;
-      /** It left before a crash: what was predicted of it is not known any more. */
-      readonly afterCrash?: true;
-      readonly at: number;
-    }
+  z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
+  z.object({
+    t: z.literal("settled"),
+    object,
+    outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
+    reason: reason.exactOptional(),
+    attempts: z.number(),
+    /** Absent where the event is predicted to be recorded, without a finding. */
+    verdict: eventVerdict.exactOptional(),
+    /** An earlier attempt may have been recorded as well. */
+    maybeTwice: z.literal(true).exactOptional(),
+    /** It left before a crash: what was predicted of it is not known any more. */
+    afterCrash: z.literal(true).exactOptional(),
+    at,
+  }),
   /** These were accepted at the first attempt, and there is nothing else to say of them. */
-  | { readonly t: "accepted"; readonly objects: readonly number[]; readonly at: number }
-  | {
-      readonly t: "stop";
-      readonly cause: StopCause;
-      readonly reason?: Reason;
-      readonly waitedMs: number;
-      readonly at: number;
-    }
+  z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
+  stopEntry.extend({ waitedMs: z.number() }),
   /** The run is resumed: notApplied events are sent, and with `resend` unknown ones, too. */
-  | { readonly t: "resume"; readonly resend: boolean; readonly at: number };
+  z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
+]);
+export type EventEntry = Fixed<z.output<typeof eventEntry>>;
 
 /** The reason of an event that left, and whose answer was lost. */
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };

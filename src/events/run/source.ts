@@ -2,7 +2,6 @@ import { createHash, hash } from "node:crypto";
 import { cellReader } from "../../files/cells.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
 import { plainHeading } from "../../files/headings.ts";
-import type { InputFile } from "../../files/input-file.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
 import { lookedAt } from "../../files/looked-at.ts";
 import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";
@@ -13,6 +12,7 @@ import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, type Parameter } from "../../spec/events.ts";
 import { isJsonObject } from "../catalogue.ts";
 import { closestSpelling, parseNestedJson, remembering } from "../spelling.ts";
+import type { EventCall } from "./run-state.ts";
 
 /** Events to be sent: their form, and their content, which is kept in the folder of the run. */
 export interface EventSource {
@@ -31,13 +31,7 @@ export interface EventCounts {
 }
 
 /** The form of a content of events: a file as it was given, or else one event a line. */
-export interface KeptEvents {
-  /** SHA-256 of the content: the same for the same events. */
-  readonly digest: string;
-  readonly file?: InputFile | undefined;
-  /** Whether misspelt names are corrected as the events are read. */
-  readonly mend?: true;
-}
+export type KeptEvents = EventCall["input"]["events"];
 
 /** An event with its place in the call or the file. */
 export interface GivenEvent {
