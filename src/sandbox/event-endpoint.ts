@@ -36,7 +36,7 @@ export async function answerEvent(world: World, request: EventRequest, forward: 
 export function takeFromPage(world: World, text: string): void {
   const body = parseJson(text);
   const at = new Date(world.sources.now()).toISOString();
-  world.events.add(arrivedEvent({ at, text, isJson: body !== undefined, body, findings: eventFindings(body) }));
+  world.events.add(arrivedEvent({ at, text, body, findings: eventFindings(body) }));
 }
 
 /** Determines the verdict of an event, stores it, and answers. */
@@ -54,15 +54,14 @@ async function take(
     ...(isJson(contentType) ? [] : [finding("headers.content-type", "contentType")]),
     ...eventFindings(body),
   ];
-  const forwarded =
-    forward === undefined ? undefined : await forwardEvent(forward, { authorization, contentType, text });
-  const arrived = arrivedEvent({ at, text, isJson: body !== undefined, body, findings });
+  const forwarded = forward && (await forwardEvent(forward, { authorization, contentType, text }));
+  const arrived = arrivedEvent({ at, text, body, findings });
   world.events.add({
     ...arrived,
-    ...(forwarded === undefined ? {} : { forwarded: { status: forwarded.status, message: forwarded.message } }),
+    ...(forwarded && { forwarded: { status: forwarded.status, message: forwarded.message } }),
   });
   entry.applied = arrived.verdict === "recorded";
-  if (forwarded !== undefined) return { status: forwarded.status, body: forwarded.body };
+  if (forwarded) return { status: forwarded.status, body: forwarded.body };
   return known ? answerOf(findings) : statusAnswer(401);
 }
 
@@ -99,11 +98,7 @@ const PATIENCE_MS = 30_000;
  */
 async function forwardEvent(
   base: string,
-  event: {
-    readonly authorization: string | undefined;
-    readonly contentType: string | undefined;
-    readonly text: string;
-  },
+  event: Pick<EventRequest, "authorization" | "contentType"> & { readonly text: string },
 ): Promise<ForwardAnswer> {
   const headers = new Headers({ "Content-Type": event.contentType ?? "application/json" });
   if (event.authorization !== undefined) headers.set("Authorization", event.authorization);

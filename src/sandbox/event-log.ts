@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Finding, isFields, type Verdict, verdictOf } from "./event-verdict.ts";
-import { ringBuffer } from "./last-entries.ts";
+import { type LastEntries, ringBuffer } from "./last-entries.ts";
 
 /** A received event, as it is stored. */
 export interface ArrivedEvent {
@@ -26,9 +26,7 @@ interface EventFilter {
 }
 
 /** The received events: the last 100,000, or the last 64 MiB of bodies and findings, whichever is less. */
-export interface EventLog {
-  add(event: ArrivedEvent): void;
-  clear(): void;
+export interface EventLog extends Omit<LastEntries<ArrivedEvent>, "newestFirst" | "dropped"> {
   /**
    * The newest `limit` matching events, oldest first; the number of matches; and the number of events dropped for
    * space.
@@ -39,11 +37,6 @@ export interface EventLog {
   ): { readonly events: readonly ArrivedEvent[]; readonly total: number; readonly dropped: number };
   /** The number of events by verdict since the start or the last `clear`, including dropped ones. */
   counts(): Readonly<Record<Verdict, number>>;
-  /** An event by its number; events are numbered from 1 as they arrive. Undefined if it was dropped. */
-  at(number: number): ArrivedEvent | undefined;
-  /** The number of the newest event ever, and of the last one before the last `clear`; 0 if there is none. */
-  newest(): number;
-  cleared(): number;
 }
 
 const REMEMBERED = 100_000;
@@ -55,6 +48,7 @@ export function eventLog(changed: () => void = () => undefined): EventLog {
   const kept = ringBuffer<ArrivedEvent>({ most: REMEMBERED, mostLetters: REMEMBERED_LETTERS, lettersOf });
   let counts = NONE;
   return {
+    ...kept,
     add(event) {
       kept.add(event);
       counts = { ...counts, [event.verdict]: counts[event.verdict] + 1 };
@@ -76,9 +70,6 @@ export function eventLog(changed: () => void = () => undefined): EventLog {
       return { events: newestFirst.reverse(), total, dropped: kept.dropped() };
     },
     counts: () => counts,
-    at: kept.at,
-    newest: kept.newest,
-    cleared: kept.cleared,
   };
 }
 
@@ -143,28 +134,25 @@ function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean):
 const FINDINGS_KEPT = 100;
 
 /** An event as it is stored, with the verdict of its findings. `body` is the value of `text`, if that is JSON. */
-export function arrivedEvent({ at, text, isJson, body, findings }: Arrival): ArrivedEvent {
+export function arrivedEvent({
+  at,
+  text,
+  body,
+  findings,
+}: Pick<ArrivedEvent, "at" | "text" | "findings"> & { readonly body: unknown }): ArrivedEvent {
+  const { uid, eventName } = isFields(body) ? body : {};
   return {
     at,
     verdict: verdictOf(findings),
     findings: findings.slice(0, FINDINGS_KEPT),
-    ...identity(body),
+    uid: identity(uid),
+    eventName: identity(eventName),
     text,
-    isJson,
+    isJson: body !== undefined,
   };
 }
 
-/** What is known of an event when it arrives. `at` is an ISO 8601 time. */
-interface Arrival {
-  readonly at: string;
-  readonly text: string;
-  readonly isJson: boolean;
-  readonly body: unknown;
-  readonly findings: readonly Finding[];
-}
-
-/** The two fields by which events are looked up, if they are texts of a reasonable length. */
-function identity(body: unknown): { uid: string | null; eventName: string | null } {
-  const text = (value: unknown) => (typeof value === "string" && value.length <= 2048 ? value : null);
-  return isFields(body) ? { uid: text(body.uid), eventName: text(body.eventName) } : { uid: null, eventName: null };
+/** A field by which events are looked up, if it is a text of a reasonable length. */
+function identity(value: unknown): string | null {
+  return typeof value === "string" && value.length <= 2048 ? value : null;
 }

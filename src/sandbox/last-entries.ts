@@ -1,7 +1,7 @@
 import type { Operation } from "../spec/routes.ts";
 
 /** Entries in order of arrival; the oldest are dropped. */
-interface LastEntries<Entry> {
+export interface LastEntries<Entry> {
   add(entry: Entry): void;
   clear(): void;
   /** The newest first. */
@@ -87,10 +87,7 @@ export interface RequestEntry {
 }
 
 /** The last requests, oldest first, and the number of older ones that were dropped. */
-export interface RequestJournal {
-  /** Adds a request. Its result is filled in when it is answered. */
-  add(entry: RequestEntry): void;
-  clear(): void;
+export interface RequestJournal extends Pick<LastEntries<RequestEntry>, "add" | "clear"> {
   read(): { readonly requests: readonly RequestEntry[]; readonly dropped: number };
 }
 
@@ -106,8 +103,7 @@ export function requestJournal(): RequestJournal {
     lettersOf: ({ path }) => path.length,
   });
   return {
-    add: kept.add,
-    clear: kept.clear,
+    ...kept,
     read: () => ({ requests: [...kept.newestFirst()].reverse(), dropped: kept.dropped() }),
   };
 }

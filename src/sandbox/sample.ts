@@ -65,23 +65,17 @@ export function sampleSeed(newId: () => string, now: number): SeedInput {
 const SNEAKER = { item_id: "sku-100", item_name: "Runner", item_category: "Sneakers", brand: "Northwind", price: 89 };
 const SHIRT = { item_id: "sku-200", item_name: "Basic Shirt", item_category: "T-Shirts", brand: "Contoso", price: 19 };
 
+function purchase(uid: string, platform: string, tx_id: string, items: readonly object[]) {
+  return { uid, eventName: "purchase", platform, tx_id, currency: "USD", items };
+}
+
 /** The events of the day: how many minutes ago each arrived, and its body. */
 const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string, unknown>>])[] = [
   [1430, { uid: "shopper-1", eventName: "app_open", platform: "ios" }],
   [1428, { uid: "shopper-1", eventName: "view_item", platform: "ios", ...SNEAKER }],
   [1425, { uid: "shopper-1", eventName: "add_to_cart", platform: "ios", ...SNEAKER, quantity: 1 }],
   [1421, { uid: "shopper-1", eventName: "begin_checkout", platform: "ios", items: [{ ...SNEAKER, quantity: 1 }] }],
-  [
-    1418,
-    {
-      uid: "shopper-1",
-      eventName: "purchase",
-      platform: "ios",
-      tx_id: "order-5001",
-      currency: "USD",
-      items: [{ ...SNEAKER, quantity: 1 }],
-    },
-  ],
+  [1418, purchase("shopper-1", "ios", "order-5001", [{ ...SNEAKER, quantity: 1 }])],
   [1200, { uid: "shopper-2", eventName: "sign_up", platform: "web", method: "email" }],
   [1195, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "home" }],
   [1190, { uid: "shopper-2", eventName: "page_view", platform: "web", page_id: "summer-sale" }],
@@ -103,17 +97,10 @@ const DAY: readonly (readonly [minutesAgo: number, event: Readonly<Record<string
   [110, { uid: "shopper-6", eventName: "view_item", platform: "web", ...SNEAKER }],
   [
     95,
-    {
-      uid: "shopper-6",
-      eventName: "purchase",
-      platform: "web",
-      tx_id: "order-5003",
-      currency: "USD",
-      items: [
-        { ...SNEAKER, quantity: 1 },
-        { ...SHIRT, quantity: 3 },
-      ],
-    },
+    purchase("shopper-6", "web", "order-5003", [
+      { ...SNEAKER, quantity: 1 },
+      { ...SHIRT, quantity: 3 },
+    ]),
   ],
 ];
 

@@ -1,6 +1,5 @@
 import * as z from "zod";
 import { trimContextId } from "../spec/context-ids.ts";
-import { isUlid } from "../spec/ulid.ts";
 import { arrivedEvent } from "./event-log.ts";
 import { eventFindings } from "./event-verdict.ts";
 import { DEFAULT_PROJECT } from "./keys.ts";
@@ -17,10 +16,17 @@ import {
   renameStoredTargeting,
   replaceContexts,
 } from "./rules/store.ts";
-import { campaignSchema, keySchema, productSchema, settingsOf } from "./state-dump.ts";
+import {
+  campaignSchema,
+  keySchema,
+  namedSchema,
+  optionSchema,
+  productSchema,
+  putCampaign,
+  putProduct,
+} from "./state-dump.ts";
 import { projectNamed, type World } from "./world.ts";
 
-const ulid = z.string().refine(isUlid, { error: "must be a ULID" });
 const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
@@ -33,16 +39,12 @@ export const seedSchema = z.strictObject({
   deleted: z.boolean().optional(),
   keys: list(keySchema.omit({ project: true })),
   appKeys: list(z.string().min(1)),
-  audience: list(z.strictObject({ _id: ulid.optional(), name: z.string() })),
-  targetings: list(z.strictObject({ _id: ulid.optional(), name: z.string() })),
+  audience: list(namedSchema.partial({ _id: true })),
+  targetings: list(namedSchema.partial({ _id: true })),
   options: list(
-    z.strictObject({
-      _id: ulid.optional(),
-      targeting: z.string(),
-      name: z.string(),
-      type: z.enum(["atomic", "collection"]).default("atomic"),
-      parent: z.string().optional(),
-      exposeChildren: z.boolean().optional(),
+    optionSchema.extend({
+      _id: namedSchema.shape._id.optional(),
+      type: optionSchema.shape.type.default("atomic"),
       contexts: z.array(z.string().transform(trimContextId)).default([]),
     }),
   ),
@@ -92,15 +94,8 @@ export function plantSeed(world: World, seed: Seed): Seeded {
       return _id;
     }),
     options: seed.options.map((option) => plantOption(project, { ...option, _id: option._id ?? newId() }, at)),
-    products: seed.products.map(({ _id = newId(), name, required, newOptions }) => {
-      const settings = { required: settingsOf(required), newOptions: settingsOf(newOptions) };
-      project.products.set(_id, { _id, name, ...settings });
-      return _id;
-    }),
-    campaigns: seed.campaigns.map(({ _id = newId(), options, ...campaign }) => {
-      project.campaigns.set(_id, { _id, ...campaign, options: new Set(options) });
-      return _id;
-    }),
+    products: seed.products.map(({ _id = newId(), ...product }) => putProduct(project, { _id, ...product })),
+    campaigns: seed.campaigns.map(({ _id = newId(), ...campaign }) => putCampaign(project, { _id, ...campaign })),
   };
   for (const { at: arrivedAt = at, event } of seed.events) plantEvent(world, event, arrivedAt);
   world.changed();
@@ -109,16 +104,8 @@ export function plantSeed(world: World, seed: Seed): Seeded {
 
 /** Stores an event as if it had come with a valid key, with the verdict of the documents. */
 function plantEvent(world: World, event: unknown, at: string): void {
-  const findings = eventFindings(event);
-  world.events.add(
-    arrivedEvent({
-      at: new Date(at).toISOString(),
-      text: JSON.stringify(event),
-      isJson: true,
-      body: event,
-      findings,
-    }),
-  );
+  const about = { at: new Date(at).toISOString(), text: JSON.stringify(event), body: event };
+  world.events.add(arrivedEvent({ ...about, findings: eventFindings(event) }));
 }
 
 /**

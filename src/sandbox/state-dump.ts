@@ -2,8 +2,16 @@ import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import { replaceFile } from "../platform/durable-files.ts";
 import { isUlid } from "../spec/ulid.ts";
-import { type ManagementKey, SCOPES } from "./keys.ts";
-import { emptyProject, type Project, putAudience, putOption, putTargeting, type StoredOption } from "./rules/store.ts";
+import { SCOPES } from "./keys.ts";
+import {
+  emptyProject,
+  type Project,
+  putAudience,
+  putOption,
+  putTargeting,
+  type StoredOption,
+  type StoredTargeting,
+} from "./rules/store.ts";
 import { projectNamed, resetProjects, type World } from "./world.ts";
 
 const ulid = z.string().refine(isUlid, { error: "must be a ULID" });
@@ -37,24 +45,27 @@ export const keySchema = z.strictObject({
   revoked: z.boolean().optional(),
 });
 
+/** A targeting, or a targeting of an audience, in a dump and in a seed. */
+export const namedSchema = z.strictObject({ _id: ulid, name: z.string() });
+
+/** An option in a dump and in a seed. */
+export const optionSchema = z.strictObject({
+  _id: ulid,
+  targeting: z.string(),
+  name: z.string(),
+  type: z.enum(["atomic", "collection"]),
+  parent: z.string().optional(),
+  exposeChildren: z.boolean().optional(),
+  contexts: z.array(z.string()),
+});
+
 const projectSchema = z.strictObject({
   _id: ulid,
   name: z.string().min(1),
   deleted: z.boolean(),
-  targetings: z.array(z.strictObject({ _id: ulid, name: z.string(), ...times })),
-  options: z.array(
-    z.strictObject({
-      _id: ulid,
-      targeting: z.string(),
-      name: z.string(),
-      type: z.enum(["atomic", "collection"]),
-      parent: z.string().optional(),
-      exposeChildren: z.boolean().optional(),
-      contexts: z.array(z.string()),
-      ...times,
-    }),
-  ),
-  audience: z.array(z.strictObject({ _id: ulid, name: z.string() })),
+  targetings: z.array(namedSchema.extend(times)),
+  options: z.array(optionSchema.extend(times)),
+  audience: z.array(namedSchema),
   products: z.array(productSchema),
   campaigns: z.array(campaignSchema),
 });
@@ -72,40 +83,25 @@ type ProjectDump = z.output<typeof projectSchema>;
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
-    keys: [...world.seededKeys.values()].map(keyDump),
+    keys: [...world.seededKeys.values()].map(({ scopes, ...key }) => ({
+      ...key,
+      ...(scopes !== undefined && { scopes: [...scopes] }),
+    })),
     projects: [...world.projects.values()].map(dumpProject),
   };
 }
 
-function keyDump({ key, project, scopes, revoked }: ManagementKey): Dump["keys"][number] {
-  return {
-    key,
-    ...(project === undefined ? {} : { project }),
-    ...(scopes === undefined ? {} : { scopes: [...scopes] }),
-    ...(revoked === undefined ? {} : { revoked }),
-  };
-}
-
-/** Creates a dump of one project. */
 export function dumpProject(project: Project): ProjectDump {
   return {
     _id: project._id,
     name: project.name,
     deleted: project.deleted,
-    targetings: byId(
-      [...project.targetings.values()].map(({ _id, name, createdAt, updatedAt }) => ({
-        _id,
-        name,
-        createdAt,
-        updatedAt,
-      })),
-    ),
+    targetings: byId([...project.targetings.values()].map(targetingDump)),
     options: byId([...project.options.values()].map(optionDump)),
     audience: byId([...project.audience.values()]),
     products: byId(
-      [...project.products.values()].map(({ _id, name, required, newOptions }) => ({
-        _id,
-        name,
+      [...project.products.values()].map(({ required, newOptions, ...product }) => ({
+        ...product,
         required: sidesOf(required),
         newOptions: sidesOf(newOptions),
       })),
@@ -114,6 +110,10 @@ export function dumpProject(project: Project): ProjectDump {
       [...project.campaigns.values()].map((campaign) => ({ ...campaign, options: [...campaign.options].sort() })),
     ),
   };
+}
+
+function targetingDump({ _id, name, createdAt, updatedAt }: StoredTargeting): ProjectDump["targetings"][number] {
+  return { _id, name, createdAt, updatedAt };
 }
 
 function optionDump(option: StoredOption): ProjectDump["options"][number] {
@@ -140,12 +140,27 @@ function sidesOf(settings: ReadonlyMap<string, "include" | "exclude">): z.output
   return { include: on("include"), exclude: on("exclude") };
 }
 
-/** The settings of a product as they are stored. */
-export function settingsOf({ include, exclude }: z.output<typeof sides>): Map<string, "include" | "exclude"> {
+function settingsOf({ include, exclude }: z.output<typeof sides>): Map<string, "include" | "exclude"> {
   return new Map([
     ...include.map((id): [string, "include"] => [id, "include"]),
     ...exclude.map((id): [string, "exclude"] => [id, "exclude"]),
   ]);
+}
+
+/** Stores an ad product; gives its ID. */
+export function putProduct(
+  project: Project,
+  { required, newOptions, ...product }: z.output<typeof productSchema>,
+): string {
+  const settings = { required: settingsOf(required), newOptions: settingsOf(newOptions) };
+  project.products.set(product._id, { ...product, ...settings });
+  return product._id;
+}
+
+/** Stores a campaign; gives its ID. */
+export function putCampaign(project: Project, campaign: z.output<typeof campaignSchema>): string {
+  project.campaigns.set(campaign._id, { ...campaign, options: new Set(campaign.options) });
+  return campaign._id;
 }
 
 /** Replaces the content of a world by a dump. Throws a RangeError that names what is inconsistent. */
@@ -165,16 +180,8 @@ function loadProject(dump: ProjectDump): Project {
   for (const targeting of dump.targetings) putTargeting(project, targeting);
   loadOptions(project, dump.options);
   for (const audience of dump.audience) putAudience(project, audience);
-  for (const { required, newOptions, ...product } of dump.products) {
-    project.products.set(product._id, {
-      ...product,
-      required: settingsOf(required),
-      newOptions: settingsOf(newOptions),
-    });
-  }
-  for (const campaign of dump.campaigns) {
-    project.campaigns.set(campaign._id, { ...campaign, options: new Set(campaign.options) });
-  }
+  for (const product of dump.products) putProduct(project, product);
+  for (const campaign of dump.campaigns) putCampaign(project, campaign);
   return project;
 }
 

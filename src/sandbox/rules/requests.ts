@@ -22,7 +22,11 @@ const CONTEXT_RULES = {
   halfCharacter: "must not hold half of a character",
 } as const;
 
-const name = z.string({ error: "must be a string" }).check((ctx) => {
+const STRING = { error: "must be a string" };
+const ARRAY = { error: "must be an array" };
+const OBJECT = { error: "must be an object" };
+
+const name = z.string(STRING).check((ctx) => {
   const problem = nameProblem(ctx.value);
   const [rule] = problem?.rules ?? [];
   if (rule !== undefined) ctx.issues.push({ code: "custom", input: ctx.value, message: NAME_MESSAGES[rule] });
@@ -32,7 +36,7 @@ const ulid = z.string({ error: "must be a valid ULID" }).refine(isUlid, { error:
 
 /** A Context ID. The result is trimmed. */
 const contextId = z
-  .string({ error: "must be a string" })
+  .string(STRING)
   .transform(trimContextId)
   .check((ctx) => {
     const problem = contextIdProblem(ctx.value);
@@ -41,9 +45,9 @@ const contextId = z
   });
 
 const flag = z.boolean({ error: "must be a boolean value" });
-const contexts = z.array(contextId, { error: "must be an array" });
+const contexts = z.array(contextId, ARRAY);
 
-const child = z.strictObject({ name, contexts: contexts.optional() }, { error: "must be an object" });
+const child = z.strictObject({ name, contexts: contexts.optional() }, OBJECT);
 
 const optionFields = {
   name,
@@ -51,26 +55,17 @@ const optionFields = {
     .enum(["atomic", "collection"], { error: "must be one of the following values: atomic, collection" })
     .optional(),
   contexts: contexts.optional(),
-  children: z.array(child, { error: "must be an array" }).optional(),
+  children: z.array(child, ARRAY).optional(),
   exposeChildren: flag.optional(),
 };
 
-const optionOfTargeting = z.strictObject(optionFields, { error: "must be an object" });
-const optionToAdd = z.strictObject(
-  { targeting: ulid, ...optionFields, parent: ulid.optional() },
-  { error: "must be an object" },
-);
+const optionOfTargeting = z.strictObject(optionFields, OBJECT);
+const optionToAdd = z.strictObject({ targeting: ulid, ...optionFields, parent: ulid.optional() }, OBJECT);
 
-const targetingToCreate = z.strictObject(
-  { name, options: z.array(optionOfTargeting, { error: "must be an array" }).optional() },
-  { error: "must be an object" },
-);
+const targetingToCreate = z.strictObject({ name, options: z.array(optionOfTargeting, ARRAY).optional() }, OBJECT);
 
 const contextChanges = z
-  .strictObject(
-    { add: contexts.optional(), remove: contexts.optional(), set: contexts.optional() },
-    { error: "must be an object" },
-  )
+  .strictObject({ add: contexts.optional(), remove: contexts.optional(), set: contexts.optional() }, OBJECT)
   .refine((changes) => changes.set === undefined || (changes.add === undefined && changes.remove === undefined), {
     error: "must not have set together with add or remove",
   });
@@ -82,14 +77,14 @@ const changeFields = {
   contexts: contextChanges.optional(),
 };
 
-const optionChanges = z.strictObject(changeFields, { error: "must be an object" });
-const optionUpdate = z.strictObject({ _id: ulid, ...changeFields }, { error: "must be an object" });
-const targetingRename = z.strictObject({ _id: ulid, name }, { error: "must be an object" });
+const optionChanges = z.strictObject(changeFields, OBJECT);
+const optionUpdate = z.strictObject({ _id: ulid, ...changeFields }, OBJECT);
+const targetingRename = z.strictObject({ _id: ulid, name }, OBJECT);
 
 /** A list of 1 to `limit` entries. */
 function listOf<T extends z.ZodType>(entry: T, limit: number) {
   return z
-    .array(entry, { error: "must be an array" })
+    .array(entry, ARRAY)
     .min(1, { error: "must contain at least 1 elements" })
     .max(limit, { error: `must contain no more than ${limit} elements` });
 }

@@ -14,7 +14,7 @@ function logged() {
   const add = (body: unknown, hasKey = true): void => {
     const text = JSON.stringify(body);
     const findings = [...(hasKey ? [] : [finding("headers.authorization", "authorization")]), ...eventFindings(body)];
-    log.add(arrivedEvent({ at: new Date(clock.now).toISOString(), text, isJson: true, body, findings }));
+    log.add(arrivedEvent({ at: new Date(clock.now).toISOString(), text, body, findings }));
   };
   return { log, clock, figures, add };
 }
