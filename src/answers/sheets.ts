@@ -1,4 +1,4 @@
-import { HEADINGS, headingOf, plainHeading } from "../files/headings.ts";
+import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { isUnread } from "../files/looked-at.ts";
 import { thousands } from "../platform/text.ts";

@@ -1,11 +1,11 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
-import { inPieces } from "../files/pieces.ts";
 import type { lookAgainAt } from "../plans/look-again.ts";
 import type { ResolvedRun } from "../plans/planned-undo.ts";
 import type { AppliedObjects, renewBaseAt } from "../plans/renew-base.ts";
 import type { Clock } from "../platform/clock.ts";
+import { inPieces } from "../platform/durable-files.ts";
 import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";
 import type { ProjectLock, TargetingMemory } from "../runs/backend.ts";
 import type { Driving, ExecutableRun, Finishing, KeptParts, ReadBack, Run, RunForm, RunKind } from "../runs/kind.ts";

@@ -1,6 +1,59 @@
 import { FileError } from "../platform/files.ts";
 import { nearestWord } from "../platform/near-words.ts";
-import { HEADINGS, headingOf, plainHeading, REASON_COLUMN } from "./headings.ts";
+
+/** A column or field that every file may have and that is ignored: files of failed rows contain the reason there. */
+export const REASON_COLUMN = "reason";
+
+/**
+ * The columns of sheets by the names of the API's fields: the heading that is written, and its aliases. Case, spaces,
+ * `_`, `-` and invisible characters of a heading do not matter.
+ */
+export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
+  action: ["Action", "작업", "동작", "Aktion"],
+  _id: ["Option ID", "id", "옵션 ID", "옵션 아이디", "Options-ID"],
+  name: ["Option", "option name", "옵션", "옵션명", "옵션 이름", "이름", "Optionsname", "Bezeichnung"],
+  parentName: [
+    ...["Group", "parent", "group name", "option group", "parent group", "parent option"],
+    ...["그룹", "그룹명", "그룹 이름", "옵션 그룹", "상위 그룹", "상위 옵션"],
+    ...["Gruppe", "Gruppenname", "Optionsgruppe", "Übergeordnet", "Übergeordnete Gruppe", "Übergeordnete Option"],
+  ],
+  contexts: [
+    ...["Context IDs", "keywords", "article ids", "article numbers"],
+    ...["컨텍스트 ID 목록", "콘텍스트 ID 목록", "키워드 목록", "기사 ID 목록"],
+    ...["Kontext-IDs", "Artikel-IDs", "Artikelnummern", "Stichwörter", "Stichworte", "Schlüsselwörter", "Schlagwörter"],
+  ],
+  contextId: [
+    ...["Context ID", "context", "keyword", "article id", "article number"],
+    ...["컨텍스트 ID", "콘텍스트 ID", "키워드", "기사 ID", "기사 번호"],
+    ...[
+      "Kontext-ID",
+      "Kontext",
+      "Artikel-ID",
+      "Artikelnummer",
+      "Artikel-Nr.",
+      "Stichwort",
+      "Schlüsselwort",
+      "Schlagwort",
+    ],
+  ],
+  op: ["Context Action", "operation", "컨텍스트 작업", "콘텍스트 작업", "Kontext-Aktion"],
+  type: ["Is Group", "그룹 여부", "Ist Gruppe"],
+  exposeChildren: ["Expose Sub-options", "하위 옵션 노출", "Unteroptionen anzeigen"],
+  targeting: ["Targeting", "targeting id", "targeting name", "타게팅", "타겟팅"],
+};
+
+/** The heading that a column is written with; the name of the column if it has none. */
+export function headingOf(column: string): string {
+  return HEADINGS[column]?.[0] ?? column;
+}
+
+/** A heading without case, spaces, separators and invisible characters, with its Hangul composed. */
+export function plainHeading(heading: string): string {
+  return heading
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/[\s_\-\p{Cf}\p{Cc}]/gu, "");
+}
 
 /** The headings of columns that this server writes, and ignores when it reads them. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN, "status"].map(plainHeading));

@@ -3,9 +3,8 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { composedHangul } from "./damage.ts";
 import { DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { EncodingDetector } from "./detect-encoding.ts";
 import { isArchive } from "./sheet-rows.ts";
-import { textOf } from "./text.ts";
+import { EncodingDetector, textOf } from "./text.ts";
 
 /** A Context ID of a list, trimmed, with its line, or its row in a sheet. */
 export interface ListedContextId {

@@ -1,9 +1,16 @@
 import type { ByteSource } from "../platform/held-folder.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { BETWEEN_CONTEXTS, NONE, splitter } from "./cells.ts";
-import { columnCount, type Header, headerReader, isWhole, type ValidColumns } from "./columns.ts";
+import {
+  columnCount,
+  type Header,
+  headerReader,
+  headingOf,
+  isWhole,
+  plainHeading,
+  type ValidColumns,
+} from "./columns.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { headingOf, plainHeading } from "./headings.ts";
 import {
   DELIMITERS,
   type Delimiter,

@@ -3,13 +3,13 @@ import { extname } from "node:path";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
-import { EncodingDetector } from "./detect-encoding.ts";
 import type { SheetArguments } from "./detect-sheet.ts";
 import { findFile } from "./folders.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import { type BoundedUnit, lineLimit } from "./line-limit.ts";
 import { lookedAt, toBeLookedAt } from "./looked-at.ts";
 import type { OpenedFile } from "./rows.ts";
+import { EncodingDetector } from "./text.ts";
 
 const BY_ENDING: Readonly<Record<string, Format>> = {
   ".csv": "csv",

@@ -1,5 +1,5 @@
 import { NONE } from "./cells.ts";
-import { headingOf } from "./headings.ts";
+import { headingOf } from "./columns.ts";
 import { inertCell, workbookCell } from "./sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "./written-rows.ts";
 

@@ -1,9 +1,9 @@
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
-import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";
+import { REASON_COLUMN } from "./columns.ts";
 import { NO_VALUE } from "./damage.ts";
-import { REASON_COLUMN } from "./headings.ts";
+import { BYTE_ORDER_MARK, csvLine } from "./delimited.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 

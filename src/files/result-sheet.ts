@@ -1,8 +1,8 @@
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { ValidColumns } from "./columns.ts";
+import { headingOf, plainHeading } from "./columns.ts";
 import { NO_VALUE } from "./damage.ts";
 import type { SheetRecord } from "./delimited.ts";
-import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile } from "./input-file.ts";
 import { type SheetHeader, type SheetRow, sheetRecords, sheetRows } from "./sheet-rows.ts";
 import { inertCell, uninertCell, workbookCell } from "./sheet-writing.ts";

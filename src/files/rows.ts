@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type * as z from "zod";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { parseJson } from "../platform/json.ts";
 import { ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import type { Header, ValidColumns } from "./columns.ts";
-import { REASON_COLUMN } from "./headings.ts";
+import { REASON_COLUMN } from "./columns.ts";
 import type { InputFile } from "./input-file.ts";
 import { type JsonText, jsonArrayTexts, ndjsonTexts } from "./json-texts.ts";
 import { lookedAt, type ReadableFile } from "./looked-at.ts";
@@ -238,4 +239,19 @@ export function rowCounts(given: readonly GivenItem<unknown>[]): RowCounts {
   const sum = (field: "merged" | "skipped"): number => given.reduce((total, one) => total + (one[field] ?? 0), 0);
   const merged = sum("merged");
   return { read: given.length + merged, merged, skipped: sum("skipped") };
+}
+
+/** Why the fields of an NDJSON or JSON row are invalid: the first problem, with the valid fields. */
+export function fieldProblem(issues: readonly z.core.$ZodIssue[], schema: z.ZodObject): Reason {
+  const [issue] = issues;
+  if (issue?.code === "unrecognized_keys") {
+    const valid = issue.path.length === 0 ? Object.keys(schema.shape) : undefined;
+    return invalidRow("unknownField", { field: issue.keys[0], ...(valid && { valid }) }).reason;
+  }
+  return invalidRow("fieldType", { field: issue?.path.join(".") ?? "", expected: expectedBy(issue) }).reason;
+}
+
+function expectedBy(issue: z.core.$ZodIssue | undefined): string {
+  if (issue?.code === "invalid_value") return issue.values.map((value) => JSON.stringify(value)).join(" or ");
+  return issue?.code === "invalid_type" ? issue.expected : "another form";
 }

@@ -6,12 +6,13 @@ import {
   HEADER_WITHIN,
   type Header,
   headerReader,
+  headingOf,
   isWhole,
+  plainHeading,
   type ValidColumns,
 } from "./columns.ts";
 import { composedHangul, NO_VALUE } from "./damage.ts";
 import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord, SUM_FORMULA } from "./delimited.ts";
-import { headingOf, plainHeading } from "./headings.ts";
 import type { InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";

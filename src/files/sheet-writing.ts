@@ -1,4 +1,4 @@
-import { BYTE_ORDER_MARK, csvLine } from "./csv-text.ts";
+import { BYTE_ORDER_MARK, csvLine } from "./delimited.ts";
 import { DELIMITERS } from "./input-file.ts";
 import type { SheetFormat, WrittenSheet } from "./written-rows.ts";
 

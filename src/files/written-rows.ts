@@ -1,6 +1,6 @@
 import { thousands } from "../platform/text.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { headingOf } from "./headings.ts";
+import { headingOf } from "./columns.ts";
 
 /** A cell that is marked in a workbook, and the comment that it gets. */
 export interface CellMark {

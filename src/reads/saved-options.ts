@@ -1,11 +1,11 @@
 import type { ManagementApi } from "../api/management.ts";
 import { NONE } from "../files/cells.ts";
-import { headingOf } from "../files/headings.ts";
+import { headingOf } from "../files/columns.ts";
 import { contextCells, OPTION_HEADER, optionCells, type SheetOption } from "../files/option-cells.ts";
-import { inPieces } from "../files/pieces.ts";
 import type { SavedForm } from "../files/save-file.ts";
 import { inertCell, workbookCell, writtenSheet } from "../files/sheet-writing.ts";
 import type { SheetFormat, WrittenRow } from "../files/written-rows.ts";
+import { inPieces } from "../platform/durable-files.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";

@@ -1,12 +1,12 @@
 import type { ManagementApi } from "../api/management.ts";
 import { findFreePlace, type Place } from "../files/folders.ts";
-import { inPieces } from "../files/pieces.ts";
 import { freePlaceFor, savedForm, saveFile, saveFiles } from "../files/save-file.ts";
 import { type BaseOption, baseOptionOf, basePathOf, baseText, type ServiceOption } from "../plans/base.ts";
 import { formatOfDesired } from "../plans/file/read-desired.ts";
 import { desiredText } from "../plans/file/write-desired.ts";
 import { serviceOption } from "../plans/read-targeting.ts";
 import type { Clock } from "../platform/clock.ts";
+import { inPieces } from "../platform/durable-files.ts";
 import { readOptionContents } from "../reads/option-contents.ts";
 import { isEmpty, scanOptions } from "../reads/option-scan.ts";
 import { steadily } from "../reads/pages.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
-import { originIn } from "../platform/origins.ts";
+import { originIn } from "../platform/text.ts";
 
 /** Calls `give` once an answer has ended in any way; at once where its client is gone already. */
 export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {

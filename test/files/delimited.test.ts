@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { csvLine } from "../../src/files/csv-text.ts";
-import { DelimitedReader, recordsIn, type SheetRecord } from "../../src/files/delimited.ts";
+import { csvLine, DelimitedReader, recordsIn, type SheetRecord } from "../../src/files/delimited.ts";
 import { DELIMITERS } from "../../src/files/input-file.ts";
 
 function inPieces(text: string, size: number, delimiter: string, maxBytes?: number): readonly SheetRecord[] {

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { EncodingDetector } from "../../src/files/detect-encoding.ts";
-import { textOf } from "../../src/files/text.ts";
+import { EncodingDetector, textOf } from "../../src/files/text.ts";
 import { contentOf } from "./content.ts";
 
 async function decoded(bytes: readonly number[] | Uint8Array, encoding: "utf-8" | "euc-kr", size = 1): Promise<string> {

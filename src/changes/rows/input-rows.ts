@@ -10,8 +10,7 @@ import {
   truthIn,
 } from "../../files/cells.ts";
 import type { Header } from "../../files/columns.ts";
-import { fieldProblem } from "../../files/fields.ts";
-import { invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
+import { fieldProblem, invalidRow, type MoreOfSheet, type RowContent, type RowShape } from "../../files/rows.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import type { AddOptionInput, UpdateContextsItem } from "../call.ts";
 

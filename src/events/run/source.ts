@@ -1,7 +1,7 @@
 import { createHash, hash } from "node:crypto";
 import { cellReader } from "../../files/cells.ts";
-import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
-import { plainHeading } from "../../files/headings.ts";
+import { plainHeading } from "../../files/columns.ts";
+import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { ndjsonTexts } from "../../files/json-texts.ts";
 import { lookedAt } from "../../files/looked-at.ts";
 import { type OpenedFile, type RowShape, rowsOf } from "../../files/rows.ts";

@@ -1,5 +1,5 @@
 import { getLocation, type ParseErrorCode, visit } from "jsonc-parser";
-import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
+import { BYTE_ORDER_MARK } from "../../files/delimited.ts";
 import { type DesiredTargeting, type ParentWish, type Problems, spotOf, UnreadableFile } from "./desired.ts";
 import {
   type Entry,

@@ -1,4 +1,4 @@
-import { BYTE_ORDER_MARK, csvLine } from "../../files/csv-text.ts";
+import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { OPTION_HEADER, optionCells } from "../../files/option-cells.ts";
 import type { SheetFormat, WrittenRow } from "../../files/written-rows.ts";
 import { FileError } from "../../platform/files.ts";

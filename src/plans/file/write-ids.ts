@@ -1,6 +1,5 @@
-import { BYTE_ORDER_MARK } from "../../files/csv-text.ts";
-import { recordsIn } from "../../files/delimited.ts";
-import { headingOf } from "../../files/headings.ts";
+import { headingOf } from "../../files/columns.ts";
+import { BYTE_ORDER_MARK, recordsIn } from "../../files/delimited.ts";
 import { openBytes } from "../../files/open-file.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
