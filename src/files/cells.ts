@@ -139,40 +139,33 @@ export function cellReader(header: Header, column: string): (cells: readonly str
   return at < 0 ? () => "" : (cells) => cells[at] ?? "";
 }
 
-const YES = new Set(["yes", "true", "1", "y", "예", "ja", "j", "collection", "group", "그룹", "gruppe"]);
-const NO = new Set(["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option", "옵션"]);
+/** Makes what reads a cell that holds one of some words: undefined if it is blank, null if it holds another text. */
+function wordReader<Meaning>(
+  table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
+): (cell: string) => Meaning | undefined | null {
+  const meanings = new Map(table.flatMap(([meaning, words]) => words.map((word) => [word, meaning] as const)));
+  return (cell) => {
+    const text = cell.trim().toLowerCase();
+    return text === "" ? undefined : (meanings.get(text) ?? null);
+  };
+}
 
 /** The yes or no of a cell; undefined if it is blank, null if it contains something else. */
-export function truthIn(cell: string): boolean | undefined | null {
-  const text = cell.trim().toLowerCase();
-  if (text === "") return undefined;
-  return YES.has(text) ? true : NO.has(text) ? false : null;
-}
-
-const ACTIONS = {
-  add: ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu"],
-  edit: ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten"],
-  remove: ["remove", "delete", "삭제", "제거", "entfernen", "löschen"],
-} as const;
+export const truthIn = wordReader<boolean>([
+  [true, ["yes", "true", "1", "y", "예", "ja", "j", "collection", "group", "그룹", "gruppe"]],
+  [false, ["no", "false", "0", "n", "아니오", "아니요", "nein", "atomic", "option", "옵션"]],
+]);
 
 /** The action for the option of a row; undefined if the cell is blank, null if it contains something else. */
-export function actionIn(cell: string): keyof typeof ACTIONS | undefined | null {
-  const text = cell.trim().toLowerCase();
-  if (text === "") return undefined;
-  const words: Readonly<Record<keyof typeof ACTIONS, readonly string[]>> = ACTIONS;
-  return (["add", "edit", "remove"] as const).find((action) => words[action].includes(text)) ?? null;
-}
-
-const OPS = {
-  add: ["add", "추가", "hinzufügen"],
-  remove: ["remove", "delete", "삭제", "제거", "entfernen", "löschen"],
-  set: ["set", "replace", "설정", "교체", "setzen", "ersetzen"],
-} as const;
+export const actionIn = wordReader<"add" | "edit" | "remove">([
+  ["add", ["add", "create", "new", "추가", "생성", "hinzufügen", "anlegen", "neu"]],
+  ["edit", ["edit", "set", "update", "change", "수정", "변경", "ändern", "bearbeiten"]],
+  ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],
+]);
 
 /** The action for the Context IDs of a row; undefined if the cell is blank, null if it contains something else. */
-export function contextActionIn(cell: string): keyof typeof OPS | undefined | null {
-  const text = cell.trim().toLowerCase();
-  if (text === "") return undefined;
-  const words: Readonly<Record<keyof typeof OPS, readonly string[]>> = OPS;
-  return (["add", "remove", "set"] as const).find((op) => words[op].includes(text)) ?? null;
-}
+export const contextActionIn = wordReader<"add" | "remove" | "set">([
+  ["add", ["add", "추가", "hinzufügen"]],
+  ["remove", ["remove", "delete", "삭제", "제거", "entfernen", "löschen"]],
+  ["set", ["set", "replace", "설정", "교체", "setzen", "ersetzen"]],
+]);

@@ -1,10 +1,9 @@
-import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { trimContextId } from "../spec/context-ids.ts";
 import { composedHangul } from "./damage.ts";
-import { DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
-import { isArchive } from "./sheet-rows.ts";
-import { EncodingDetector, textOf } from "./text.ts";
+import type { SheetRecord } from "./delimited.ts";
+import { isArchive, textRecords } from "./sheet-rows.ts";
+import { EncodingDetector } from "./text.ts";
 
 /** A Context ID of a list, trimmed, with its line, or its row in a sheet. */
 export interface ListedContextId {
@@ -42,12 +41,5 @@ async function* recordsOf(bytes: ByteSource, maxBytes: number | undefined): Asyn
   }
   const encodings = new EncodingDetector();
   for await (const chunk of bytes()) encodings.take(chunk);
-  const reader = new DelimitedReader({ delimiter: NO_DELIMITER, maxBytes });
-  try {
-    for await (const text of textOf(bytes, encodings.found())) yield reader.take(text);
-    yield reader.end();
-  } catch (thrown) {
-    if (!(thrown instanceof QuoteFault)) throw thrown;
-    throw new FileError(`${thrown.message} (line ${thrown.line} of the file)`, QUOTES, { cause: thrown });
-  }
+  yield* textRecords(bytes, encodings.found(), { delimiter: NO_DELIMITER, maxBytes });
 }

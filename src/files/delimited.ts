@@ -1,4 +1,4 @@
-import { FileError } from "../platform/files.ts";
+import { tooLong } from "./line-limit.ts";
 
 /** A record of a file: its first line, or its row in a sheet, counted from 1, and its cells. */
 export interface SheetRecord {
@@ -43,8 +43,6 @@ export interface Delimited {
   /** The maximum size of a record in bytes of UTF-8; no limit if absent. */
   readonly maxBytes?: number | undefined;
 }
-
-const MEGABYTE = 1_048_576;
 
 /**
  * Splits a text into records, piece by piece. An empty line is a record with one empty cell. A quote counts only at the
@@ -108,11 +106,7 @@ export class DelimitedReader {
   #checkLength(text: string, from: number, to: number): void {
     const { maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     if ((to - from) * 3 <= maxBytes || Buffer.byteLength(text.slice(from, to)) <= maxBytes) return;
-    throw new FileError(
-      `line ${this.#line} of the file is longer than ${maxBytes / MEGABYTE} MB; nothing was sent`,
-      "Check the file: a quote or a line break may be missing there. Else split that line, or let the person who runs " +
-        "this server raise TARGETING_MCP_MAX_LINE_MB.",
-    );
+    throw tooLong(this.#line, maxBytes);
   }
 }
 

@@ -72,7 +72,7 @@ function unitEnds(unit: BoundedUnit): (byte: number) => boolean {
   };
 }
 
-function tooLong(line: number, mostBytes: number): FileError {
+export function tooLong(line: number, mostBytes: number): FileError {
   return new FileError(
     `line ${line} of the file is longer than ${mostBytes / MEGABYTE} MB; nothing was sent`,
     "Check the file: a quote or a line break may be missing there. Else split that line, or let the person who runs " +

@@ -1,4 +1,5 @@
 import type { ByteSource } from "../platform/held-folder.ts";
+import { parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
 import type { ReportedState } from "../runs/report.ts";
 import { REASON_COLUMN } from "./columns.ts";
@@ -74,12 +75,8 @@ function restOf<Item>(
 
 /** The JSON object in a text; undefined if it is not an object. The row is then returned as a text. */
 function objectIn(text: string): object | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
 }
 
 function withReason(cells: readonly string[], columns: number, place: number, words: string): readonly string[] {

@@ -12,8 +12,16 @@ import {
   type ValidColumns,
 } from "./columns.ts";
 import { composedHangul, NO_VALUE } from "./damage.ts";
-import { type CellPlace, DelimitedReader, QUOTES, QuoteFault, type SheetRecord, SUM_FORMULA } from "./delimited.ts";
-import type { InputFile, SheetForm } from "./input-file.ts";
+import {
+  type CellPlace,
+  type Delimited,
+  DelimitedReader,
+  QUOTES,
+  QuoteFault,
+  type SheetRecord,
+  SUM_FORMULA,
+} from "./delimited.ts";
+import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import { uninertCell } from "./sheet-writing.ts";
 import { textOf } from "./text.ts";
 
@@ -121,17 +129,25 @@ export async function* sheetRecords({
     yield* workbookRecords(bytes, file.sheet?.sheet);
     return;
   }
-  const reader = new DelimitedReader({ delimiter: file.sheet?.delimiter ?? ",", withPlaces, maxBytes });
+  const options = { delimiter: file.sheet?.delimiter ?? ",", withPlaces, maxBytes };
   let isFirst = true;
-  const withoutSep = (records: readonly SheetRecord[]): readonly SheetRecord[] => {
+  for await (const records of textRecords(bytes, file.encoding, options)) {
     const [first] = records;
-    if (!isFirst || first === undefined) return records;
-    isFirst = false;
-    return isSepLine(first.cells) ? records.slice(1) : records;
-  };
+    yield isFirst && first !== undefined && isSepLine(first.cells) ? records.slice(1) : records;
+    isFirst &&= first === undefined;
+  }
+}
+
+/** The records of a text, piece by piece. Throws a FileError if its quotes do not match. */
+export async function* textRecords(
+  bytes: ByteSource,
+  encoding: Encoding,
+  options: Delimited,
+): AsyncGenerator<readonly SheetRecord[]> {
+  const reader = new DelimitedReader(options);
   try {
-    for await (const text of textOf(bytes, file.encoding)) yield withoutSep(reader.take(text));
-    yield withoutSep(reader.end());
+    for await (const text of textOf(bytes, encoding)) yield reader.take(text);
+    yield reader.end();
   } catch (thrown) {
     if (!(thrown instanceof QuoteFault)) throw thrown;
     throw new FileError(`${thrown.message} (line ${thrown.line} of the file)`, QUOTES, { cause: thrown });

@@ -24,6 +24,13 @@ export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
 
+/** A content that is held in memory. */
+export function bytesIn(content: Uint8Array): ByteSource {
+  return async function* () {
+    yield content;
+  };
+}
+
 async function openPlace(place: Place): Promise<FileHandle> {
   try {
     const folder = await holdFolder(place);

@@ -1,6 +1,6 @@
 import { parser } from "sax";
 import { FileError } from "../../platform/files.ts";
-import { wholeOf } from "../../platform/held-folder.ts";
+import { bytesIn, wholeOf } from "../../platform/held-folder.ts";
 import { columnOf } from "./sheet.ts";
 import { partOfSheet } from "./workbook.ts";
 import { escaped, lettersOf, zipped } from "./write-workbook.ts";
@@ -30,9 +30,7 @@ export async function* withCells(
   sheet: string | undefined,
   cells: readonly CellText[],
 ): AsyncGenerator<Uint8Array> {
-  const { archive, part } = await partOfSheet(async function* () {
-    yield packed;
-  }, sheet);
+  const { archive, part } = await partOfSheet(bytesIn(packed), sheet);
   const names = archive.names.filter((name) => !name.endsWith("/"));
   yield* zipped(
     names.map((name) => {

@@ -11,7 +11,7 @@ import { type BoundedUnit, lineLimit } from "../../files/line-limit.ts";
 import { formatOf, openBytes, unknownForm } from "../../files/open-file.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { FileError } from "../../platform/files.ts";
-import { bytesAt } from "../../platform/held-folder.ts";
+import { bytesAt, bytesIn } from "../../platform/held-folder.ts";
 import { thousands } from "../../platform/text.ts";
 import {
   type Desired,
@@ -181,11 +181,8 @@ async function openSheet(
   { bytes, path = "", sheet = {}, maxLineBytes }: DesiredSource,
   format: "csv" | "xlsx",
 ): Promise<OpenedFile> {
-  const content = async function* (): AsyncGenerator<Uint8Array> {
-    yield bytes;
-  };
   try {
-    return await openBytes(content, { path, format, maxLineBytes }, sheet, desiredRows);
+    return await openBytes(bytesIn(bytes), { path, format, maxLineBytes }, sheet, desiredRows);
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;
     const { message, remedy, cause } = thrown;

@@ -186,12 +186,12 @@ class Rows {
   /** Merges another row of an option into it. */
   #merged(first: DesiredOption, further: DesiredOption): DesiredOption {
     const { problems } = this.#drafts;
+    const isOther = (field: "name" | "type" | "exposeChildren"): boolean =>
+      further[field] !== undefined && first[field] !== undefined && further[field] !== first[field];
     const differs =
-      (further.name !== undefined && first.name !== undefined && further.name !== first.name) ||
-      (further.type !== undefined && first.type !== undefined && further.type !== first.type) ||
-      (further.exposeChildren !== undefined &&
-        first.exposeChildren !== undefined &&
-        further.exposeChildren !== first.exposeChildren) ||
+      isOther("name") ||
+      isOther("type") ||
+      isOther("exposeChildren") ||
       (further.parent.kind !== "keep" && JSON.stringify(further.parent) !== JSON.stringify(first.parent));
     if (differs || (further.isRemoved ?? false) !== (first.isRemoved ?? false)) {
       problems.add(

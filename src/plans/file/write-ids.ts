@@ -3,7 +3,7 @@ import { BYTE_ORDER_MARK, recordsIn } from "../../files/delimited.ts";
 import { openBytes } from "../../files/open-file.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
 import { FileError } from "../../platform/files.ts";
-import { wholeOf } from "../../platform/held-folder.ts";
+import { bytesIn, wholeOf } from "../../platform/held-folder.ts";
 import type { DesiredOption } from "./desired.ts";
 import { jsonNodes } from "./json-nodes.ts";
 import type { Entry, MapNode, Node } from "./node.ts";
@@ -97,9 +97,7 @@ async function workbookWithIds(
 
 /** The rows of a sheet, its header, and how it is read. */
 async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: WrittenFile) {
-  const bytes = async function* (): AsyncGenerator<Uint8Array> {
-    yield content;
-  };
+  const bytes = bytesIn(content);
   const named = { path, format: format === "xlsx" ? format : "csv", maxLineBytes: undefined } as const;
   const { file } = await openBytes(bytes, named, sheet, desiredRows);
   const rows: SheetRow[] = [];
