@@ -44,7 +44,7 @@ export function checkExpectations(
   expect: readonly Expectation[],
   { inOrder = false, withinMs }: ExpectationOptions = {},
 ): readonly ExpectationResult[] {
-  const events = inTime(arrived);
+  const events = sortedByTime(arrived);
   const all = expect.map((expectation) => foundOf(events, expectation));
   const overall = judged(all, { start: 0, end: events.length }, inOrder).map((judgement, index) =>
     explained(events, expect[index], judgement),
@@ -65,7 +65,7 @@ export function checkExpectations(
   });
 }
 
-function inTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[] {
+function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[] {
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
@@ -212,7 +212,7 @@ export interface OrderResult {
  * or one. Expectations of none do not count.
  */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
-  const events = inTime(arrived);
+  const events = sortedByTime(arrived);
   let after = 0;
   let before: Before | undefined;
   for (const [index, expectation] of expect.entries()) {
@@ -278,7 +278,7 @@ export function checkTook(
   expect: readonly Expectation[],
   { inOrder = false, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
 ): TookResult {
-  const events = inTime(arrived);
+  const events = sortedByTime(arrived);
   const all = expect.filter(({ count }) => count !== 0).map((expectation) => foundOf(events, expectation));
   if (all.length === 0) return { met: true, tookMs: 0 };
   const tookMs = (inOrder ? shortest(events, all, true) : undefined) ?? shortest(events, all, false);

@@ -6,8 +6,8 @@ import {
   issuer,
   key,
   oneOf,
-  own,
-  ownKey,
+  ourKey,
+  ours,
   path,
   proxyAddress,
   type Setting,
@@ -28,177 +28,177 @@ export const SETTINGS = {
   targetingApiKey: key("TARGETING_API_KEY", "`x-api-key` of the management API"),
   eventApiUrl: setting("EVENT_API_URL", address, undefined, "base address of the event API"),
   eventAppKey: key("EVENT_APP_KEY", "`Authorization` of the event API"),
-  mode: own(
+  mode: ours(
     "MODE",
     oneOf("auto", "live", "sandbox"),
     "auto",
     "live: the real APIs, or no start; sandbox: no real address; auto: sandbox only when neither API is set",
   ),
-  sandboxPort: own("SANDBOX_PORT", wholeNumber(0, 65_535), 0, "port of the embedded sandbox", "a free port"),
-  sandboxUrl: own("SANDBOX_URL", address, undefined, "address of a running sandbox to use"),
-  sandboxSeed: own(
+  sandboxPort: ours("SANDBOX_PORT", wholeNumber(0, 65_535), 0, "port of the embedded sandbox", "a free port"),
+  sandboxUrl: ours("SANDBOX_URL", address, undefined, "address of a running sandbox to use"),
+  sandboxSeed: ours(
     "SANDBOX_SEED",
     seed,
     undefined,
     "what the embedded sandbox holds at first: nothing, a sample shop, a seed file",
     "`sample` where the sandbox was chosen because nothing is set, else `none`",
   ),
-  project: own("PROJECT", text, undefined, "name of the project behind the key", "made from address and key"),
-  toolsets: own("TOOLSETS", someOf("targeting", "events"), ["targeting", "events"] as const, "which tools are listed"),
-  readOnly: own("READ_ONLY", toggle, false, "no tool that changes an API is listed", "off"),
-  confirm: own(
+  project: ours("PROJECT", text, undefined, "name of the project behind the key", "made from address and key"),
+  toolsets: ours("TOOLSETS", someOf("targeting", "events"), ["targeting", "events"] as const, "which tools are listed"),
+  readOnly: ours("READ_ONLY", toggle, false, "no tool that changes an API is listed", "off"),
+  confirm: ours(
     "CONFIRM",
     oneOf("ask", "strict", "off"),
     undefined,
     "before a deletion: ask; strict refuses where no person can be asked; off: nobody",
     "ask over stdio, strict over HTTP",
   ),
-  page: own(
+  page: ours(
     "PAGE",
     oneOf("auto", "on", "off"),
     "auto",
     "a page where a person decides: auto where a browser can be reached; on always; off never",
   ),
-  trustViews: own("TRUST_VIEWS", toggle, false, "strict: an approval in a view of the host counts", "off"),
-  allowedTargetings: own(
+  trustViews: ours("TRUST_VIEWS", toggle, false, "strict: an approval in a view of the host counts", "off"),
+  allowedTargetings: ours(
     "ALLOWED_TARGETINGS",
     commaList,
     undefined,
     "IDs of the only targetings that may change",
     "all",
   ),
-  maxDeletes: own("MAX_DELETES", wholeNumber(0, 1_000_000), 500, "most deletions of one call, and of one plan"),
-  maxChangePercent: own(
+  maxDeletes: ours("MAX_DELETES", wholeNumber(0, 1_000_000), 500, "most deletions of one call, and of one plan"),
+  maxChangePercent: ours(
     "MAX_CHANGE_PERCENT",
     wholeNumber(0, 100),
     30,
     "percent of a targeting's options that a plan may change or delete, from 10 options up",
   ),
-  allowedDirs: own("ALLOWED_DIRS", folders, [], "folders that file and saveTo may use", "none"),
-  maxLineMb: own("MAX_LINE_MB", wholeNumber(1, 1024), 16, "megabytes of the longest line or value of a file"),
-  stateDir: own("STATE_DIR", path, undefined, "folder where runs are kept", "the platform's state folder"),
-  routes: own("ROUTES", path, undefined, 'JSON file of routes: {"operation": "METHOD /path"}'),
-  requestTimeoutMs: own(
+  allowedDirs: ours("ALLOWED_DIRS", folders, [], "folders that file and saveTo may use", "none"),
+  maxLineMb: ours("MAX_LINE_MB", wholeNumber(1, 1024), 16, "megabytes of the longest line or value of a file"),
+  stateDir: ours("STATE_DIR", path, undefined, "folder where runs are kept", "the platform's state folder"),
+  routes: ours("ROUTES", path, undefined, 'JSON file of routes: {"operation": "METHOD /path"}'),
+  requestTimeoutMs: ours(
     "REQUEST_TIMEOUT_MS",
     wholeNumber(1, 3_600_000),
     60_000,
     "milliseconds for one HTTP request to an API",
   ),
-  retryBudgetMs: own(
+  retryBudgetMs: ours(
     "RETRY_BUDGET_MS",
     wholeNumber(0, 86_400_000),
     120_000,
     "milliseconds for which one request is retried",
   ),
-  waitMs: own("WAIT_MS", wholeNumber(0, 3_600_000), 45_000, "milliseconds until a call answers with what it has"),
-  readConcurrency: own("READ_CONCURRENCY", wholeNumber(1, 256), 16, "reads of one call at the same time"),
-  keepDays: own(
+  waitMs: ours("WAIT_MS", wholeNumber(0, 3_600_000), 45_000, "milliseconds until a call answers with what it has"),
+  readConcurrency: ours("READ_CONCURRENCY", wholeNumber(1, 256), 16, "reads of one call at the same time"),
+  keepDays: ours(
     "KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
     "days that finished runs are kept; with removed data this alone counts",
   ),
-  keepRuns: own("KEEP_RUNS", wholeNumber(1, 1_000_000), 500, "most finished runs kept of a caller"),
-  callerPlans: own("CALLER_PLANS", wholeNumber(1, 10_000), 50, "most dry runs of a caller"),
-  callerMb: own("CALLER_MB", wholeNumber(1, 1_000_000), 500, "megabytes of a caller's plans, suites, unfinished runs"),
-  store: ownKey(
+  keepRuns: ours("KEEP_RUNS", wholeNumber(1, 1_000_000), 500, "most finished runs kept of a caller"),
+  callerPlans: ours("CALLER_PLANS", wholeNumber(1, 10_000), 50, "most dry runs of a caller"),
+  callerMb: ours("CALLER_MB", wholeNumber(1, 1_000_000), 500, "megabytes of a caller's plans, suites, unfinished runs"),
+  store: ourKey(
     "STORE",
     "`postgres://` database that several machines share instead of the state folder",
     databaseAddress,
     "none: files in the state folder",
   ),
-  storeListen: ownKey(
+  storeListen: ourKey(
     "STORE_LISTEN",
     "direct address of that database, where the first leads to a pooler",
     databaseAddress,
     "that of the store",
   ),
-  storeConnections: own("STORE_CONNECTIONS", wholeNumber(2, 1000), 10, "most connections of a process to the store"),
-  drive: own(
+  storeConnections: ours("STORE_CONNECTIONS", wholeNumber(2, 1000), 10, "most connections of a process to the store"),
+  drive: ours(
     "DRIVE",
     toggle,
     true,
     "over HTTP with a store: whether this process drives runs; off: a worker does",
     "on",
   ),
-  parallelProjects: own(
+  parallelProjects: ours(
     "PARALLEL_PROJECTS",
     wholeNumber(1, 10_000),
     50,
     "with a store: most projects that one process writes to at a time",
   ),
-  sessions: own("SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
-  sealKey: ownKey(
+  sessions: ours("SESSIONS", toggle, false, "over HTTP, sessions for 2025-era clients", "off"),
+  sealKey: ourKey(
     "SEAL_KEY",
     "signs confirmations; replicas without a shared folder need the same one",
     sealKey,
     "made once, in the state folder",
   ),
-  accessFile: own(
+  accessFile: ours(
     "ACCESS_FILE",
     path,
     undefined,
     "over HTTP: JSON file of bearer tokens, and of the projects they open",
   ),
-  oauthIssuer: own(
+  oauthIssuer: ours(
     "OAUTH_ISSUER",
     issuer,
     undefined,
     "over HTTP: authorization server whose access tokens (JWTs) are accepted",
   ),
-  oauthAudience: own(
+  oauthAudience: ours(
     "OAUTH_AUDIENCE",
     text,
     undefined,
     "what the `aud` of an access token must hold",
     "TARGETING_MCP_PUBLIC_URL",
   ),
-  oauthJwksUrl: own(
+  oauthJwksUrl: ours(
     "OAUTH_JWKS_URL",
     secureAddress,
     undefined,
     "where the issuer's public keys are",
     "as the issuer's metadata says",
   ),
-  oauthProjectClaim: own(
+  oauthProjectClaim: ours(
     "OAUTH_PROJECT_CLAIM",
     text,
     undefined,
     "claim of an access token that names a project of the access file",
     "none: the configured keys are used",
   ),
-  oauthClientId: own("OAUTH_CLIENT_ID", text, undefined, "over HTTP: the client by which people log in to the page"),
-  oauthClientSecret: ownKey("OAUTH_CLIENT_SECRET", "the secret of that client", text),
-  approvalWebhook: ownKey("APPROVAL_WEBHOOK", "over HTTP: gets a POST per run that waits for approval", text),
-  ownKeys: own(
+  oauthClientId: ours("OAUTH_CLIENT_ID", text, undefined, "over HTTP: the client by which people log in to the page"),
+  oauthClientSecret: ourKey("OAUTH_CLIENT_SECRET", "the secret of that client", text),
+  approvalWebhook: ourKey("APPROVAL_WEBHOOK", "over HTTP: gets a POST per run that waits for approval", text),
+  ownKeys: ours(
     "OWN_KEYS",
     toggle,
     false,
     "over HTTP: callers bring their own keys in `x-targeting-api-key` and `x-event-app-key`",
     "off",
   ),
-  publicUrl: own(
+  publicUrl: ours(
     "PUBLIC_URL",
     address,
     undefined,
     "over HTTP: the address of `/mcp` as clients see it",
     "the address it listens on",
   ),
-  allowedHosts: own(
+  allowedHosts: ours(
     "ALLOWED_HOSTS",
     commaList,
     [],
     "over HTTP, and of the sandbox: more hosts that `Host` and `Origin` may carry",
     "none",
   ),
-  maxConcurrency: own(
+  maxConcurrency: ours(
     "MAX_CONCURRENCY",
     wholeNumber(1, 10_000),
     64,
     "over HTTP: most requests at once, half of them of one caller; one more gets 503",
   ),
-  metrics: own("METRICS", toggle, false, "over HTTP: Prometheus metrics at `/metrics`", "off"),
-  logLevel: own("LOG_LEVEL", oneOf("debug", "info", "warn", "error", "silent"), "info", "what is logged to stderr"),
+  metrics: ours("METRICS", toggle, false, "over HTTP: Prometheus metrics at `/metrics`", "off"),
+  logLevel: ours("LOG_LEVEL", oneOf("debug", "info", "warn", "error", "silent"), "info", "what is logged to stderr"),
   httpsProxy: shared("HTTPS_PROXY", proxyAddress, "proxy for https addresses", true),
   httpProxy: shared("HTTP_PROXY", proxyAddress, "proxy for http addresses", true),
   noProxy: shared("NO_PROXY", text, "hosts reached without a proxy", false),

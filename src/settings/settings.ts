@@ -196,7 +196,7 @@ function unknownVariables(environment: Readonly<Record<string, string | undefine
 export type HttpSettings = ReturnType<typeof readHttpSettings>;
 
 /** Reads the settings of the HTTP server. */
-export function readHttpSettings(read: Read) {
+function readHttpSettings(read: Read) {
   const oauth = readOAuth(read);
   return {
     /** Whether clients of the 2025 protocol versions get sessions. */

@@ -190,7 +190,7 @@ export function setting<Value, Fallback extends Value | undefined>(
 }
 
 /** A setting of this program alone; its variable is the name with our prefix. */
-export function own<Value, Fallback extends Value | undefined>(
+export function ours<Value, Fallback extends Value | undefined>(
   name: string,
   ...about: [form: Form<Value>, fallback: Fallback, meaning: string, otherwise?: string]
 ): Setting<Value, Fallback> {
@@ -208,7 +208,7 @@ export function key(
 }
 
 /** A secret of this program alone. */
-export function ownKey(name: string, ...about: [meaning: string, form: Form<string>, otherwise?: string]) {
+export function ourKey(name: string, ...about: [meaning: string, form: Form<string>, otherwise?: string]) {
   return key(OWN_PREFIX + name, ...about);
 }
 
