@@ -85,7 +85,7 @@ function newlinesIn(chunk: Uint8Array): number {
 }
 
 /** The encoding that the mark at the beginning of a content says. */
-export function markedEncoding([first, second, third]: Uint8Array): Encoding | undefined {
+function markedEncoding([first, second, third]: Uint8Array): Encoding | undefined {
   if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";
   if (first === 0xff && second === 0xfe) return "utf-16le";
   return first === 0xfe && second === 0xff ? "utf-16be" : undefined;
