@@ -18,13 +18,12 @@ const CHECK_MS = 600_000;
 /** A longer refresh token is not kept: it travels with each request, in a header. */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * How many people may be on their way back at once, in all and from one address, and how many from one address in a
- * minute. Each costs a request to the issuer, also with a code that the issuer never gave: what one address has
- * used up keeps out nobody at another.
+ * Limits of people who come back from the issuer. Each costs it a request, also with a made-up code. The limits for one
+ * address keep it from using up what others need; the limits for all hold even if a proxy passes on made-up addresses.
  */
-const BACK: Cap = { atOnce: 32, ofOne: 4, ofOneAMinute: 30 };
-/** How many sessions are looked at again at once. */
-const CHECKS: Cap = { atOnce: 8, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
+const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
+/** Limits of sessions whose rights are checked again. */
+const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not begun in this tab, was used before, or took longer than ten minutes.";
 
@@ -195,22 +194,24 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** How much work may run at once, in all and of one peer, and how much of one peer may begin within a minute. */
+/** How much work may run at once and begin within a minute, in all and for one peer. */
 interface Cap {
   readonly atOnce: number;
+  readonly aMinute: number;
   readonly ofOne: number;
   readonly ofOneAMinute: number;
 }
 
-/** Lets peers do as much work as the cap says. Throws a TooMuch for what is more. */
-function capped({ atOnce, ofOne, ofOneAMinute }: Cap, now: () => number) {
+/** Limits the work of peers. Throws a TooMuch beyond the limits. */
+function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];
   return async <Result>(peer: string, work: () => Promise<Result>): Promise<Result> => {
     begun = begun.filter(({ at }) => Math.abs(now() - at) < 60_000);
     const isFull = running.length >= atOnce || running.filter((one) => one === peer).length >= ofOne;
-    if (isFull || begun.filter((one) => one.peer === peer).length >= ofOneAMinute) throw new TooMuch();
-    if (ofOneAMinute !== Number.POSITIVE_INFINITY) begun = [...begun, { peer, at: now() }];
+    const isBusy = begun.length >= aMinute || begun.filter((one) => one.peer === peer).length >= ofOneAMinute;
+    if (isFull || isBusy) throw new TooMuch();
+    if (aMinute !== Number.POSITIVE_INFINITY) begun = [...begun, { peer, at: now() }];
     running = [...running, peer];
     try {
       return await work();
