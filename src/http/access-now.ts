@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 import type { CallerTexts } from "../runs/backend.ts";
-import { type Access, callsTools, readAccess } from "../settings/access-file.ts";
+import { type Access, callsTools, readAccess, type TokenEntry, tokenEntry } from "../settings/access-file.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError } from "../settings/value-types.ts";
 import { callerName } from "../tools/context.ts";
@@ -45,8 +45,8 @@ interface Knowing {
   readonly settings: Settings;
   /** The current access file. */
   readonly access: () => Access;
-  /** Whether the access file contains every token that may call. The file of a worker needs no tokens. */
-  readonly knowsTokens: boolean;
+  /** For a worker whose access file has no tokens: those of the processes that serve. */
+  readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   /** What the tokens of an issuer last said. */
   readonly tokens: Pick<TokenRights, "of">;
 }
@@ -58,24 +58,31 @@ interface Knowing {
 export function rightsNow({
   settings: { http },
   access,
-  knowsTokens,
+  servedTokens,
   tokens,
 }: Knowing): (caller: string) => Promise<CallerRights> {
   return async (owner) => {
     const name = callerName(owner);
-    if (name.startsWith("token:")) return knowsTokens ? ofToken(owner, name, access(), http.ownKeys) : WRITES;
+    if (name.startsWith("token:")) {
+      const entries = servedTokens === undefined ? access().tokens : await servedTokens();
+      return entries === undefined ? WRITES : ofToken(owner, name, { ...access(), tokens: entries }, http.ownKeys);
+    }
     if (name.startsWith("key:") && !http.ownKeys) return gone("this server takes no keys of callers any more");
     const isOfIssuer = name.startsWith("oauth:") || name.startsWith("client:");
-    if (isOfIssuer && knowsTokens && http.oauth === undefined) {
+    if (isOfIssuer && servedTokens === undefined && http.oauth === undefined) {
       return gone("this server lets nobody in through an authorization server any more");
     }
     return isOfIssuer ? ofIssuer(owner, await tokens.of(name), http.ownKeys) : WRITES;
   };
 }
 
+interface Tokens extends Pick<Access, "projects"> {
+  readonly tokens: readonly TokenEntry[];
+}
+
 const WRITES: CallerRights = { readOnly: false };
 
-function ofToken(owner: string, name: string, { tokens, projects }: Access, ownKeys: boolean): CallerRights {
+function ofToken(owner: string, name: string, { tokens, projects }: Tokens, ownKeys: boolean): CallerRights {
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
@@ -92,6 +99,30 @@ function ofIssuer(owner: string, seen: readonly SeenToken[] | undefined, ownKeys
 
 function gone(refused: string): CallerRights {
   return { refused };
+}
+
+/** The name under which the tokens of the access file are stored; no caller has it. */
+const SERVED_TOKENS = "tokens of the access file";
+
+/**
+ * Shares the tokens of the access file, without their secrets, between the processes that serve and the workers, whose
+ * access files need no tokens.
+ */
+export function sharedTokens(texts: CallerTexts, access: () => Access) {
+  let kept: string | undefined;
+  return {
+    /** Stores the current tokens if they have changed. */
+    async keep(): Promise<void> {
+      const text = JSON.stringify(access().tokens.map(({ token: _secret, ...entry }) => entry));
+      if (text === kept) return;
+      await texts.keep(SERVED_TOKENS, text);
+      kept = text;
+    },
+    /** The stored tokens; undefined if no process has served yet. */
+    async read(): Promise<readonly TokenEntry[] | undefined> {
+      return z.array(tokenEntry).safeParse(parseJson((await texts.read(SERVED_TOKENS)) ?? "")).data;
+    },
+  };
 }
 
 /** The maximum number of remembered clients per caller: the most recent ones. */

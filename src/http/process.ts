@@ -11,13 +11,16 @@ import type { CommandLine } from "../settings/command-line.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { httpError } from "../web/http-errors.ts";
-import { accessNow, rightsNow, tokenRights } from "./access-now.ts";
+import { accessNow, rightsNow, sharedTokens, tokenRights } from "./access-now.ts";
 import { authenticator, requiresAuthentication } from "./auth.ts";
 import type { ServedFigures } from "./probes.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
 /** After a signal: how long requests in flight may take to be answered and recorded, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
+
+/** How often a process that serves checks its access file for changed tokens, in milliseconds. */
+const TOKENS_MS = 2000;
 
 /** How a process that serves or executes was started. */
 interface Start {
@@ -49,6 +52,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     now: systemClock.now,
     problem: (error) => all.of(undefined).log.error("the rights of a caller could not be stored", { error }),
   });
+  const served = sharedTokens(backend.callerRights, accessOfNow);
   const all: Projects = projects(input, settings, {
     stopping: stopping.signal,
     backend,
@@ -58,12 +62,19 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
     observer,
     rightsOf: rightsNow({
       ...{ settings, access: accessOfNow, tokens },
-      knowsTokens: start.serves || access.tokens.length > 0,
+      servedTokens: start.serves || access.tokens.length > 0 ? undefined : served.read,
     }),
   });
   const { log } = all.of(undefined);
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
+  const keepTokens = (): Promise<void> =>
+    served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
+  // Workers must not continue runs with rights that were taken away, also while nobody calls.
+  const isShared = start.serves && settings.store !== undefined;
+  if (isShared && isReady) await keepTokens();
+  const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
   const close = async (): Promise<void> => {
+    clearInterval(watch);
     await all.close();
     await backend.close();
   };

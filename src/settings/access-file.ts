@@ -25,6 +25,8 @@ const accessToken = z.strictObject({
   /** Whether it may call tools; by default only if it does not approve. */
   tools: z.boolean().optional(),
 });
+/** A token without its secret: its holder, its project, and what it allows. */
+export const tokenEntry = accessToken.omit({ token: true });
 const accessFile = z.strictObject({
   projects: z.record(z.string(), projectKeys).default({}),
   tokens: z.array(accessToken).default([]),
@@ -36,6 +38,8 @@ export type ProjectKeys = Readonly<z.infer<typeof projectKeys>>;
 
 /** A bearer token: its holder, its project, and what it allows. */
 export type AccessToken = Readonly<z.infer<typeof accessToken>>;
+
+export type TokenEntry = Readonly<z.infer<typeof tokenEntry>>;
 
 /** The content of the access file. */
 export interface Access {

@@ -82,6 +82,22 @@ test("a worker does not go on for a caller whose last token of the issuer may on
   expect(await restOf(replica.url, runId, 60_000, writing)).toMatchObject({ status: "succeeded" });
 });
 
+test("a worker without tokens knows what the servers' access file says of a caller's token", async () => {
+  const file = join(mkdtempSync(join(tmpdir(), "targeting-mcp-")), "access.json");
+  const other = { name: "other", token: "other-token-0123456789" };
+  const agent = { name: "agent", token: "agent-token-0123456789" };
+  writeFileSync(file, JSON.stringify({ tokens: [agent, other] }), { mode: 0o600 });
+  const env = { TARGETING_MCP_ACCESS_FILE: file };
+  const { runId } = await orphaned(env, agent.token);
+  writeFileSync(file, JSON.stringify({ tokens: [other] }), { mode: 0o600 });
+  await startReplica({ ...cluster.settings, ...env, TARGETING_MCP_DRIVE: "off" });
+  const worker = startMember(["worker"], cluster.settings);
+  const { runId: refused, reason } = await worker.logged("a run that was left may not be executed here");
+  expect(refused).toBe(runId);
+  expect(String(reason)).toMatch(/no longer valid/);
+  expect(cluster.gate.writes).toHaveLength(1);
+});
+
 test.for([
   ["was removed", []],
   ["may only read", [{ name: "agent", token: "agent-token-0123456789", readOnly: true }]],
