@@ -7,7 +7,7 @@ import type { ParentRef, PlanItem } from "./diff/plan.ts";
 const NEW = "new:";
 
 /** The name in the model of the option that an item creates. */
-export function newRef(item: number): Ref {
+function newRef(item: number): Ref {
   return `${NEW}${item}`;
 }
 

@@ -158,12 +158,12 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /** Removes a dry run, unless it is being applied: its lease says so. */
+  /** Removes a dry run, unless its call is not answered yet, or it is being applied: its lease says so. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
     const record = await runs.record(runId);
-    if (record !== undefined && isUnstarted(record.status)) await runs.discard(runId);
+    if (record?.status === "planned") await runs.discard(runId);
     await lease.release();
   };
   const checkRoom = async ({ caller, project, environment }: CallerScope, more = 0): Promise<void> => {

@@ -100,7 +100,12 @@ export const SETTINGS = {
   ),
   keepRuns: ours("KEEP_RUNS", wholeNumber(1, 1_000_000), 500, "most finished runs kept of a caller"),
   callerPlans: ours("CALLER_PLANS", wholeNumber(1, 10_000), 50, "most dry runs of a caller"),
-  callerMb: ours("CALLER_MB", wholeNumber(1, 1_000_000), 500, "megabytes of a caller's plans, suites, unfinished runs"),
+  callerMb: ours(
+    "CALLER_MB",
+    wholeNumber(1, 1_000_000),
+    500,
+    "megabytes of a caller's plans, suites, unfinished runs; as many of finished runs, the oldest of which are then removed",
+  ),
   store: ourKey(
     "STORE",
     "`postgres://` database that several machines share instead of the state folder",

@@ -219,4 +219,14 @@ describe("a stored dry run", () => {
     expect(ids).not.toContain(first);
     expect((await of.client.callTool("apply_plan", { runId: first })).isError).toBe(true);
   });
+
+  test("replaces none whose call is not answered yet", async () => {
+    const of = await service({ TARGETING_MCP_CALLER_PLANS: "2" });
+    const calls = Array.from({ length: 8 }, (_, at) => ({
+      ...{ targetingId: of.targetingId, dryRun: true },
+      items: Array.from({ length: 500 }, (_, item) => ({ name: `Option ${at} ${item}` })),
+    }));
+    const reports = await Promise.all(calls.map((call) => of.write("bulk_add_options", call)));
+    expect(reports.map(({ status }) => status)).toEqual(calls.map(() => "planned"));
+  });
 });
