@@ -5,8 +5,8 @@ import { createRequestStateCodec, McpServer } from "@modelcontextprotocol/server
 import { redactorFor } from "../../src/answers/redact.ts";
 import { authenticator } from "../../src/http/auth.ts";
 import { createHttpServer, MCP_PATH } from "../../src/http/server.ts";
-import { callsUnderWay } from "../../src/mcp/server-parts.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
+import { callsUnderWay } from "../../src/mcp/server-parts.ts";
 import { createLog, followWork } from "../../src/observe/log.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { allowedHostnames } from "../../src/web/http-errors.ts";

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import { redactorFor } from "../../src/answers/redact.ts";
-import { callsUnderWay } from "../../src/mcp/server-parts.ts";
 import { questionSeal } from "../../src/mcp/elicitation.ts";
 import { createMcpServer } from "../../src/mcp/server.ts";
+import { callsUnderWay } from "../../src/mcp/server-parts.ts";
 import { serveOverStdio } from "../../src/mcp/stdio.ts";
 import { catalogue, listedTools } from "../../src/mcp/tool-list.ts";
 import { createLog } from "../../src/observe/log.ts";

@@ -15,7 +15,7 @@ const added = z.object({
 });
 
 /** Settings with which a server takes what is at an address for the live service. */
-export const liveAt = (url: string) => ({
+const liveAt = (url: string) => ({
   ...{ TARGETING_API_URL: url, TARGETING_API_KEY: "sandbox-key" },
   ...{ EVENT_API_URL: url, EVENT_APP_KEY: "sandbox-app-key" },
   TARGETING_MCP_MODE: "live",
