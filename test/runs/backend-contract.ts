@@ -2,7 +2,7 @@ import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Backend } from "../../src/runs/backend.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend.ts";
-import { inLines } from "../../src/runs/lifecycle.ts";
+import { inLines, moveRun } from "../../src/runs/lifecycle.ts";
 import type { RunHeader, RunSummary } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/ulid.ts";
 import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";
@@ -135,13 +135,17 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       await runs.create(plan);
       await runs.create(theirs);
       const dry = Array.from({ length: 3 }, () => headerOf({ dryRun: true }));
-      for (const header of dry) await runs.create(header);
+      for (const header of dry) {
+        await runs.create(header);
+        await moveRun(runs, header.runId, () => ({ status: "planned" }));
+      }
       const [first, second, third] = dry.map(({ runId }) => runId);
       expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([plan.runId, second, third]));
       expect(await runs.list({ caller: "me" })).not.toContain(first);
       const fourth = headerOf({ dryRun: true });
       await runs.create(fourth);
       await runs.keep(fourth.runId, "input", pieces("x".repeat(2500)));
+      await moveRun(runs, fourth.runId, () => ({ status: "planned" }));
       const fifth = headerOf({ dryRun: true });
       await runs.create(fifth);
       await runs.keep(fifth.runId, "input", pieces("x".repeat(2500)));
@@ -155,10 +159,20 @@ export function backendContract(name: string, make: () => Promise<readonly [Back
       const { runs } = withShares(backend, { bytes: 4000, dryRuns: 1 });
       const applied = headerOf({ dryRun: true });
       await runs.create(applied);
+      await moveRun(runs, applied.runId, () => ({ status: "planned" }));
       const lease = await runs.lease(applied.runId);
       await runs.create(headerOf({ dryRun: true }));
       expect(await runs.list({ caller: "me" })).toContain(applied.runId);
       await lease?.release();
+    });
+
+    test("of a dry run that is not planned yet is not removed", async () => {
+      const [backend] = await make();
+      const { runs } = withShares(backend, { bytes: 4000, dryRuns: 1 });
+      const [first, second] = [headerOf({ dryRun: true }), headerOf({ dryRun: true })];
+      await runs.create(first);
+      await runs.create(second);
+      expect(await runs.list({ caller: "me" })).toEqual(expect.arrayContaining([first.runId, second.runId]));
     });
 
     test("larger than a whole share is stopped while it is stored", async () => {
