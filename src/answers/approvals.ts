@@ -154,6 +154,8 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
 
 const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
 const REMOVED_END = " Undo can bring them back.";
+/** What stands behind the sentence of an effect: on the page it is said in other words, beside it. */
+export const UNDO_ENDS = [DELETED_END, REMOVED_END];
 
 /** How large a share of a targeting's options is deleted or loses Context IDs, behind a sentence. */
 export function shareWords(losses: readonly Loss[], optionsThere: number): string {
@@ -173,7 +175,7 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
         .filter((loss) => loss.kind === kind)
         .map((loss) => ({
           ...{ name: shortName(loss.name), _id: loss._id, says: describeLoss(loss) },
-          ...(loss.kind !== "targeting" && { contextIds: contextIdsOf(loss) }),
+          ...(loss.kind === "targeting" ? { options: loss.count } : { contextIds: contextIdsOf(loss) }),
         })),
     ),
   );
@@ -260,21 +262,42 @@ export function changedEffect(before: string, { sentence }: Effect): string {
   return `before: ${before} Now: ${sentence}`;
 }
 
+/** As many objects are named that have changed. */
+const MOST_DIFFERING = 20;
+
+/** The objects that an approval would do something else to than a person saw, a sentence each; for the person. */
+export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
+  const byId = ({ title, objects }: EffectPart) =>
+    objects.map((object) => [`${title} ${object._id ?? object.name}`, object] as const);
+  const [saw, is] = [new Map(before.flatMap(byId)), new Map(now.flatMap(byId))];
+  const sentences = [...new Set([...saw.keys(), ...is.keys()])].flatMap((key) => {
+    const [old, present] = [saw.get(key), is.get(key)];
+    if (old === undefined) return [`“${present?.name ?? ""}” is new here`];
+    if (present === undefined) return [`“${old.name}” is no longer concerned`];
+    if (old.name !== present.name) return [`“${old.name}” is now called “${present.name}”`];
+    return old.says === present.says ? [] : [`“${old.name}”: ${present.says}; it was ${old.says}`];
+  });
+  const more = sentences.length - MOST_DIFFERING;
+  return more > 0 ? [...sentences.slice(0, MOST_DIFFERING), `${thousands(more)} more have changed`] : sentences;
+}
+
 const DELETED: ReadonlySet<string> = new Set([LOSS_TITLES.targeting, LOSS_TITLES.optionGroup, LOSS_TITLES.option]);
 
 /** What a person who decides on the page reads of an effect: what is lost for good, and what can be undone. */
 export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
   if (parts.length === 0) return { lost: [], undoable: [] };
+  const until = `for ${many(days, "day")}`;
   const deletes = parts.some(({ title }) => DELETED.has(title));
   const loses = parts.some(({ title }) => title === LOSS_TITLES.contextIds);
   const back = deletes
-    ? "brings names, groups and Context IDs back, under new IDs"
+    ? `Names, groups and Context IDs can be restored ${until}, under new IDs.`
     : loses
-      ? "brings the Context IDs back"
-      : "takes this back";
+      ? `The Context IDs can be restored ${until}.`
+      : `This can be undone ${until}.`;
   return {
-    lost: deletes ? ["Ad products and campaigns that refer to what is deleted do not know what Undo brings back."] : [],
-    undoable: [`Undo ${back}, for ${days} days.`],
+    lost: deletes ? ["Campaigns and ad products that use the old IDs stay disconnected."] : [],
+    undoable: [back],
+    undoDays: days,
   };
 }
 
@@ -311,7 +334,13 @@ export function approvalOf(facts: {
   const { asked, decided } = facts;
   if (asked === undefined) return undefined;
   if (asked === "not_needed") return { decision: "not_needed" };
-  return { decision: "approved", channel: CHANNELS[asked], ...(decided && { by: approverName(decided.who) }) };
+  const channel = CHANNELS[asked];
+  return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
+}
+
+/** An approval by a person, or reported by the agent. */
+export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
+  return { decision: "approved", channel, by: approverName(who) };
 }
 
 /** A declined approval. Clients without a person decline by themselves, so that nobody is named for one of a client. */

@@ -59,6 +59,11 @@ export const keptSummary = z.object({
       plannedBy: z.string().exactOptional(),
       /** When it was approved. */
       beganAt: z.number().exactOptional(),
+      /** The name of its targeting, where that was read. */
+      within: z.string().exactOptional(),
+      decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
+      /** It was declined or undone: it neither goes on nor is undone. */
+      isOver: z.literal(true).exactOptional(),
     })
     .exactOptional(),
   /** How long its journal was, in bytes: one that is shorter by now is damaged. */

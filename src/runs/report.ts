@@ -37,18 +37,19 @@ export interface Prediction {
 export interface ReportedState {
   readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  readonly stopped: { readonly cause: StopCause } | undefined;
+  readonly stopped: { readonly cause: StopCause; readonly reason?: Reason | undefined } | undefined;
   /** Milliseconds since 1970. */
   readonly updatedAt: number;
   /**
-   * The one targeting in which all is that it changes; the tool that it is told under, where the call says another; what
-   * the rows of its file came to; when a person approved it.
+   * The one targeting in which all is that it changes, and its name; the tool that it is told under, where the call says
+   * another; what the rows of its file came to; when a person approved it, who and where.
    */
   readonly facts?: {
     readonly within?: string;
+    readonly withinName?: string;
     readonly tool?: string;
     readonly rows?: RowCounts;
-    readonly decided?: { readonly at: number };
+    readonly decided?: { readonly at: number; readonly who: string; readonly where: string };
   };
   counts(): Counts;
   standing(object: number): Standing;
@@ -324,7 +325,20 @@ function aboutOf(
     ...(fileName !== undefined && { fileName }),
     ...(plannedBy !== undefined && { plannedBy }),
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
+    ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MOST_LETTERS) }),
+    ...decisionIn(state),
   };
+}
+
+/** Reasons after which a run neither goes on nor is undone. */
+const OVER: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
+
+/** Who approved or declined a run, and where, and whether it is over for good. */
+function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {
+  const { code = "", detail: { who, where } = {} } = stopped?.reason ?? {};
+  const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };
+  const decided = code === "DECLINED" ? { is: "declined" as const, who: String(who), where: String(where) } : approved;
+  return { ...(decided && { decided }), ...(OVER.has(code) && { isOver: true as const }) };
 }
 
 /** The one targeting that a call names, whatever kind it is of. */

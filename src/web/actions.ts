@@ -4,7 +4,6 @@ import { requestFailure } from "../answers/request-messages.ts";
 import { isApiError } from "../api/errors.ts";
 import { FileError } from "../platform/files.ts";
 import { ExecutionRefusedError, type Run } from "../runs/kind.ts";
-import { summaryOf } from "../runs/report.ts";
 import { changesOf } from "../tools/apis.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { ToolError } from "../tools/define-tool.ts";
@@ -14,7 +13,7 @@ import { decide, type Outcome, type Person, type Refused } from "../tools/write/
 import { keepWaiting } from "../tools/write/on-page.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { dataAnswer, refusalAnswer } from "./answers.ts";
-import { canBeDriven, DAMAGED, ENDED, STALE } from "./rows.ts";
+import { canBeDriven, DAMAGED, ENDED, STALE, targetingOf } from "./rows.ts";
 import { OWN_REQUEST, type PageScope, unlessDamaged, visibleRun } from "./seen.ts";
 import { isTyped, typedFor } from "./waiting.ts";
 
@@ -76,13 +75,11 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: PageSc
 }
 
 /** What a person has to type to approve a run; undefined where nothing, or where it does not wait. */
-async function wantedOf(runId: string, { services }: PageScope): Promise<string | undefined> {
-  const run = await waitingAnywhere(runId, services);
+async function wantedOf(runId: string, shown: PageScope): Promise<string | undefined> {
+  const run = await waitingAnywhere(runId, shown.services);
   const { parts } = run?.state.facts.waits ?? {};
   if (run === undefined || parts === undefined) return undefined;
-  const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
-  const name = (await services.memory.recent()).find((one) => one._id === _id)?.name;
-  return typedFor(parts, _id === undefined ? undefined : { _id, name });
+  return typedFor(parts, await targetingOf(run, shown));
 }
 
 function isDecision(action: string): action is "approve" | "decline" {

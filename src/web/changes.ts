@@ -1,6 +1,8 @@
+import { many } from "../answers/message-words.ts";
+import type { WriteCall } from "../changes/call.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { doneBy } from "../changes/done.ts";
-import type { EffectPart, Step } from "../changes/rows/entries.ts";
+import type { EffectObject, EffectPart } from "../changes/rows/entries.ts";
 import type { RunState } from "../changes/state/change-state.ts";
 import type { ParentRef, PlanItem, StatePlan } from "../plans/diff/plan.ts";
 import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
@@ -8,67 +10,105 @@ import { cutText } from "../platform/text.ts";
 import type { ChangedOption, Done, DoneOption, DoneTargeting, Run } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/context.ts";
 import { documentOf } from "../tools/kept-plan.ts";
+import { type Lost, type LostOption, readLost } from "./lost.ts";
 import { kindOfPart } from "./waiting.ts";
-import type { ChangeList, ChangeRow, ChangeSide, DidCounts } from "./wire.ts";
+import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
 // What a run changes, or has changed, as rows with both sides. Of a plan they come from its document, of another run
-// that waits from what is approved, and of a run that was carried out from what it really did.
+// that waits from what is approved, and of a run that was carried out from what it really did. What would be deleted is
+// read beside that, since plans have only the number of its Context IDs.
 
 /** The most rows of one answer, the most Context IDs of one side, and the longest name. */
 const MOST_ROWS = 100;
 const MOST_IDS = 5;
 const MOST_LETTERS = 300;
 const cut = (name: string): string => cutText(name, MOST_LETTERS);
+/** How long an answer waits for what is read of the service; after that it says that this is going on. */
+const READING_MS = 1500;
 
-/** A row with what orders it: its group, and its ID, by which options stand in the order in which they were made. */
-interface Placed extends ChangeRow {
-  readonly _id?: string | undefined;
+/** A side with all its Context IDs: a search looks at each, whatever is shown. */
+interface WholeSide extends Omit<ChangeSide, "contextIds"> {
+  readonly all?: readonly string[] | undefined;
 }
 
-interface AllChanges {
+/** A row with what orders it: its group, and its ID, by which options stand in the order in which they were made. */
+interface Placed extends Omit<ChangeRow, "before" | "after"> {
+  readonly _id?: string | undefined;
+  readonly before?: WholeSide | undefined;
+  readonly after?: WholeSide | undefined;
+  /** It gets Context IDs that are not known. */
+  readonly lacksIds?: true | undefined;
+}
+
+interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   readonly rows: readonly Placed[];
-  readonly counts: DidCounts;
-  readonly unchanged?: number | undefined;
 }
 
 /** A page of what a run changes, in the order of the targeting: those of a kind, or whose names or Context IDs fit. */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
-  const { rows, counts, unchanged } = await changesOfRun(run, services);
+  const { rows, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
   const text = (query.get("search") ?? "").toLowerCase();
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const limit = Math.min(MOST_ROWS, Math.trunc(Number(query.get("limit"))) || MOST_ROWS);
-  const shown = found.slice(from, from + limit).map(({ _id, ...row }) => row);
-  return { rows: shown, total: found.length, counts, unchanged };
+  const shown = found.slice(from, from + limit).map(({ _id, lacksIds, before, after, ...row }) => ({
+    ...row,
+    ...(before && { before: shownSide(before, text) }),
+    ...(after && { after: shownSide(after, text) }),
+  }));
+  return { rows: shown, total: found.length, ...about };
+}
+
+/** A side with the first Context IDs, and before them those that are searched for. */
+function shownSide({ all, ...side }: WholeSide, text: string): ChangeSide {
+  if (all === undefined) return side;
+  const found = text === "" ? [] : all.filter((id) => id.toLowerCase().includes(text)).slice(0, MOST_IDS);
+  return { ...side, contextIds: [...new Set([...found, ...all.slice(0, MOST_IDS)])].slice(0, MOST_IDS).map(cut) };
 }
 
 /** What was made last of a run, by its ID: pages of the same run are asked for one after the other. */
-const last = new Map<string, { readonly mark: string; readonly changes: Promise<AllChanges> }>();
-const MOST_KEPT = 2;
+const last = new Map<string, Made>();
+const MOST_KEPT = 4;
+
+/** The changes of a run as it was stored, and the same once what it deletes was read. */
+interface Made {
+  readonly mark: string;
+  readonly changes: Promise<AllChanges>;
+  readonly whole: Promise<AllChanges>;
+}
 
 async function changesOfRun(run: Run, services: ToolServices): Promise<AllChanges> {
   const { runId } = run.header;
   const mark = `${run.state.updatedAt} ${run.status()} ${run.state.requests.sent}`;
   const known = last.get(runId);
-  if (known?.mark === mark) return known.changes;
-  const changes = allChanges(run, services);
-  last.delete(runId);
-  last.set(runId, { mark, changes });
-  const [oldest] = last.keys();
-  if (last.size > MOST_KEPT && oldest !== undefined) last.delete(oldest);
-  return changes;
+  if (known?.mark !== mark) {
+    const changes = allChanges(run, services);
+    const whole = changes.then((stored) => (isUnstarted(run) ? withLost(stored, services) : stored));
+    last.delete(runId);
+    last.set(runId, { mark, changes, whole });
+    const [oldest] = last.keys();
+    if (last.size > MOST_KEPT && oldest !== undefined) last.delete(oldest);
+  }
+  const made = last.get(runId) ?? { whole: allChanges(run, services), changes: allChanges(run, services) };
+  const late = new Promise<undefined>((resolve) => {
+    setTimeout(() => resolve(undefined), READING_MS).unref();
+  });
+  return (await Promise.race([made.whole, late])) ?? { ...(await made.changes), isReading: true };
+}
+
+function isUnstarted(run: Run): boolean {
+  return run.status() === "planned" || run.status() === "needs_confirmation";
 }
 
 async function allChanges(run: Run, services: ToolServices): Promise<AllChanges> {
   if (!isChangeRun(run)) return withCounts([]);
   const { runId, call } = run.header;
-  const isUnstarted = run.status() === "planned" || run.status() === "needs_confirmation";
   const document = call.tool === "apply_plan" ? await documentOf(runId, services) : undefined;
   const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
-  if (isUnstarted) {
+  if (isUnstarted(run)) {
     if (document !== undefined) return withCounts(ofDocument(document), there);
-    return withCounts(ofParts(run.state.facts.waits?.parts ?? [], run.state), there);
+    return withCounts(ofParts(run.state.facts.waits?.parts ?? [], run), there);
   }
   const names = new Map(Object.entries(document?.groups ?? {}));
   return withCounts(await ofDone(run, names, services), there);
@@ -78,7 +118,43 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   const counts = { created: 0, changed: 0, deleted: 0 };
   for (const { kind } of rows) counts[kind] += 1;
   const unchanged = there === undefined ? undefined : Math.max(0, there - counts.changed - counts.deleted);
-  return { rows: inOrder(rows), counts, unchanged };
+  const removed = rows.reduce((sum, { kind, before }) => sum + (kind === "created" ? 0 : (before?.count ?? 0)), 0);
+  return { rows: inOrder(rows), counts, unchanged, removed };
+}
+
+/** The same with the Context IDs of what is deleted, and all that goes with whole targetings. */
+async function withLost(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
+  const deleted = stored.rows.filter(({ kind, _id }) => kind === "deleted" && _id !== undefined);
+  if (deleted.length === 0) return withSearch(stored);
+  const idsOf = (areTargetings: boolean) =>
+    deleted.flatMap(({ _id, before }) =>
+      _id !== undefined && (before?.says === ITSELF) === areTargetings ? [_id] : [],
+    );
+  const lost = await readLost({ options: idsOf(false), targetings: idsOf(true) }, services);
+  if (lost === undefined) return { ...stored, findsNames: true };
+  const inside = new Set(stored.rows.map(({ _id }) => _id));
+  const rows = [
+    ...stored.rows.map((row) => withIds(row, lost)),
+    ...lost.within.filter(({ _id }) => !inside.has(_id)).map((option) => ofLost(option)),
+  ];
+  const { unchanged } = stored;
+  return withSearch({ ...withCounts(rows), unchanged });
+}
+
+/** Says that a search finds names alone, where Context IDs are not known that go. */
+function withSearch(all: AllChanges): AllChanges {
+  const isKnown = all.rows.every(({ before, lacksIds }) => !lacksIds && (before?.all !== undefined || !before?.count));
+  return isKnown ? all : { ...all, findsNames: true };
+}
+
+function withIds(row: Placed, { options }: Lost): Placed {
+  const found = row.kind === "deleted" ? options.get(row._id ?? "") : undefined;
+  return found === undefined ? row : { ...row, ...ofLost(found), before: { ...row.before, ...ofLost(found).before } };
+}
+
+function ofLost({ _id, name, isGroup, group, count, contextIds }: LostOption): Placed & { before: WholeSide } {
+  const before = { name: cut(name), isGroup: isGroup || undefined, count, all: contextIds };
+  return { kind: "deleted", _id, group: group === null ? null : cut(group), before };
 }
 
 /** Groups in the order in which they were made, then the top level; in each what was made first. */
@@ -103,14 +179,17 @@ function compare(one: string, other: string): number {
 }
 
 function holds({ before, after, group }: Placed, text: string): boolean {
-  const sides = [before, after].flatMap((side) => (side === undefined ? [] : [side.name, ...(side.contextIds ?? [])]));
+  const sides = [before, after].flatMap((side) => (side === undefined ? [] : [side.name, ...(side.all ?? [])]));
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
 }
 
-/** Context IDs as a side shows them; none of none. */
-function ids(all: readonly string[]): Pick<ChangeSide, "count" | "contextIds"> {
-  return all.length === 0 ? {} : { count: all.length, contextIds: all.slice(0, MOST_IDS).map(cut) };
+/** The Context IDs of a side. */
+function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
+  return { count: all.length, all };
 }
+
+/** What is said of a row that is about a targeting. */
+const ITSELF = "the targeting itself";
 
 /** What a planned state, or an undo, would change. */
 function ofDocument(document: PlanDocument): readonly Placed[] {
@@ -122,7 +201,7 @@ function ofDocument(document: PlanDocument): readonly Placed[] {
 
 function ofPlannedTargeting({ targeting }: StatePlan): readonly Placed[] {
   const { _id, name, rename, delete: isDeleted } = targeting;
-  const says = "the targeting itself";
+  const says = ITSELF;
   if (isDeleted) return [{ kind: "deleted", _id, before: { name: cut(name), says } }];
   if (_id === undefined) return [{ kind: "created", after: { name: cut(name), says } }];
   if (rename === undefined) return [];
@@ -146,8 +225,7 @@ function ofItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => stri
   const was = seen.parent === null ? null : groupName(seen.parent);
   const name = cut(seen.name);
   if (item.kind === "delete") {
-    const count = seen.contexts > 0 ? { count: seen.contexts } : {};
-    return { kind: "deleted", _id, group: was, before: { name, isGroup, ...count } };
+    return { kind: "deleted", _id, group: was, before: { name, isGroup, count: seen.contexts } };
   }
   const isMoved = item.parent !== undefined;
   const group = item.parent === undefined ? was : nameOf(item.parent);
@@ -174,47 +252,64 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
   return group?.kind === "change" && group.name !== undefined ? cut(group.name) : undefined;
 }
 
-/** What a call that waits would do: all that is approved, with the Context IDs that its requests hold. */
-function ofParts(parts: readonly EffectPart[], state: RunState): readonly Placed[] {
-  const steps = updatesById(state);
+/** What a call that waits would do: all that is approved, with the Context IDs that its input names. */
+function ofParts(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
+  const given = givenIds(call);
   const rows = new Map<string, Placed>();
   for (const { title, objects } of parts) {
     const kind = kindOfPart(title);
     if (kind === undefined) continue;
-    for (const [at, { name, _id, says, contextIds }] of objects.entries()) {
-      const key = _id ?? `${title} ${at}`;
-      const side = { name: cut(name) };
-      if (kind === "deleted") {
-        const isPlain = title === "Options deleted";
-        rows.set(key, { kind, _id, before: { ...side, ...(isPlain ? { count: contextIds } : { says }) } });
-      } else if (kind === "changed") {
-        const { add = [], remove = [] } = steps.get(_id ?? "") ?? {};
-        const isKnown = add.length + remove.length > 0;
-        rows.set(key, {
-          ...{ kind, _id, before: { ...side, ...ids(remove) } },
-          after: { ...side, ...ids(add), ...(!isKnown && { says }) },
-        });
-      } else rows.set(key, { kind, _id, after: { ...side, says } });
+    for (const [at, object] of objects.entries()) {
+      const key = object._id ?? `${title} ${at}`;
+      const before = rows.get(key);
+      rows.set(key, {
+        ...before,
+        ...(kind === "changed" ? ofChangedPart(object, given, before) : ofPart(object, title)),
+      });
     }
   }
   return [...rows.values()];
 }
 
-interface Update {
-  readonly add?: readonly string[];
-  readonly remove?: readonly string[];
+function ofPart({ name, _id, says, contextIds }: EffectObject, title: string): Placed {
+  const side = { name: cut(name) };
+  if (kindOfPart(title) === "created") return { kind: "created", _id, after: { ...side, says } };
+  if (title === "Targetings deleted") return { kind: "deleted", _id, before: { ...side, says: ITSELF } };
+  const isGroup = title === "Option groups deleted";
+  return { kind: "deleted", _id, before: { ...side, count: contextIds, ...(isGroup && { isGroup, says }) } };
 }
 
-function updatesById(state: RunState): ReadonlyMap<string, Update> {
-  const updates = new Map<string, Update>();
-  for (let id = 0; id < state.steps.length; id += 1) {
-    if (state.steps.partAt(id)?.operation !== "updateOptions") continue;
-    const step: Step | undefined = state.steps.at(id);
-    const binding = step?.bindings.find(({ field }) => field === "_id");
-    const _id = binding === undefined ? undefined : state.boundId(binding);
-    if (step?.operation === "updateOptions" && _id !== undefined) updates.set(_id, step.item.contexts ?? {});
+/** An option that loses or gets Context IDs; `earlier` is what is known of it from the other one. */
+function ofChangedPart(
+  { name, _id = "", says, contextIds }: EffectObject,
+  given: GivenIds,
+  earlier: Placed | undefined,
+): Placed {
+  const { add = [], remove = [] } = given.get(_id) ?? given.get(name) ?? {};
+  const side = { name: cut(name) };
+  const { before = side, after = side, lacksIds } = earlier ?? {};
+  const ofRow = { kind: "changed" as const, _id };
+  if (contextIds === undefined) {
+    // Of those that it has already the effect counts none.
+    if (says !== `gets ${many(add.length, "Context ID")}`)
+      return { ...ofRow, before, after: { ...after, says }, lacksIds: true };
+    return { ...ofRow, before, after: { ...after, ...ids(add) }, lacksIds };
   }
-  return updates;
+  const isKnown = remove.length === contextIds;
+  const lost = isKnown ? ids(remove) : { count: contextIds };
+  return { ...ofRow, before: { ...before, ...lost }, after: isKnown ? after : { ...after, says }, lacksIds };
+}
+
+/** By ID or name of an option: the Context IDs that a call adds to it, and removes from it. */
+type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
+
+function givenIds({ tool, input }: WriteCall): GivenIds {
+  if (tool !== "update_contexts") return new Map();
+  return new Map(
+    input.items.flatMap(({ _id, _ids = [], name, names = [], add, remove }) =>
+      [_id, ..._ids, name, ...names].flatMap((key) => (key === undefined ? [] : [[key, { add, remove }] as const])),
+    ),
+  );
 }
 
 /** What a run has done, as far as it is known to have been applied. */
@@ -253,7 +348,7 @@ function nameBefore(option: DoneOption): string | undefined {
 
 function ofTargeting(targeting: DoneTargeting): Placed {
   const { _id } = targeting;
-  const says = "the targeting itself";
+  const says = ITSELF;
   if (targeting.did === "created") return { kind: "created", _id, after: { name: cut(targeting.name), says } };
   if (targeting.did === "deleted") return { kind: "deleted", _id, before: { name: cut(targeting.name ?? _id), says } };
   const { from = "", to } = targeting.name;

@@ -1,4 +1,4 @@
-import { approvalWords } from "../answers/approvals.ts";
+import { approvalWords, approvedIn, declinedIn } from "../answers/approvals.ts";
 import { groupFailures } from "../answers/failures.ts";
 import { placesWords } from "../answers/fence.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
@@ -17,7 +17,16 @@ import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeList } from "./changes.ts";
 import { planView, problemList, storyOf } from "./detail.ts";
 import { notApproved, type PageScope, type SeenRun, unlessDamaged, visibleRun } from "./seen.ts";
-import { countsOfEffect, objectsOf, onlyObject, type TitleParts, titleOf, waitingOf } from "./waiting.ts";
+import {
+  countsOfWaiting,
+  objectsOf,
+  onlyObject,
+  optionsWithin,
+  partsOf,
+  type TitleParts,
+  titleOf,
+  waitingOf,
+} from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -73,15 +82,17 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   const status = RUN_STATUSES.find((one) => one === listed.status) ?? "unknown";
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) };
-  const { did, only, to, client, fileName, plannedBy, beganAt } = about;
+  const { did, only, to, client, fileName, plannedBy, beganAt, decided } = about;
+  const known = (run && nameIn(run)) ?? about.within;
+  const targeting = _id === undefined ? undefined : { _id, name: names.get(_id) ?? known };
   const title = titleOf({
-    ...{ tool, status, did, only, to, fileName, ...workOf(counts), targeting: targeting?.name },
-    plan: run === undefined ? undoneBy(plannedBy, did) : planOf(run),
+    ...{ tool, status, did, only, to, fileName, ...workOf(counts), targeting: namedIn(targeting, run) },
+    ...(run ? { plan: planOf(run), options: optionsWithin(partsOf(run)) } : { plan: undoneBy(plannedBy, did) }),
   });
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     ...{ status, counts, targeting, did, client, fileName, beganAt },
+    decided: decided && decisionWords(decided),
     ...(run ? await waitingParts(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
   };
@@ -89,10 +100,35 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
 
 /** The buttons of a run that is only listed, with Undo where something of it may go back. */
 function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
-  const actions = actionsOf(status, open, shown);
+  const actions = actionsOf(status, open && !about?.isOver, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
   if (UNSTARTED.has(status) || created + changed + deleted === 0) return { actions };
-  return { actions, undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
+  const undoes = about?.isOver || shown.services.readOnly ? [] : (["undo"] as const);
+  return { actions: [...actions, ...undoes], undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
+}
+
+/** Who approved or declined a run, in words. */
+function decisionWords({
+  is,
+  who,
+  where,
+}: NonNullable<NonNullable<ListedRun["about"]>["decided"]>): string | undefined {
+  const channel = (["client", "view", "page", "token", "terminal"] as const).find((one) => one === where);
+  if (channel === undefined) return undefined;
+  return approvalWords(
+    is === "declined"
+      ? declinedIn(channel === "page" || channel === "view" ? channel : "client", who)
+      : approvedIn(channel, who),
+  );
+}
+
+/** The name of a targeting in a sentence: of a run that waits its ID where the name is not known. */
+function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
+  return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
+}
+
+function nameIn(run: Run): string | undefined {
+  return isChangeRun(run) ? run.state.facts.withinName : undefined;
 }
 
 const DAY_MS = 86_400_000;
@@ -109,8 +145,7 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts
 /** What a plan that waits would change. */
 function planOf(run: Run): TitleParts["plan"] {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
-  const changes = countsOfEffect(run.state.facts.waits?.parts ?? []);
-  return { isUndo: run.header.call.input.plannedBy === "undo_run", changes };
+  return { isUndo: run.header.call.input.plannedBy === "undo_run", changes: countsOfWaiting(run) };
 }
 
 /** What makes files of runs; loaded late, since only a run that is looked at has some. */
@@ -153,13 +188,13 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const approval = isChangeRun(run) || isApproval(run) ? approvalOfRun(run) : undefined;
   const { unknown, notApplied, pending } = state.counts();
   const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
-  const { targetingId, about } = summaryOf(header, state, status);
-  const targeting =
-    targetingId === undefined ? undefined : { _id: targetingId, name: await nameOf(targetingId, shown) };
+  const { about } = summaryOf(header, state, status);
+  const targeting = await targetingOf(run, shown);
   const its = about?.did;
   const title = titleOf({
-    ...{ tool, status, did: its, fileName: header.fileName, ...workOf(counts), targeting: targeting?.name },
+    ...{ tool, status, did: its, fileName: header.fileName, ...workOf(counts), targeting: namedIn(targeting, waiting) },
     ...onlyObject(run),
+    options: waiting && optionsWithin(partsOf(waiting)),
     plan: (waiting && planOf(waiting)) ?? undoneBy(plannedByOf(run), its),
   });
   return {
@@ -172,7 +207,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     ...(waiting
       ? await waitingParts(waiting, { targeting }, shown, to)
       : isOwn
-        ? await withUndo(run, actionsOf(run.status(), unknown + notApplied + pending > 0, shown), shown)
+        ? await withUndo(run, actionsOf(status, !about?.isOver && unknown + notApplied + pending > 0, shown), shown)
         : { actions: [] }),
   };
 }
@@ -181,8 +216,11 @@ function plannedByOf(run: Run): string | undefined {
   return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
 }
 
-async function nameOf(targetingId: string, { services: { memory } }: PageScope): Promise<string | undefined> {
-  return (await memory.recent()).find(({ _id }) => _id === targetingId)?.name;
+/** The one targeting of a run, by the name that it has by now where it was seen since. */
+export async function targetingOf(run: Run, { services: { memory } }: PageScope): Promise<RunRow["targeting"]> {
+  const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
+  if (_id === undefined) return undefined;
+  return { _id, name: (await memory.recent()).find((one) => one._id === _id)?.name ?? nameIn(run) };
 }
 
 /** What is said of a run that no process drives although nothing of this machine stopped it. */
@@ -292,6 +330,7 @@ export async function problemsOf(
 function actionsOf(status: string, isOpen: boolean, { services }: PageScope): readonly RunAction[] {
   if (services.readOnly) return [];
   if (status === "running") return ["cancel"];
+  if (status === "cancelled" && isOpen) return ["resume"];
   return status === "interrupted" && isOpen ? ["resume", "cancel"] : [];
 }
 

@@ -1,4 +1,4 @@
-import { lostAndUndoable } from "../answers/approvals.ts";
+import { lostAndUndoable, UNDO_ENDS } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -22,18 +22,24 @@ export function waitingOf(
 ): Omit<Waiting, "ended"> | undefined {
   const { waits, effect = "" } = run.state.facts;
   if (waits === undefined) return undefined;
-  const { digest, parts, until, elsewhere, stale } = waits;
+  const { digest, parts, until, elsewhere, stale, differs } = waits;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
   return {
-    ...{ digest, effect, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
+    ...{ digest, effect: effectWords(effect), parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     ...lostAndUndoable(parts, days),
     act: actOf(run, parts),
-    counts: countsOfEffect(parts),
+    counts: countsOfWaiting(run),
     magnitude: magnitudeOf(run, parts),
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? typedFor(parts, targeting) : undefined,
-    stale: stale === undefined ? undefined : [stale],
+    stale: stale === undefined ? undefined : (differs ?? [stale]),
   };
+}
+
+/** An effect as people read it: what can be undone stands beside it, and runs have no IDs. */
+function effectWords(effect: string): string {
+  const plain = UNDO_ENDS.reduce((text, end) => text.replaceAll(end, ""), effect);
+  return plain.replace(/^Undoes run \w+(?: \(\w+\))?/, "Undoes an earlier run");
 }
 
 function contextIdsIn({ objects }: EffectPart): number {
@@ -50,7 +56,7 @@ const DELETED: Readonly<Record<string, string>> = {
 function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): string {
   if (!isChangeRun(run)) return run.header.call.tool === "resume_run" ? "Resume the run" : "Send the tests";
   const { call } = run.header;
-  const { created, changed, deleted } = countsOfEffect(parts);
+  const { created, changed, deleted } = countsOfWaiting(run);
   const all = created + changed + deleted;
   if (call.tool === "apply_plan") {
     if (call.input.plannedBy === "undo_run") return "Undo the changes";
@@ -68,18 +74,22 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
 /** How many options are concerned, of how many in their targeting. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
-  const { changed, deleted } = countsOfEffect(parts);
+  const { changed, deleted } = countsOfWaiting(run);
   const whole = run.state.facts.optionsThere;
   const targetings = parts.find(({ title }) => title === "Targetings deleted");
-  if (targetings !== undefined) return { count: deleted, verb: "deleted", within: withOptions(targetings) };
+  if (targetings !== undefined) {
+    const itself = targetings.count === 1 ? "the targeting itself" : many(targetings.count, "targeting");
+    const options = optionsWithin(parts);
+    if (options > 0)
+      return { count: options, verb: "deleted", within: `${options === 1 ? "option" : "options"}, and ${itself}` };
+    return {
+      count: deleted,
+      verb: "deleted",
+      within: `${targetings.count === 1 ? "targeting" : "targetings"} without options`,
+    };
+  }
   if (deleted > 0) return { count: deleted, whole, verb: "deleted" };
   return changed > 0 ? { count: changed, whole, verb: "changed" } : undefined;
-}
-
-/** What goes with targetings: `the targeting with its 333 options`. */
-function withOptions({ count, objects: [first] }: EffectPart): string {
-  if (count === 1 && first?.says !== undefined) return `the targeting with its ${first.says}`;
-  return `${many(count, "targeting")} with all their options`;
 }
 
 /**
@@ -132,6 +142,8 @@ export interface TitleParts {
   readonly targeting?: string | undefined;
   /** The name of its only object. */
   readonly only?: string | undefined;
+  /** How many options go with the targetings that it deletes. */
+  readonly options?: number | undefined;
   /** The new name of its only object, where it is renamed. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
@@ -184,7 +196,7 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
     case "delete_options":
       return `${verb("delete")} ${only ?? all("option")}${within("from")}`;
     case "delete_targeting":
-      return `${verb("delete")} ${targetings}`;
+      return `${verb("delete")} ${targetings}${withOptions(only, names.options)}`;
     case "create_targetings":
       return `${verb("create")} ${targetings}`;
     case "rename_targetings":
@@ -212,6 +224,11 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   }
 }
 
+/** What goes with targetings: ` and its 333 options`. */
+function withOptions(only: string | undefined, options = 0): string {
+  return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
+}
+
 /** Counts of changes: `1 new, 3 changed, 1 deleted`. */
 function changeCounts(counts: DidCounts | undefined): string {
   if (counts === undefined) return "";
@@ -233,8 +250,31 @@ export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   return name === undefined ? {} : { only: name };
 }
 
+/** How many objects a run that waits would create, change and delete: of a plan all that it lists. */
+export function countsOfWaiting(run: Run): DidCounts {
+  if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
+  const counts = { created: 0, changed: 0, deleted: 0 };
+  const { state } = run;
+  for (let at = 0; at < state.objects.length; at += 1) {
+    const { _id, change } = state.objects.at(at) ?? {};
+    if (state.standing(at) !== "pending") continue;
+    counts[_id === undefined ? "created" : change === undefined ? "deleted" : "changed"] += 1;
+  }
+  return counts;
+}
+
+/** What a run that waits would do, by kind. */
+export function partsOf(run: Run): readonly EffectPart[] {
+  return isChangeRun(run) || isApproval(run) ? (run.state.facts.waits?.parts ?? []) : [];
+}
+
+/** How many options go with the targetings that a run would delete. */
+export function optionsWithin(parts: readonly EffectPart[]): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
+}
+
 /** How many objects an effect creates, changes and deletes; one that stands in several parts counts once. */
-export function countsOfEffect(parts: readonly EffectPart[]): DidCounts {
+function countsOfEffect(parts: readonly EffectPart[]): DidCounts {
   const counts = { created: 0, changed: 0, deleted: 0 };
   const changed = new Set<string>();
   for (const { title, count, objects } of parts) {

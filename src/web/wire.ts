@@ -129,13 +129,15 @@ export interface Waiting {
   readonly contextIds?: number | undefined;
   /** What a person has to type to approve it, since it is large: the targeting's name. */
   readonly typed?: string | undefined;
-  /** The exact effect, as the model reads it. */
+  /** The exact effect in a sentence. */
   readonly effect: string;
   /** The same by kind and by name. */
   readonly parts: readonly EffectPart[];
   /** What is lost, and what can be undone, one sentence each. */
   readonly lost: readonly string[];
   readonly undoable: readonly string[];
+  /** For how many days it can be undone. */
+  readonly undoDays?: number | undefined;
   readonly expiresAt: number;
   /** What has changed since it was planned, one sentence each; it cannot be approved then. */
   readonly stale?: readonly string[] | undefined;
@@ -193,6 +195,12 @@ export interface ChangeList {
   readonly counts: DidCounts;
   /** How many options of the targeting stay as they are, where that is known. */
   readonly unchanged?: number | undefined;
+  /** How many Context IDs go with what is deleted, or are taken away. */
+  readonly removed?: number | undefined;
+  /** The names and Context IDs of what is deleted are being read: ask again. */
+  readonly isReading?: boolean;
+  /** Context IDs that go are not known: a search finds names alone. */
+  readonly findsNames?: boolean;
 }
 
 /** What becomes of one object, in the order of the targeting: `before` is absent where it is new, `after` where it goes. */

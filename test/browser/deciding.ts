@@ -1,7 +1,7 @@
 import { browserOfTest } from "../support/page-person.ts";
 import { startSession } from "../support/writing.ts";
 
-const MARKUP = '<img src=x onerror="alert(1)"><b>bold</b>';
+export const MARKUP = '<img src=x onerror="alert(1)"><b>bold</b>';
 export const SCRIPT = "</td></table><script>alert(2)</script>{{7*7}}";
 const BIDI = "safe\u202Egnp.exe\u200B";
 export const SHOWN_BIDI = "safe\\u{202E}gnp.exe\\u{200B}";

@@ -4,7 +4,7 @@ import { textOf } from "../support/clients.ts";
 import { browserOfTest, redeem } from "../support/page-person.ts";
 import { startCommand } from "../support/server-process.ts";
 import { button, findingsOfAxe, rowNames, SCHEMES, tabTo, typeName, withBrowser } from "./browser.ts";
-import { SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
+import { MARKUP, SCRIPT, SHOWN_BIDI, startDeciding } from "./deciding.ts";
 
 const { onPage } = withBrowser();
 /** The browser itself notes each refusal of the server. */
@@ -38,7 +38,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     expect(removed.trim().split("\n")).toHaveLength(2);
     await button(page, "undo").click();
     await page.getByText("The undo is planned, and waits for your approval: Deleted 2 options").waitFor();
-    await page.getByText(/Undoes run .*2 are restored with differences/).waitFor();
+    await page.getByText(/Undoes an earlier run: 2 are restored with differences/).waitFor();
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running 2 Context IDs: c-3,");
     await page.locator("summary").getByText("Restored with differences").waitFor();
@@ -270,7 +270,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
     await page.getByRole("table", { name: "Runs" }).waitFor();
-    await tabTo(page, "Deleted 3 options");
+    await tabTo(page, `Deleted 3 options from ${MARKUP}`);
     await page.keyboard.press("Enter");
     await button(page, "undo").waitFor();
     await tabTo(page, "Undo…");

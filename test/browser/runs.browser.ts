@@ -170,6 +170,7 @@ test("a large change is approved by its targeting's name alone, and by keys only
     expect(made.asked).toEqual([]);
     await page.keyboard.press("Escape");
     await page.keyboard.press("a");
+    await dialog.getByText("Delete 25 options").waitFor();
     await page.keyboard.press("Enter");
     await expect.poll(() => made.asked).toEqual(['/page/runs/01WAITING/approve {"digest":"d","typed":"Spring"}']);
   });
@@ -362,7 +363,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual(["Row", "Value", "Problem", "Suggestion"]);
     expect(await rowNames(page, "Not done")).toEqual(["line 3", "line 4"]);
     await page.getByRole("button", { name: "Left alone 2" }).click();
-    await page.getByText("Someone else changed Hats").waitFor();
+    await page.getByText("Hats has changed since the file was saved").waitFor();
     expect(await rowNames(page, "Conflicts")).toEqual(["Jeans"]);
     await page.getByRole("button", { name: "Files 3" }).click();
     for (const [name, file] of [
@@ -392,7 +393,7 @@ test("what failed is copied for the agent, with its places and the call that sho
         "In run 01PARTIAL (apply_plan), these were not done:",
         "- 2 failed (lines 3-4): The name is taken. Choose another name.",
         'Their input: get_run {"runId":"01PARTIAL","outcome":"failed","includeInput":true}',
-        "Fix them, and send only these again.",
+        "Fix the failed ones, and send only these again.",
       ].join("\n"),
     );
   });

@@ -84,6 +84,79 @@ async function deleted(given: { live?: boolean } = {}) {
   return { ...session, person, browser, targetingId, runId };
 }
 
+const changed = z.looseObject({
+  rows: z.array(
+    z.looseObject({ before: z.looseObject({ name: z.string(), contextIds: z.array(z.string()).optional() }) }),
+  ),
+  total: z.number(),
+  removed: z.number(),
+  findsNames: z.boolean().optional(),
+});
+
+const BOOTS = "01HZZZZZZZZZZZZZZZZZZZZZB0";
+
+/** What a run that waits would change, of what fits a search. */
+async function changesOf(person: Person, runId: string, search = "") {
+  const answer = await fetch(`${person.origin}/page/runs/${runId}/changes?search=${search}`, {
+    headers: person.headers,
+  });
+  return changed.parse(await answer.json());
+}
+
+describe("a deletion that waits", () => {
+  test("names its targeting, which nobody read before, and finds each Context ID that goes", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targetingId = await sandbox.targeting("Unseen targeting");
+    const contexts = Array.from({ length: 9 }, (_, at) => `sku-${at}`);
+    await control("/seed", {
+      options: [
+        { _id: BOOTS, targeting: targetingId, name: "Boots", contexts },
+        { targeting: targetingId, name: "Caps", contexts: ["cap"] },
+      ],
+    });
+    const answer = client.callTool("delete_options", { ids: [BOOTS] });
+    const { runId, title } = await newlyWaiting(person);
+    expect(title).toBe("Delete Boots from Unseen targeting");
+    expect(await changesOf(person, runId, "SKU-8")).toMatchObject({
+      rows: [{ before: { name: "Boots", count: 9, contextIds: ["sku-8", "sku-0", "sku-1", "sku-2", "sku-3"] } }],
+      removed: 9,
+    });
+    expect(await changesOf(person, runId, "cap")).toMatchObject({ total: 0 });
+    await person.press(runId, "decline");
+    await answer;
+    const row = () => person.runs().find((run) => run.runId === runId);
+    await expect.poll(() => row()?.decided).toMatch(/^Declined on the page by /);
+  });
+
+  test("of a whole targeting lists every option with its Context IDs", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Winter Sale");
+    const options = [
+      { targeting, name: "Boots", contexts: ["b1", "b2"] },
+      { targeting, name: "Caps", contexts: ["cap"] },
+    ];
+    await control("/seed", { options });
+    const answer = client.callTool("delete_targeting", { ids: [targeting] });
+    const { runId, title, waiting } = await newlyWaiting(person);
+    expect(title).toBe("Delete the targeting Winter Sale and its 2 options");
+    expect(waiting).toMatchObject({ magnitude: { count: 2, within: "options, and the targeting itself" } });
+    const { rows, removed, findsNames } = await changesOf(person, runId);
+    expect(rows.map(({ before }) => [before.name, before.contextIds])).toEqual(
+      expect.arrayContaining([
+        ["Boots", ["b1", "b2"]],
+        ["Caps", ["cap"]],
+        ["Winter Sale", undefined],
+      ]),
+    );
+    expect([removed, findsNames]).toEqual([3, undefined]);
+    await person.press(runId, "approve");
+    await answer;
+    const row = () => person.runs().find((run) => run.runId === runId);
+    await expect.poll(() => row()).toMatchObject({ status: "succeeded", actions: ["undo"] });
+    expect(row()?.decided).toMatch(/^Approved on the page by /);
+  });
+});
+
 describe("a run on the page", () => {
   test("of failures that stand far apart it says how many more there are than it names", async () => {
     const { client, person, targetingId } = await deleted();
@@ -154,7 +227,7 @@ describe("a run on the page", () => {
     expect((await person.press(runId, "undo")).status).toBe(200);
     const back = await newlyWaiting(person);
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
-    expect(back.waiting?.effect).toMatch(new RegExp(`Undoes run ${runId} \\(delete_options\\): 2 are restored`));
+    expect(back.waiting?.effect).toMatch(/^Undoes an earlier run: 2 are restored/);
     const { plan, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
     expect(plan?.changes).toMatchObject([

@@ -158,12 +158,16 @@ export function noteWithin(plan: Plan, targetings: readonly (string | undefined)
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
 }
 
-/** Notes how many options the targeting of all changed options has; nothing where that cannot be read. */
+/** The longest name of a targeting that is kept. */
+const MOST_LETTERS = 300;
+
+/** Notes the name of the targeting of all changed options, and how many it has; nothing where that cannot be read. */
 export async function noteOptionsThere(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
-  const optionsThere = (await optionalReads(context).targetings([within])).get(within)?.optionCount;
-  if (optionsThere !== undefined) plan.facts = { ...plan.facts, optionsThere };
+  const { name, optionCount } = (await optionalReads(context).targetings([within])).get(within) ?? {};
+  if (name !== undefined) plan.facts = { ...plan.facts, withinName: name.slice(0, MOST_LETTERS) };
+  if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
 }
 
 /**

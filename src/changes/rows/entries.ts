@@ -215,8 +215,9 @@ const effectPart = z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** How many Context IDs go with it. */
+      /** How many Context IDs go with it, and with a targeting how many options. */
       contextIds: z.number().exactOptional(),
+      options: z.number().exactOptional(),
     }),
   ),
 });
@@ -234,8 +235,9 @@ export const waits = z.object({
   parts: z.array(effectPart),
   /** Milliseconds since 1970. */
   until: z.number(),
-  /** What has changed since: it cannot be agreed to any more. */
+  /** What has changed since, for the agent, and for the person object by object: it cannot be agreed to any more. */
   stale: z.string().exactOptional(),
+  differs: z.array(z.string()).exactOptional(),
   /** Where it is approved instead of on the page: the client still asks, or the agent holds a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
@@ -252,8 +254,9 @@ const runFacts = z.object({
   tool: z.string().exactOptional(),
   /** The one targeting in which all options are that it changes. */
   within: z.string().exactOptional(),
-  /** How many options that targeting has, where a person has to approve what is taken away from it. */
+  /** How many options that targeting has, and its name, where a person has to approve what is taken away from it. */
   optionsThere: z.number().exactOptional(),
+  withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
   /** Of a sheet of which this was not known when the call answered: how its rows are read. */

@@ -1,5 +1,11 @@
 import * as z from "zod";
-import { askedTwiceHint, changedEffect, changedQuestion, STRICT_REMEDY } from "../../answers/approvals.ts";
+import {
+  askedTwiceHint,
+  changedEffect,
+  changedQuestion,
+  differingObjects,
+  STRICT_REMEDY,
+} from "../../answers/approvals.ts";
 import { staleText } from "../../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../../approvals/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../../changes/change-run.ts";
@@ -207,11 +213,11 @@ async function approvedChange(run: ChangeRun, approved: Approved, services: Tool
   if (waits === undefined || (gone === undefined && looked.digest === waits.digest)) {
     return begun(looked, approved, services);
   }
-  const stale =
-    gone === undefined
-      ? changedEffect(state.facts.effect ?? "", await effectOf(header, plan, services))
-      : staleText(gone);
-  plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: { ...waits, stale } };
+  const effect = gone === undefined ? await effectOf(header, plan, services) : undefined;
+  const stale = effect === undefined ? staleText(gone ?? []) : changedEffect(state.facts.effect ?? "", effect);
+  const differs = effect && differingObjects(waits.parts, effect.parts);
+  const now = { ...waits, stale, ...(differs && differs.length > 0 && { differs }) };
+  plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: now };
   return { is: (await changes.propose(header, plan)) ? "stale" : "decided" };
 }
 

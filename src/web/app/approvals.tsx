@@ -1,13 +1,13 @@
-import { useSignal } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import type { RunAction, RunRow, Waiting } from "../wire.ts";
-import { Changes } from "./changes.tsx";
+import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
+import { Changes, Differences } from "./changes.tsx";
 import { Part } from "./effect-part.tsx";
 import { Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Bar, Empty, Figure, Sentences, Text } from "./parts.tsx";
-import { number } from "./plain-words.ts";
-import { actOnRun } from "./requests.ts";
+import { counted, number } from "./plain-words.ts";
+import { actOnRun, detail, look } from "./requests.ts";
 import { onlyNameOf, Requester, Status, Title } from "./run-words.tsx";
 import { isConnected, MOST_ROWS, route, runs, waitingRuns } from "./state.ts";
 
@@ -118,11 +118,19 @@ export interface Decided {
   readonly now: RunRow | undefined;
 }
 
+/** The tools of plans, which may leave alone what has changed since. */
+const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
+
 /** All that a person has to know to decide on a run, and the buttons that decide, always in sight. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
+  const list = useSignal<ChangeList | undefined>(undefined);
+  useSignalEffect(() => {
+    if (PLANS.has(run.tool)) look(runs.value.get(runId) ?? run);
+  });
   if (waiting === undefined) return null;
   const isWaiting = now?.status === "needs_confirmation";
+  const plan = detail.value?.run.runId === runId ? detail.value.plan : undefined;
   return (
     <section class="pane" aria-labelledby={`run-${runId}`}>
       <a class="back small" href="#/approvals">
@@ -144,16 +152,17 @@ export function Decision({ run, now }: Decided) {
         {!isWaiting && <a href={`#/runs/${runId}`}>Show the run</a>}
       </div>
       {!isWaiting && <Over now={now} />}
-      <Figures waiting={waiting} />
-      <Changes runId={runId} version={`${waiting.digest} ${waiting.effect}`} title="What changes" />
-      {waiting.parts.map((part, at) =>
-        part.isBeside ? <Part key={part.title} runId={runId} place={at} part={part} most={20} isSearchable /> : null,
-      )}
+      <Figures waiting={waiting} removed={list.value?.removed} />
       <p class="card note small">
         <Text of={waiting.effect} most={2000} />
         {deletes(waiting) &&
-          " The API does not say which campaigns use what is deleted: check in the console before you approve."}
+          ` The API does not say which campaigns use what is deleted${isWaiting ? ": check in the console before you approve" : ""}.`}
       </p>
+      {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
+      <Changes runId={runId} version={`${waiting.digest} ${waiting.effect}`} title="What changes" read={list} />
+      {waiting.parts.map((part, at) =>
+        part.isBeside ? <Part key={part.title} runId={runId} place={at} part={part} most={20} isSearchable /> : null,
+      )}
       {isWaiting && <Foot run={run} waiting={waiting} />}
     </section>
   );
@@ -199,21 +208,28 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
   );
 }
 
-function Figures({ waiting }: { readonly waiting: Waiting }) {
-  const { magnitude, counts, contextIds, lost, undoable } = waiting;
+function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly removed?: number | undefined }) {
+  const { magnitude, counts, lost, undoable, undoDays } = waiting;
+  const contextIds = Math.max(removed, waiting.contextIds ?? 0);
   const kinds = [counts.created, counts.changed, counts.deleted].filter((count) => count > 0).length;
   return (
     <div class="figures">
       {kinds > 1 ? <CountsFigure of={counts} /> : magnitude !== undefined && <MagnitudeFigure of={magnitude} />}
-      {contextIds !== undefined && (
+      {contextIds > 0 && (
         <Figure title="Context IDs removed" value={number(contextIds)} tone="bad">
-          <span class="quiet small">with the options above</span>
+          <span class="quiet small">from what is listed below</span>
         </Figure>
       )}
       {(lost.length > 0 || undoable.length > 0) && (
         <Figure
           title="If you change your mind"
-          value={undoable.length > 0 ? "It can be undone" : "It cannot be undone"}
+          value={
+            undoable.length === 0
+              ? "It cannot be undone"
+              : undoDays
+                ? `Restorable for ${counted(undoDays, "day")}`
+                : "It can be undone"
+          }
           isWords
         >
           <Sentences of={[...undoable, ...lost]} />
@@ -275,10 +291,10 @@ function Hindrance({ run: { runId, disabled = {} }, waiting }: { readonly run: R
         </p>
       )}
       {stale !== undefined && (
-        <div class="warning">
-          <p>Changed since it was planned</p>
+        <>
+          <p class="warning">Changed since it was planned</p>
           <Sentences of={stale} />
-        </div>
+        </>
       )}
       {elsewhere !== undefined && <p class="warning">{ELSEWHERE[elsewhere]}</p>}
       {why !== undefined && !ended && stale === undefined && <p class="warning">{why}</p>}

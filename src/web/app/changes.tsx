@@ -18,21 +18,23 @@ import { outcome } from "./state.ts";
 const FIRST_ROWS = 20;
 const ROWS = 100;
 const SEARCH_AFTER_MS = 250;
+const AGAIN_MS = 1000;
 
 type Kind = "" | ChangeRow["kind"];
 
 /** All that a run changes, or has changed: both sides of each object, in the targeting's order, by pages and by a search. */
-export function Changes({ runId, version, title, isRunning = false }: ChangesProps) {
+export function Changes({ runId, version, title, isRunning = false, read: whole }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
-  const list = useSignal<ChangeList | undefined>(undefined);
+  const own = useSignal<ChangeList | undefined>(undefined);
+  const list = whole ?? own;
   const mark = useSignal(version);
   mark.value = version;
   const isOpen = useSignal(false);
   useList(runId, { search, kind, from, isOpen, mark }, list);
   if (list.value === undefined) return <p class="quiet">Reading the changes…</p>;
-  const { rows, total, counts, unchanged } = list.value;
+  const { rows, total, counts, unchanged, findsNames = false, isReading = false } = list.value;
   const all = counts.created + counts.changed + counts.deleted;
   const choose = (name: Kind): void => {
     kind.value = name;
@@ -42,6 +44,7 @@ export function Changes({ runId, version, title, isRunning = false }: ChangesPro
     search.value = text;
     from.value = 0;
   };
+  const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
     return (
       <p class="quiet">
@@ -62,11 +65,13 @@ export function Changes({ runId, version, title, isRunning = false }: ChangesPro
           ]}
         />
         <span class="push">
-          <Search label="Search names and Context IDs" value={search.value} change={find} />
+          <Search label={`Search ${where}`} value={search.value} change={find} />
         </span>
       </div>
       <ChangeTable rows={rows} title={title} unchanged={isWhole(list.value, from.value) ? unchanged : undefined} />
-      {total === 0 && <p>Nothing has this in its name or Context IDs.</p>}
+      {total === 0 && <p>Nothing has this in its {findsNames || isReading ? "name" : "name or Context IDs"}.</p>}
+      {isReading && <p class="quiet small">The Context IDs are being read…</p>}
+      {findsNames && <p class="quiet small">Not all Context IDs are known here, so the search looks at names alone.</p>}
       {isOpen.value || total <= FIRST_ROWS ? (
         <Steps from={from} total={total} rows={ROWS} of="changes" />
       ) : (
@@ -93,6 +98,8 @@ interface ChangesProps {
   readonly title: string;
   /** The changes of a run are known when it has ended. */
   readonly isRunning?: boolean;
+  /** Holds what was read, where others show it as well. */
+  readonly read?: Signal<ChangeList | undefined>;
 }
 
 const KINDS = [
@@ -129,9 +136,12 @@ function useList(
       const answer = await read<ChangeList>(path);
       if (isLate) return;
       if ("message" in answer) outcome.value = answer.message;
-      else list.value = answer.data;
+      else {
+        list.value = answer.data;
+        if (answer.data.isReading) timer = setTimeout(load, AGAIN_MS);
+      }
     };
-    const timer = setTimeout(load, list.peek() === undefined ? 0 : SEARCH_AFTER_MS);
+    let timer = setTimeout(load, list.peek() === undefined ? 0 : SEARCH_AFTER_MS);
     return () => {
       isLate = true;
       clearTimeout(timer);
@@ -153,7 +163,7 @@ function ChangeTable({ rows, title, unchanged }: TableProps) {
             <th scope="col">
               <span class="spoken">Kind</span>
             </th>
-            <th scope="col">{hasOneSide && rows[0]?.after !== undefined ? "After" : "Before"}</th>
+            <th scope="col">{hasOneSide ? "Name" : "Before"}</th>
             <th scope="col">{hasOneSide ? "Context IDs" : "After"}</th>
           </tr>
         </thead>
@@ -306,8 +316,9 @@ function SideName({ side }: { readonly side: ChangeSide }) {
 
 /** How many Context IDs a side is about, and the first of them. */
 function SideIds({ side: { count, contextIds = [], says } }: { readonly side: ChangeSide }) {
-  if (says !== undefined) return <Text of={says} most={400} />;
-  if (count === undefined || count === 0) return null;
+  if (says !== undefined && contextIds.length === 0) return <Text of={says} most={400} />;
+  if (count === undefined) return null;
+  if (count === 0) return <>no Context IDs</>;
   const words = `${number(count)} Context ${count === 1 ? "ID" : "IDs"}`;
   if (contextIds.length === 0) return <>{words}</>;
   return (
@@ -353,9 +364,9 @@ export function Differences({ plan }: { readonly plan: PlanView }) {
       {drift.slice(0, MOST_DIFFERENCES).map((one) => (
         <p key={`${one.field} ${one.name}`} class="card note small">
           <strong>
-            Someone else changed <Text of={one.name} />
-          </strong>{" "}
-          ({one.field}): it was <Value of={one.base} /> and is now <Value of={one.service} />. The plan leaves it alone.
+            <Text of={one.name} /> has changed since the file was saved
+          </strong>
+          : {one.field} <Value of={one.base} />, now <Value of={one.service} />. The plan leaves it alone.
         </p>
       ))}
       <More than={MOST_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />

@@ -30,7 +30,7 @@ function dismiss(id: string): void {
 
 /** What needs the person, and what happened today. */
 export function Overview() {
-  const { length } = waitingRuns.value;
+  const { length } = waitingRuns.value.filter(({ waiting }) => waiting?.stale === undefined && !waiting?.ended);
   if (runList.value.length === 0 && arrived.value === 0) return <NothingYet />;
   return (
     <>
@@ -50,7 +50,7 @@ export function Overview() {
             ? "Agents continue without you."
             : "Agents cannot continue with them until you decide."}
       </span>
-      {length > 0 && !hasEnded.value && <Waiting />}
+      {waitingRuns.value.length > 0 && !hasEnded.value && <Waiting />}
       <Today />
       <div class="grid two top">
         <Attention />
@@ -84,10 +84,7 @@ function Waiting() {
             <span class="line quiet small">
               <Requester run={run} /> · <Ago at={run.startedAt} />
               {run.waiting !== undefined && (
-                <>
-                  {" "}
-                  · expires <Ago at={run.waiting.expiresAt} />
-                </>
+                <> · {run.waiting.stale === undefined ? <Expires at={run.waiting.expiresAt} /> : STALE}</>
               )}
             </span>
           </div>
@@ -103,6 +100,16 @@ function Waiting() {
         </li>
       )}
     </ul>
+  );
+}
+
+const STALE = "changed since it was planned: it cannot be approved";
+
+function Expires({ at }: { readonly at: number }) {
+  return (
+    <>
+      expires <Ago at={at} />
+    </>
   );
 }
 
@@ -300,13 +307,15 @@ function EventProblem({ problem }: { readonly problem: EventCause }) {
 }
 
 /** What is wrong with a run, in words; undefined where nothing is. */
-function problemOf({ counts, fileName, status, tool }: RunRow): string | undefined {
-  const { failed, unknown, items } = counts;
+function problemOf({ actions, counts, fileName, status, tool }: RunRow): string | undefined {
+  const { failed, unknown, notApplied, items } = counts;
   const noun = fileName !== undefined ? "row" : tool.startsWith("track_") ? "event" : "item";
   const many = (count: number): string => `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
-  if (status === "running") return undefined;
+  if (status === "running" || status === "planned" || status === "needs_confirmation") return undefined;
   if (failed > 0) return `${number(failed)} of ${many(items)} failed`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
+  if (actions.includes("resume") && status === "cancelled")
+    return `Cancelled: ${number(notApplied)} of ${many(items)} not done`;
   return status === "interrupted" ? "Interrupted: it can be resumed" : undefined;
 }
 

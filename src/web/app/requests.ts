@@ -9,7 +9,7 @@ import {
   TOKEN_HEADER,
 } from "../wire.ts";
 import { visible } from "./parts.tsx";
-import { go, outcome } from "./state.ts";
+import { go, outcome, runs } from "./state.ts";
 
 /** What a request came to: the data of its answer, or why it was not carried out. */
 export type Answered<Data> = { readonly data: Data } | { readonly message: string; readonly status: number };
@@ -172,16 +172,19 @@ export function takeLogin(): string {
 /** What is known of the run that is shown, beyond its row. */
 export const detail = signal<RunDetail | undefined>(undefined);
 
+/** The ID of a run that is neither in the list nor known to the server. */
+export const absent = signal("");
+
 /** How often what is beneath the row of a running run is read again. */
 const EVERY_MS = 1000;
 /** The run whose detail is wanted, and whether a read of one is under way or was a moment ago. */
-let wanted: RunRow | undefined;
+let wanted: Pick<RunRow, "runId"> | undefined;
 let isBusy = false;
 /** The row for which it was read last: every update of the stream brings all rows. */
 let looked = "";
 
 /** Reads what is beneath the row of a run, and reads it again as the row changes. */
-export function look(run: RunRow): void {
+export function look(run: Pick<RunRow, "runId">): void {
   const row = JSON.stringify(run);
   if (row === looked) return;
   looked = row;
@@ -196,6 +199,7 @@ async function readWanted(): Promise<void> {
   isBusy = true;
   const answer = await read<RunDetail>(`${PATHS.runs}/${encodeURIComponent(run.runId)}`);
   if ("data" in answer) detail.value = answer.data;
+  else if (!runs.peek().has(run.runId)) absent.value = run.runId;
   else {
     outcome.value = answer.message;
     looked = "";

@@ -4,7 +4,7 @@ import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
 import { Ago, Bar, ClockTime, Copy, copyText, Empty, Filters, now, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { durationWords, number } from "./plain-words.ts";
-import { actOnRun, detail, look, read, save } from "./requests.ts";
+import { absent, actOnRun, detail, look, read, save } from "./requests.ts";
 import { doneOf, Progress, Requester, Status, sharesOf, Title } from "./run-words.tsx";
 import { isConnected, outcome, runs } from "./state.ts";
 
@@ -24,8 +24,14 @@ export function OneRun({ id }: { readonly id: string }) {
     const run = runs.value.get(id);
     if (run !== undefined) look(run);
   });
-  const run = runs.value.get(id);
+  // A run that has just begun may not be in the list yet: only the server says that there is none.
+  const read = detail.value?.run.runId === id ? detail.value.run : undefined;
+  const run = runs.value.get(id) ?? read;
+  useSignalEffect(() => {
+    if (!runs.value.has(id)) look({ runId: id });
+  });
   if (run === undefined) {
+    if (absent.value !== id) return <p class="quiet">Reading the run…</p>;
     return (
       <Empty title="There is no such run">
         It may belong to someone else, or be older than the runs that are stored. <a href="#/runs">All runs</a>
@@ -97,7 +103,9 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
 }
 
 /** The buttons of a run that do not decide on an approval. */
-const BUTTONS = { resume: "Resume", cancel: "Cancel the run" } as const satisfies Partial<Record<RunAction, string>>;
+const BUTTONS = { resume: "Resume run", cancel: "Cancel the run" } as const satisfies Partial<
+  Record<RunAction, string>
+>;
 
 function Head({ run }: { readonly run: RunRow }) {
   const { actions, disabled = {}, requests, startedAt, beganAt = startedAt, updatedAt, status, targeting } = run;
@@ -267,18 +275,28 @@ function FailedNote({
   );
 }
 
+/** What a second sending could do: an event counts twice. */
+const UNKNOWN_END =
+  "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
+
 /** What an agent needs to fix what was not done: the run, each reason with its places, and the call that shows the rows. */
 function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
   const reasons = failures.map(
     ({ count, places, message, remedy, outcome }) =>
       `- ${count} ${OUTCOMES[outcome].toLowerCase()} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
   );
-  return [
-    `In run ${run.runId} (${run.tool}${run.fileName === undefined ? "" : `, ${run.fileName}`}), these were not done:`,
-    ...reasons,
-    `Their input: get_run {"runId":"${run.runId}","outcome":"failed","includeInput":true}`,
-    "Fix them, and send only these again.",
-  ].join("\n");
+  const call = (which: string) =>
+    `Their input: get_run {"runId":"${run.runId}","outcome":"${which}","includeInput":true}`;
+  const has = (which: keyof typeof OUTCOMES) => failures.some(({ outcome }) => outcome === which);
+  const ends = [
+    ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
+    ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
+    ...(has("notApplied") && run.actions.includes("resume")
+      ? [`resume_run {"runId":"${run.runId}"} applies the rest.`]
+      : []),
+  ];
+  const from = run.fileName === undefined ? "" : `, ${run.fileName}`;
+  return [`In run ${run.runId} (${run.tool}${from}), these were not done:`, ...reasons, ...ends].join("\n");
 }
 
 const ROWS = 100;

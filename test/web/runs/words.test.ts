@@ -16,6 +16,10 @@ describe("a run as a sentence", () => {
     ["Delete 260 options from Footwear KR", { tool: "delete_options", status: "needs_confirmation", items: 260 }],
     ["Deleted Jeans from Footwear KR", { tool: "delete_options", items: 1, only: "Jeans" }],
     ["Delete the targeting Winter Sale", { tool: "delete_targeting", status: "cancelled", only: "Winter Sale" }],
+    [
+      "Delete the targeting Winter Sale and its 333 options",
+      { tool: "delete_targeting", status: "needs_confirmation", only: "Winter Sale", options: 333 },
+    ],
     ["Renamed Winter 2025 to Winter 2026", { tool: "rename_targetings", only: "Winter 2025", to: "Winter 2026" }],
     [
       "Applied a plan to Footwear KR: 1 new, 3 changed",

@@ -1,0 +1,73 @@
+import { isApiError } from "../api/errors.ts";
+import { findOptions } from "../reads/option-contents.ts";
+import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-options.ts";
+import type { ToolServices } from "../tools/context.ts";
+
+// What a deletion that waits would take away, read for the person who decides: the stored effect has counts alone.
+
+/** As many options are read one by one for their Context IDs; of more only names and counts are shown. */
+const MOST_READ = 2000;
+/** As many options of whole targetings are listed. */
+const MOST_LISTED = 20_000;
+const MOST_MS = 60_000;
+
+/** An option that goes. */
+export interface LostOption {
+  readonly _id: string;
+  readonly name: string;
+  readonly isGroup: boolean;
+  /** The name of its group; null at the top level. */
+  readonly group: string | null;
+  readonly count: number | undefined;
+  /** All of its Context IDs; absent where they were not read. */
+  readonly contextIds?: readonly string[];
+}
+
+/** What is deleted: by ID what is deleted by itself, and all options of the targetings that are deleted. */
+export interface Lost {
+  readonly options: ReadonlyMap<string, LostOption>;
+  readonly within: readonly LostOption[];
+  /** Whether all Context IDs were read. */
+  readonly isWhole: boolean;
+}
+
+/** Reads the options, and those in the targetings, with these IDs. Undefined where they cannot be read now. */
+export async function readLost(
+  { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
+  { management }: Pick<ToolServices, "management">,
+): Promise<Lost | undefined> {
+  if (management === undefined || options.length > MOST_LISTED) return undefined;
+  const api = management.forCall?.() ?? management;
+  const signal = AbortSignal.timeout(MOST_MS);
+  try {
+    const { found } = await findOptions(api, options, signal);
+    const groups = [...found.values()].flatMap(({ parent }) => parent ?? []).filter((id) => !found.has(id));
+    const { found: around } = await findOptions(api, [...new Set(groups)], signal);
+    const nameOf = (id: string): string | undefined => (found.get(id) ?? around.get(id))?.name;
+    const alone = [...found.values()].map((option) => ({ option, groupName: nameOf(option.parent ?? "") }));
+    const inside: PlacedOption[] = [];
+    for (const id of targetings) {
+      for await (const placed of placedOptions(api, id, signal)) {
+        if (inside.push(placed) > MOST_LISTED) return undefined;
+      }
+    }
+    const all = [...alone, ...inside];
+    const isWhole = all.length <= MOST_READ;
+    const read = new Map<string, readonly string[]>();
+    if (isWhole) {
+      for await (const { option, contexts } of withContexts(api, all, signal)) read.set(option._id, contexts);
+    }
+    const lostOf = (placed: PlacedOption): LostOption => lostOption(placed, read.get(placed.option._id));
+    return { options: new Map(alone.map((one) => [one.option._id, lostOf(one)])), within: inside.map(lostOf), isWhole };
+  } catch (thrown) {
+    if (!isApiError(thrown) && !signal.aborted) throw thrown;
+    return undefined;
+  }
+}
+
+function lostOption({ option, groupName }: PlacedOption, contextIds: readonly string[] | undefined): LostOption {
+  const { _id, name, type, parent, contextCount } = option;
+  const group = typeof parent === "string" ? (groupName ?? "a group") : null;
+  const count = contextIds?.length ?? contextCount;
+  return { _id, name, isGroup: type === "collection", group, count, ...(contextIds && { contextIds }) };
+}
