@@ -6,7 +6,10 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** What an agent learns while a run waits for a person's decision on the page, which was opened or is at an address. */
+/**
+ * The message to an agent while a run waits for a person's decision on the page. Without `address` the page was opened
+ * for the person.
+ */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -15,18 +18,21 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends it`;
 }
 
-/** How a task stands that waits for a decision on the page, which was opened or is at an address. */
+/**
+ * The status text of a task that waits for a decision on the page. Without `address` the page was opened for the
+ * person.
+ */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
 }
 
-/** What a client shows to its person before it opens the page of a run that waits for approval. */
+/** The text that a client shows to its person before it opens the page of a run that waits for approval. */
 export function opensPageText(effect = "a change waits there."): string {
   return `Your approval is needed on the page of this server: ${effect} Log in there to see all of it, and to decide.`;
 }
 
-/** The same while it waits for a decision in a view of the client. */
+/** The message to an agent while a run waits for a decision in a view of the client. */
 export function waitsInView(runId: string): string {
   return (
     "the client shows this run to the person, who decides there; nothing was changed yet. " +
@@ -34,31 +40,31 @@ export function waitsInView(runId: string): string {
   );
 }
 
-/** What can be done where approval is needed, and nothing can ask a person for it. */
+/** How to fix that approval is needed and no channel can ask a person. */
 export const STRICT_REMEDY =
   "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
   "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
 
-/** The same over HTTP, where no person can log in who may approve. */
+/** How to fix that no person who may approve can log in over HTTP. */
 export const NOBODY_APPROVES =
   "Nobody can approve this here: use a client that can ask (elicitation); or let an entry of TARGETING_MCP_ACCESS_FILE " +
   'say "approves": true for this project, or set TARGETING_MCP_CONFIRM=ask (docs/guides/run-for-a-team.md).';
 
-/** What an agent can do where nobody came to the page, and no other channel is left. */
+/** What an agent can do if nobody opened the page and no other channel is left. */
 export const NOBODY_CAME =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
   "or use a client that can ask (elicitation).";
 
-/** Why another channel was used than the page. */
+/** Why another channel than the page was used. */
 export const NOBODY_CAME_HINT = "a page was opened for the person, but nobody looked at it";
 
-/** That a person declined on the page, and what they saw. */
+/** The note that the person declined, with the effect that they were shown. */
 export function declinedNote(effect: string | undefined): string {
   const shown = effect === undefined ? "" : ` They were shown: ${effect}`;
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Why a run whose effect has changed cannot be approved. */
+/** Why a run cannot be approved after its effect has changed. */
 export function staleNote(changed: string): string {
   return `this has changed since it was planned and cannot be approved any more; make the call again (${changed})`;
 }
@@ -69,12 +75,12 @@ export const UNDECIDED_WORDS: Readonly<Record<"unanswered" | "closed", string>> 
   closed: "the question was closed without a decision",
 };
 
-/** That nobody has decided, and so nothing was changed. */
+/** The note that nobody has decided, and that nothing was changed. */
 export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** What an agent can do about it; `runId` where a later approval still starts that run. */
+/** What an agent can do if nobody has decided. `runId` is set if a later approval still starts that run. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want it, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -84,7 +90,7 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
   ];
 }
 
-/** What is approved: a sentence of counts, and every object by kind and by name, what is lost first. */
+/** What a person approves: one sentence with counts, and every object by kind and name, losses first. */
 export interface Effect {
   readonly sentence: string;
   readonly parts: readonly EffectPart[];
@@ -97,18 +103,18 @@ const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
   contextIds: "Options that lose Context IDs",
 };
 
-/** What options that get Context IDs are listed under. */
+/** The title of the options that get Context IDs. */
 export const GAIN_TITLE = "Options that get Context IDs";
 
-/** The objects of a call that is planned or waits, as far as they say what changes. */
+/** The objects of a call that is planned or waits for approval, with their known changes. */
 interface ChangedObjects {
   readonly length: number;
   at(object: number): Pick<ReportedObject, "_id" | "name" | "change"> | undefined;
 }
 
 /**
- * What a call does: what it takes away, of how many options of its targeting where that is known, and which options get
- * Context IDs beside that.
+ * Returns the effect of a call: what it deletes or removes, and which options get Context IDs. If `optionsThere`, the
+ * number of options in the targeting, is known, the sentence states the share that is lost.
  */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, optionsThere = 0): Effect {
   const gaining: EffectObject[] = [];
@@ -124,12 +130,12 @@ export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, o
   };
 }
 
-/** A part of an effect; none without objects. */
+/** Returns a part of an effect, or nothing if there are no objects. */
 export function effectPart(title: string, objects: readonly EffectObject[]): readonly EffectPart[] {
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Counts of what a plan does, in one sentence: what is taken away, and `others`. */
+/** Returns one sentence with the counts of what a plan deletes or removes, followed by `others`. */
 export function effectSentence(losses: readonly Loss[], others: readonly string[] = []): string {
   const of = (kind: Loss["kind"]): readonly Loss[] => losses.filter((loss) => loss.kind === kind);
   const sum = (some: readonly Loss[]): number => some.reduce((total, { count }) => total + count, 0);
@@ -154,10 +160,10 @@ export function effectSentence(losses: readonly Loss[], others: readonly string[
 
 const DELETED_END = " Undo brings it back under new IDs, which campaigns do not know.";
 const REMOVED_END = " Undo can bring them back.";
-/** What stands behind the sentence of an effect: on the page it is said in other words, beside it. */
+/** The possible ends of an effect's sentence. The page omits them, because it shows the same facts separately. */
 export const UNDO_ENDS = [DELETED_END, REMOVED_END];
 
-/** How large a share of a targeting's options is deleted or loses Context IDs, behind a sentence. */
+/** The sentence that states which share of a targeting's options is deleted or loses Context IDs. */
 export function shareWords(losses: readonly Loss[], optionsThere: number): string {
   const lost = losses.filter(({ kind }) => kind !== "targeting").length;
   if (optionsThere === 0 || lost === 0) return "";
@@ -165,7 +171,9 @@ export function shareWords(losses: readonly Loss[], optionsThere: number): strin
   return ` That is ${thousands(lost)} of the targeting's ${many(optionsThere, "option")} (${percent} %).`;
 }
 
-/** What a plan takes away, by kind and by name; of Context IDs first what is left empty. */
+/**
+ * What a plan deletes or removes, by kind and name. Options that lose all their Context IDs come first in their kind.
+ */
 export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   const first = losses.toSorted((one, other) => Number(other.empties ?? false) - Number(one.empties ?? false));
   return Object.entries(LOSS_TITLES).flatMap(([kind, title]) =>
@@ -200,27 +208,30 @@ function describeLoss({ kind, count, ownContextIds = 0, empties }: Loss): string
 
 const MOST_LETTERS = 1000;
 
-/** A name as it is kept for people: a very long one is cut. */
+/** A name as it is stored for people: cut after 1,000 characters. */
 export function shortName(name: string): string {
   return name.length <= MOST_LETTERS ? name : `${name.slice(0, MOST_LETTERS)}…`;
 }
 
-/** How many of each kind a question names, and of how many the first and the last ones. */
+/** The maximum number of names in a question, for each kind. */
 const MOST_NAMED = 20;
-/** The same for an agent, which has fewer tokens. */
+/** The maximum number of names for an agent, for each kind. It is lower to save tokens. */
 const MOST_FOR_AGENT = 10;
-/** What the names may cost an agent with their IDs and details, and without, in tokens. */
+/** The maximum number of tokens of the names, for an agent: with IDs and details, and names alone. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
-/** How many of each kind are named to an agent: fewer where names are very long. */
+/** How many names of each kind are shown to an agent: the first of these numbers that fits the tokens. */
 const NAMED_TO_AGENT = [MOST_FOR_AGENT, 6, 4, 2] as const;
 
-/** An effect for the person who is asked in their client: each kind with its total, and its first and last names. */
+/** The effect as a question to a person in their client: each kind with its total, and its first and last names. */
 export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MOST_NAMED, parts.length > 1))].join("\n");
 }
 
-/** The same for the agent that shows it to a person: names are fenced, and stand alone where there are many. */
+/**
+ * The effect for the agent that shows it to a person. Names are fenced. If there are many, they have no IDs and
+ * details.
+ */
 export function effectText(effect: Effect): string {
   const { sentence, parts } = effect;
   if (parts.length === 0) return sentence;
@@ -256,16 +267,16 @@ function ends(objects: readonly EffectObject[], most: number, count: number) {
   return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
 }
 
-/** What the effect was when a person saw it, and what it is now. */
+/** Compares the effect that a person saw with the current one, in words. */
 export function changedEffect(before: string, { sentence }: Effect): string {
   if (before === sentence) return "names, groups or other details have changed since; the counts are the same";
   return `before: ${before} Now: ${sentence}`;
 }
 
-/** As many objects are named that have changed. */
+/** The maximum number of changed objects that are named. */
 const MOST_DIFFERING = 20;
 
-/** The objects that an approval would do something else to than a person saw, a sentence each; for the person. */
+/** Describes for the person, in one sentence each, the objects whose changes differ from those that the person saw. */
 export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
   const byId = ({ title, objects }: EffectPart) =>
     objects.map((object) => [`${title} ${object._id ?? object.name}`, object] as const);
@@ -283,7 +294,7 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
 
 const DELETED: ReadonlySet<string> = new Set([LOSS_TITLES.targeting, LOSS_TITLES.optionGroup, LOSS_TITLES.option]);
 
-/** What a person who decides on the page reads of an effect: what is lost for good, and what can be undone. */
+/** What the page shows about an effect: what is lost permanently, and what can be undone. */
 export function lostAndUndoable(parts: readonly EffectPart[], days: number) {
   if (parts.length === 0) return { lost: [], undoable: [] };
   const until = `for ${many(days, "day")}`;
@@ -306,12 +317,12 @@ export function askedTwiceHint(changed: string): string {
   return `the person was asked twice, since something changed: ${changed}`;
 }
 
-/** A question that is asked again, with what has changed since. */
+/** The text of a repeated question, with what has changed since the first one. */
 export function changedQuestion(changed: string, message: string): string {
   return `Something has changed since you were asked: ${changed}\n${message}`;
 }
 
-/** How a run got past the question to a person: what was decided, where, and by whom, where that is known. */
+/** The approval of a run: what was decided, in which channel, and by whom if that is known. */
 export interface Approval {
   readonly decision: "approved" | "declined" | "not_needed";
   readonly channel?: "client" | "view" | "page" | "token" | "terminal";
@@ -326,7 +337,7 @@ const CHANNELS = {
   agreed_in_terminal: "terminal",
 } as const satisfies Partial<Record<Asked, Approval["channel"]>>;
 
-/** The approval in a run's facts; undefined where they hold none. */
+/** Returns the approval in a run's facts, or undefined if they contain none. */
 export function approvalOf(facts: {
   readonly asked?: Asked;
   readonly decided?: Pick<Decided, "who">;
@@ -338,17 +349,22 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/** An approval by a person, or reported by the agent. */
+/** An approval by a person, or one that the agent reports. */
 export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
   return { decision: "approved", channel, by: approverName(who) };
 }
 
-/** A declined approval. Clients without a person decline by themselves, so that nobody is named for one of a client. */
+/**
+ * A declined approval. Clients without a person decline automatically, so no person is named for the channel "client".
+ */
 export function declinedIn(channel: "client" | "view" | "page", who?: string): Approval {
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** The name of a person in a caller's name: of an access-file entry its own, of a login through an issuer the subject. */
+/**
+ * Returns a person's name from a caller's name: the name of the access-file entry, or the subject of a login through an
+ * issuer.
+ */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");
@@ -361,13 +377,13 @@ const PLACES = {
   terminal: "in the terminal",
 } as const;
 
-/** The sentence that says who approved or declined, as a line; no line where nobody had to. */
+/** The sentence that says who approved or declined, as lines of an answer. Empty if no approval was needed. */
 export function approvalLines(approval: Approval | undefined): readonly string[] {
   const words = approval && approvalWords(approval);
   return words === undefined ? [] : [words];
 }
 
-/** The same as a sentence. */
+/** The sentence that says who approved or declined, or undefined if no approval was needed. */
 export function approvalWords({ decision, channel, by }: Approval): string | undefined {
   if (decision === "not_needed" || channel === undefined) return undefined;
   if (channel === "token") return "Approved by confirmation token: the agent reports the person's approval.";

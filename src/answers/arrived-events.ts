@@ -12,14 +12,14 @@ import { type Row, takeMade, tokensOf, withinTokens } from "./budget.ts";
 import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 
 const FINDINGS_SHOWN = 5;
-/** Of one event, in tokens: a single one must fit an answer, as data and as text. */
+/** The maximum number of tokens of an event's body. A single event must fit an answer, as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
 
-/** An event that arrived, as answers show it: long bodies are left out. */
+/** An arrived event as answers show it. Long bodies are omitted. */
 export type ArrivedRow = ReturnType<typeof arrivedRow>;
 
-/** An event that arrived as data: its body where that is short, else its length in bytes. */
+/** Converts an arrived event to data, with its body if it is short, otherwise with its length in bytes. */
 export function arrivedRow(event: SandboxEvent) {
   const { at, verdict, uid, eventName, bytes, body, text } = event;
   const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
@@ -38,7 +38,7 @@ export function arrivedRow(event: SandboxEvent) {
   };
 }
 
-/** An event that arrived as a line. */
+/** Formats an arrived event as a line of text. */
 export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings = [], ...sent }: ArrivedRow): string {
   const found = findings.map(
     ({ path, code, basis, fix }) =>
@@ -60,7 +60,7 @@ function cut(text: string): string {
 
 const COLUMNS = 80;
 
-/** Coverage in words, each part on lines of its own that fit a terminal of 80 columns. */
+/** The coverage report as text. Each part has its own lines, of at most 80 columns. */
 export function coverageText(coverage: Coverage): string {
   const { summary, neverSeen, alwaysRight, sometimesWrong, alwaysWrong, parametersNeverSeen, unsupported } = coverage;
   const missing = Object.entries(parametersNeverSeen).map(([event, names]) => `${event} ${names.join(" ")}`);
@@ -114,7 +114,10 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const UNSUPPORTED_TOLD = 5;
 
-/** One line for each event that came: how often, how many were lost to what, on which platforms, with which parameters. */
+/**
+ * Describes each arrived event in one line: how often it came, how many were not recorded and why, and its platforms
+ * and parameters.
+ */
 export function eventCoverageText(events: readonly EventCoverage[], coverage: Coverage): readonly string[] {
   const came = events.filter(({ count }) => count > 0);
   const never = events.filter(({ count }) => count === 0).map(({ eventName }) => eventName);
@@ -148,13 +151,16 @@ function entriesIn(counts: Readonly<Record<string, number>>): readonly string[] 
   return Object.entries(counts).map(([of, count]) => `${quoteUntrusted(of)} ${count}`);
 }
 
-/** What one expectation came to; `uid` and its position in `expect` where each of several users was checked. */
+/**
+ * The result of one expectation. `uid` and `index`, its position in `expect`, are set if each user was checked
+ * separately.
+ */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
   readonly index?: number;
 }
 
-/** Whether the order or the time held: for one user, or for all events together. */
+/** The result of the check of order or time, for one user or for all events together. */
 export interface CheckRow {
   readonly uid?: string;
   readonly met: boolean;
@@ -162,7 +168,7 @@ export interface CheckRow {
   readonly tookMs?: number;
 }
 
-/** What a part of an answer may take, as data and as text, in tokens. */
+/** The maximum number of tokens of each part of an answer, as data and as text together. */
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 const FINDING_TOKENS = 500;
@@ -173,7 +179,7 @@ interface Said {
   readonly text: readonly string[];
 }
 
-/** Expectations, one row each; where not all of them fit, first those that are not met. */
+/** Reports expectations, one row each. If not all of them fit, unmet ones come first. */
 export function toldExpectations(results: readonly ExpectationRow[]): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
   const rows = results.map((result, position) => ({
@@ -200,7 +206,7 @@ function expectationLine({ uid, index, met, found, reason }: ExpectationRow, pos
   return `expectation ${(index ?? position) + 1}${of}: ${met ? "met" : "NOT met"}, found ${found}${why}`;
 }
 
-/** Whether the order or the time held, for each user where there are several; nothing where it was not asked for. */
+/** Reports the check of order or time, by user if users were checked separately. Empty if it was not requested. */
 export function toldCheck(name: "order" | "within", results: readonly CheckRow[] | undefined): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
@@ -242,7 +248,7 @@ function reasonOf(reason: string | undefined) {
   return reason === undefined ? {} : { reason };
 }
 
-/** Why events were not recorded, or may not be, each reason once. */
+/** Reports why events were not recorded, or may not be recorded: each reason once. */
 export function toldFindings(kinds: readonly WrongKind[]): Said & { readonly bases: readonly RuleBasis[] } {
   if (kinds.length === 0) return { facts: {}, text: [], bases: [] };
   const rows = kinds.slice(0, FINDINGS_LOOKED_AT).map((kind) => {
@@ -277,7 +283,7 @@ interface CheckedRow extends Pick<Row, "line"> {
   readonly met: boolean;
 }
 
-/** The rows that fit so many tokens: in their order, or those that are not met first where some are left out. */
+/** Takes the rows that fit a number of tokens. If all fit, they keep their order; otherwise unmet ones come first. */
 function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: number) {
   const all = takeMade(rows, { left: tokens, least: 1 });
   if (all.length === rows.length) return { picked: rows, omitted: 0 };
@@ -299,10 +305,13 @@ function cutUid(text: string): string {
 const MOST_REASONS = 20;
 const INDENT = " ".repeat(9);
 
-/** What a sandbox knows of an event: its findings, and its body, which is undefined where what was sent is no JSON. */
+/** What a sandbox found in an event. */
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/** An event that arrived, as one line; where it is not recorded, with each reason, the further ones on further lines. */
+/**
+ * Formats an arrived event as one line. If it was not recorded, the line ends with the first reason, and each further
+ * reason has its own line.
+ */
 export function arrivalText(
   event: {
     readonly at: string;
@@ -330,7 +339,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   return [...sentences.slice(0, MOST_REASONS), `and ${sentences.length - MOST_REASONS} more`];
 }
 
-/** A request that failed and left no event, as one line: `12:00:00 404 POST /events: did you mean /event?` */
+/** A failed request that left no event, as one line: `12:00:00 404 POST /events: did you mean /event?` */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;
@@ -359,7 +368,7 @@ function pathMeant(path: string): string | undefined {
   return meant === path ? undefined : meant;
 }
 
-/** The catalogue in words, one line for each event. */
+/** The catalogue of events as text, one line for each event. */
 export function eventTypesText(events: readonly EventType[]): string {
   const lines = events.map(({ eventName, meaning, required, optional }) => {
     const parameters = [...required.map((name) => `${name}*`), ...optional].join(", ");
@@ -371,7 +380,7 @@ export function eventTypesText(events: readonly EventType[]): string {
   ].join("\n");
 }
 
-/** Some events in words, with types and limits. */
+/** Events as text, with types and limits of their parameters. */
 export function eventTypesInFull(events: readonly EventTypeDetail[]): string {
   return [
     `* is required: without it the service drops or refuses the event. Types are text of at most ${TEXT_LIMIT} characters, or as in brackets.`,

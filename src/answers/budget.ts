@@ -2,20 +2,20 @@ import { createHash } from "node:crypto";
 import type * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 
-/** A row of an answer: as data, and as a line of text. */
+/** A row of an answer, as data and as a line of text. */
 export interface Row {
   readonly data: Readonly<Record<string, unknown>>;
   readonly line: string;
 }
 
-/** An answer as data and as text, which say the same. */
+/** An answer as data and as text, with the same content. */
 export interface RenderedReport {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Makes an answer of its fields and lines. A field that is undefined, and a line that is missing, is left out. */
+/** Builds an answer from its fields and lines. Undefined fields and missing lines are omitted. */
 export function renderAnswer(
   fields: Readonly<Record<string, unknown>>,
   lines: readonly (string | false | undefined)[],
@@ -25,24 +25,27 @@ export function renderAnswer(
   return { structured, text: lines.filter((line) => typeof line === "string").join("\n"), isError };
 }
 
-/** What an answer about a run or a plan may hold in all, data and text together. */
+/** The maximum number of tokens of an answer about a run or a plan, data and text together. */
 export const ANSWER_TOKENS = 2500;
-/** What a page of a list may hold. */
+/** The maximum number of tokens of a page of a list. */
 const PAGE_TOKENS = 3500;
 
-/** How far the tokens of a page of random IDs may go beyond their estimate: 29 was the most in 9,000 such pages. */
+/** How many tokens a page of random IDs can have above its estimate. The maximum in 9,000 such pages was 29. */
 const UNLUCKY_TOKENS = 50;
 
-/** The most that sentences and fields around rows take, unless they are measured. */
+/** The assumed maximum of tokens for the sentences and fields around the rows, unless they are measured. */
 const AROUND_TOKENS = 350;
 
-/** The tokens that are left of an answer, and how many rows it shows in any case. */
+/** The tokens that are left in an answer, and the minimum number of rows that it shows. */
 export interface Budget {
   left: number;
   readonly least?: number;
 }
 
-/** The budget of a page of a list: `beside` is other data of the answer, `around` the tokens of all but the rows. */
+/**
+ * Returns the budget of a page of a list. `beside` is other data of the answer; `around` is the number of tokens of
+ * everything except the rows and `beside`.
+ */
 export function pageBudget({
   beside,
   around = AROUND_TOKENS,
@@ -54,7 +57,10 @@ export function pageBudget({
   return { left: PAGE_TOKENS - UNLUCKY_TOKENS - around - other, least: 1 };
 }
 
-/** Takes the first items that fit a budget, and what they need out of it. An item travels as data, and as its line. */
+/**
+ * Takes the first items that fit a budget, and subtracts their tokens from it. Each item is counted as data and as its
+ * line.
+ */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -74,7 +80,7 @@ export function takeRows<Item>(
   return taken;
 }
 
-/** The same of rows that are made already. */
+/** Takes the first rows that fit a budget, and subtracts their tokens from it. */
 export function takeMade<Made extends Pick<Row, "line"> & { readonly data: unknown }>(
   rows: readonly Made[],
   budget: Budget,
@@ -89,12 +95,15 @@ export function takeMade<Made extends Pick<Row, "line"> & { readonly data: unkno
 
 const LINE_FEED = 1;
 
-/** The tokens of an answer. */
+/** The number of tokens of an answer. */
 export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" | "text">): number {
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/** The first of several forms, from the fullest to the shortest, that fits so many tokens; the last where none does. */
+/**
+ * Returns the first form, from the fullest to the shortest, that fits a number of tokens. Returns the last form if none
+ * fits.
+ */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -108,7 +117,7 @@ export function fullest<Step, Form>(
   throw new RangeError("there is no form");
 }
 
-/** An upper estimate of the tokens of a text; models differ, so each kind of character counts at its dearest. */
+/** Returns an upper estimate of the tokens of a text. Models differ, so each kind of character has its highest cost. */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -117,23 +126,26 @@ function estimateOf(text: string, seen?: ReadonlySet<string>): number {
   return measure(text, Number.POSITIVE_INFINITY, seen).tokens;
 }
 
-/** A text, or as much of its beginning as fits so many tokens, and an ellipsis. */
+/** Returns a text, or as much of its beginning as fits a number of tokens, followed by an ellipsis. */
 export function withinTokens(text: string, most: number): string {
   const { end } = measure(text, most);
   return end === text.length ? text : `${text.slice(0, end)}…`;
 }
 
-/** What stands together in the JSON of our answers, with its tokens. */
+/** Frequent pieces of the JSON of our answers, with their tokens. */
 const KNOWN: ReadonlyMap<string, number> = new Map([
   ...['{"_', '":["', '"],"', "atomic", "collection", "matched", "parent"].map((piece) => [piece, 1] as const),
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** What a token never goes beyond, but for the space before a word: letters, three digits, signs, anything else. */
+/**
+ * Splits a text into pieces that no token crosses, except for the space before a word: letters, up to three digits,
+ * signs, or any other character.
+ */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
-/** Pairs of capitals that are two tokens. */
+/** Pairs of capital letters that are two tokens. */
 const SPLIT_PAIRS = new Set(
   (
     "EJ FJ FQ FZ GJ GQ GZ IY JH JQ JX JY JZ KJ KQ KX KZ LJ LQ LZ MZ NQ OQ OZ PZ QF QG QH QJ QK QO QW QX QY QZ RZ TQ " +
@@ -149,9 +161,9 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * The tokens of a text as far as they are no more than `most`, and where that is. Measured with o200k: words are cheap,
- * and so are digits (three a token); identifiers (letters mixed with digits and signs, or endless) are dear; a rare
- * letter of any script but Latin takes a token for each of its bytes in UTF-8.
+ * Counts the tokens of a text, up to `most`, and returns where it stopped. Measured with o200k: words are cheap, and so
+ * are digits (three per token). Identifiers (letters mixed with digits and signs, or very long) are expensive. A rare
+ * letter of a non-Latin script costs one token per UTF-8 byte.
  */
 function measure(
   text: string,
@@ -163,7 +175,7 @@ function measure(
   for (const { 0: piece, index } of text.matchAll(PIECES)) {
     const more = tokensOfPiece(piece, before, text[index + 1], seen);
     if (tokens + more > most) {
-      // Pieces of more than two are of ASCII alone, and may be cut anywhere.
+      // Longer pieces contain only ASCII, so they can be cut anywhere.
       const fitting = piece.length > 2 ? Math.floor(((most - tokens) * piece.length) / more) : 0;
       return { tokens: most, end: index + fitting };
     }
@@ -173,7 +185,7 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** The tokens of a piece between the character before it and the one after its first. */
+/** Counts the tokens of a piece. `before` is the character before it, and `after` the one after its first character. */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -191,12 +203,14 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** What tells letters that come again: others may follow what the IDs of a request have in common. */
+/**
+ * The prefix that identifies repeated letters: the IDs of one request start alike, and different letters can follow.
+ */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Letters without a meaning are taken in pairs, more or less. Those that come in row after row count at their dearest,
- * since what is missing in one would add up.
+ * Counts the tokens of letters without a meaning, which are mostly tokenized in pairs. Letters that repeat in many rows
+ * have their highest possible cost, because an error in one row would add up.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -206,7 +220,7 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   return pairs * 2 === length ? pairs + (length - 2) * BETWEEN_PAIRS : pairs;
 }
 
-/** Of all ways to take letters in pairs that leave no pair untaken, the one of most tokens. */
+/** Returns the highest number of tokens among all ways to pair the letters that leave no possible pair unused. */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
   let now = { single: 1, pair: -1 };
@@ -224,10 +238,13 @@ function mostTokensOfLetters(letters: string): number {
 
 const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letters.slice(at, at + 2));
 
-/** Where all letters have found their pair, others might have been better: measured, on average. */
+/** The measured average of extra tokens per letter if all letters are paired, because another pairing may be used. */
 const BETWEEN_PAIRS = 0.1;
 
-/** Whether letters can be spoken, and begin where words do: what cannot, or follows a digit, is dear. */
+/**
+ * Whether letters can be pronounced and start where words start. Other letters, and letters after a digit, are
+ * expensive.
+ */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -235,18 +252,18 @@ function isWord(letters: string, before: string): boolean {
   return vowels >= FEWEST_VOWELS && vowels <= MOST_VOWELS;
 }
 
-/** Of the words that follow another without a sign between them, such as `Cart` in `addToCart`. */
+/** The minimum length of a word that follows another one without a sign in between, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
 /**
- * A cursor: where a list goes on. It begins with a digest of what was asked, so that it cannot go on with another
- * question, and holds letters, digits, - and _ alone.
+ * Returns a cursor, which marks where a list continues. It starts with a digest of the query, so it cannot be used with
+ * a different query. It contains only letters, digits, - and _.
  */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }
 
-/** The position in a cursor of the same query; undefined when it is no such cursor. */
+/** Returns the position in a cursor, or undefined if the cursor is invalid or belongs to another query. */
 export function readCursor<Schema extends z.ZodType>(
   cursor: string,
   query: unknown,

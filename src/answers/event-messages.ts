@@ -8,7 +8,7 @@ import { placesWords, placeWords, plain, rangesOf } from "./fence.ts";
 import { type Detail, type Message, type Sentence, texts } from "./message-words.ts";
 import { knownOf, rateLimitWords, refusalWords, remedyOf } from "./request-messages.ts";
 
-/** What the validator found, in its own words; names that it quotes are shortened there. */
+/** The finding of the validator, in its own words. The validator has already shortened the names that it quotes. */
 function found({ finding, section }: Detail): string {
   return typeof finding === "string" ? `: ${plain(finding)} (event-tracking-api ${String(section)})` : "";
 }
@@ -22,7 +22,7 @@ function fixWords({ fix }: Detail, otherwise: string): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }
 
-/** What a failed request means, as far as a run kept it: the same words as for any other request. */
+/** What a failed request means, from the details that a run stored. Uses the same words as for any other request. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = knownOf(detail, statusCode);
   if (kind === "rateLimited")
@@ -33,7 +33,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
   return { message: `the service could not be reached${why}`, remedy: remedyOf({ setBy: "EVENT_API_URL", ...known }) };
 }
 
-/** Why an event was not recorded, or is not known to be. */
+/** Why an event was not recorded, or why that is unknown. */
 export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   EVENT_IGNORED: (detail) => ({
     message: `${DROPPED}${found(detail)}`,
@@ -91,25 +91,28 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   },
 };
 
-/** The verdict of events that share it, as answers show it. */
+/** A verdict as answers show it, with all events that share it. */
 export interface VerdictRow {
   readonly index: number;
   readonly count: number;
   readonly indexes: readonly number[];
-  /** The lines of these, where they came from a file. */
+  /** The lines of these events, if they came from a file. */
   readonly lines?: readonly number[];
   readonly predicted: string;
   readonly basis: RuleBasis;
   readonly observed?: string;
   readonly findings: readonly Pick<Finding, "path" | "rule" | "section" | "basis" | "message" | "fix">[];
-  /** Whether what the findings say holds for the first event only. */
+  /** Whether the findings apply only to the first event. */
   readonly ofFirst?: true;
 }
 
-/** A kind of verdict with its events, whose places are their indexes in `events`. */
+/**
+ * Converts a group of events with the same verdict to a row. `events` are all events; the group refers to them by
+ * index.
+ */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
-  // Why an event is not sent stands among the failures.
+  // Why an event is not sent is shown with the failures.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
@@ -132,7 +135,7 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
   };
 }
 
-/** A verdict as a line of text. */
+/** Formats a verdict as a line of text. */
 export function verdictLine(row: VerdictRow): string {
   const { count, indexes, lines, predicted, basis, observed, findings, ofFirst } = row;
   const places = rangesOf(lines ?? indexes.map((index) => index + 1));
@@ -149,7 +152,7 @@ export function verdictLine(row: VerdictRow): string {
 
 const MENDED_NAMED = 10;
 
-/** Which names were corrected, each with how many events that was and the first of them. */
+/** Notes the corrected names, each with the number of events and the first of them. */
 export function mendedNotes(objects: readonly ReportedObject[]): readonly string[] {
   const kinds = new Map<string, { count: number; readonly first: ReportedObject }>();
   for (const object of objects) {
@@ -167,7 +170,7 @@ export function mendedNotes(objects: readonly ReportedObject[]): readonly string
   return more > 0 ? [...named, `${more} more kinds of corrections: get_run shows each`] : named;
 }
 
-/** What `expected` means, where something was sent that no sandbox shows. */
+/** Explains what `expected` means if events were sent and no sandbox shows the actual result. */
 export function predictedNotes(verdicts: readonly VerdictGroup[], status: string): readonly string[] {
   const isSeen = verdicts.some(({ observed }) => observed !== undefined);
   if (isSeen || status === "planned" || verdicts.every(({ predicted }) => predicted !== "recorded")) return [];
@@ -176,12 +179,12 @@ export function predictedNotes(verdicts: readonly VerdictGroup[], status: string
   ];
 }
 
-/** What the words mean that say how verdicts are known. */
+/** Explains the words that state how verdicts are known. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   return basisNote(verdicts.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
-/** What an earlier identical call with an unknown result means to a call of `track_event`. */
+/** What happened to a call of `track_event` because an identical earlier call has an unknown result. */
 export function repeatedEventWords(repeat: "attached" | "takenUp" | "resent"): string {
   switch (repeat) {
     case "attached":

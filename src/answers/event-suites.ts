@@ -1,11 +1,11 @@
 import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
 
-/** Where a suite is read as a resource. */
+/** The address of a suite as a resource. */
 export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
 }
 
-/** Where the report of a suite's last run is read as a resource. */
+/** The address of the report of a suite's last run, as a resource. */
 export function suiteReportUri(suiteId: string): string {
   return `${suiteUri(suiteId)}/junit`;
 }
@@ -18,14 +18,14 @@ const MEANINGS = {
 
 const RULE_BASES = ["documented", "assumed", "notShown"] as const satisfies readonly RuleBasis[];
 
-/** Explains those of the words that an answer has; nothing where it has none of them but "documented". */
+/** Explains the words that an answer uses. Empty if it uses only "documented". */
 export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
   const meanings = RULE_BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
   return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
 }
 
-/** Figures by how something is known, with the words as their names. */
+/** Renames the keys of figures from the basis of a rule to its words. */
 export function inBasisWords<Value>(
   byBasis: Readonly<Partial<Record<string, Value>>>,
 ): Readonly<Record<string, Value>> {

@@ -21,8 +21,8 @@ import { SERVICE_SENTENCES } from "./service-messages.ts";
 const SENTENCES: Readonly<Record<string, Sentence>> = { ...EVENT_SENTENCES, ...SERVICE_SENTENCES, ...OWN_SENTENCES };
 
 /**
- * What a reader learns of one reason: a sentence of ours with the values of `detail`, and a remedy that names the tool
- * or the button, the setting or the place in the console (management-api 7). Foreign text in it is quoted and escaped.
+ * Returns the message of a reason, filled with the values of `detail`, and a remedy that names the tool or button, the
+ * setting or the place in the console (management-api 7). Foreign text in it is quoted and escaped.
  */
 export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   const sentence = Object.hasOwn(SENTENCES, reason.code) ? SENTENCES[reason.code] : undefined;
@@ -42,18 +42,18 @@ export function messageFor(reason: Reason, reader: Reader = "agent"): Message {
   };
 }
 
-/** A code for a line of text: one that we know as it is, any other like all foreign text. */
+/** A code for a line of text. Known codes stay as they are; any other is quoted as foreign text. */
 function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** A reason in one line, as reject files have it. */
+/** A reason in one line, as files of rejected items show it. */
 export function reasonWords(reason: Reason): string {
   const { message, remedy } = messageFor(reason);
   return `${codeWords(reason.code)}: ${message}. ${remedy}`;
 }
 
-/** Words for what a bulk request does, for plans. */
+/** Words for the operation of a bulk request, for plans. */
 export const OPERATION_WORDS: Readonly<Record<BulkOperation, string>> = {
   createTargetings: "create targetings",
   renameTargetings: "rename targetings",
@@ -74,10 +74,13 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/** What callers gave as name or ID may be of any length; no valid one is longer than this. */
+/**
+ * The maximum length of a name or ID in an answer. Input can have any length, but no valid name or ID is longer than
+ * this.
+ */
 const LONGEST_TEXT = 120;
 
-/** Objects that did not succeed for the same reason, in words. */
+/** A group of objects that did not succeed for the same reason, with its message and remedy. */
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly errorCode: string;
   readonly statusCode?: number | undefined;
@@ -86,13 +89,13 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message holds for the first one only: then each one's own is among its details. */
+  /** Whether the message applies only to the first object. The details then contain the message of each object. */
   readonly isOfFirst: boolean;
-  /** Whether the file of the call is the reason: another try of the run reads the same. */
+  /** Whether the file of the call is the reason. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
 }
 
-/** What did not succeed of a run, in words: one group where code and remedy are the same. */
+/** Groups what did not succeed in a run: one group for each code and remedy. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   return failureGroups(state, (reason) => messageFor(reason).remedy).map(({ reason, ...group }) => {
     const { code, statusCode, detail } = reason;
@@ -113,7 +116,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   });
 }
 
-/** What the sentences say already is left out. */
+/** Removes the details that the sentences already state. */
 function factsOf({ finding, fix, network, setBy, effect, operation, statusCode, ...facts }: Detail): Detail {
   return facts;
 }
@@ -123,31 +126,31 @@ export interface FailureForm {
   readonly details: number;
   readonly places?: number;
   readonly isBare?: boolean;
-  /** What its message and its remedy may take, each, in tokens; all of both where absent. */
+  /** The maximum number of tokens of the message, and of the remedy. Unlimited if absent. */
   readonly tokens?: number;
 }
 
-/** A group of failures as data, and in words that stand alone: foreign text apart from our own where that is possible. */
+/** A group of failures as data and as lines. Lines separate foreign text from our own if possible. */
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
 }
 
-/** A name of a group, with its ID where that is not known to the caller. */
+/** The name of an object in a group, with its ID if the caller does not know it. */
 export interface FailureExample {
   readonly name: string;
   readonly _id?: string | undefined;
 }
 
-/** What the words of a row depend on beside its failures. */
+/** What the text of a row depends on besides its failures. */
 interface Beside {
   readonly examples?: readonly FailureExample[];
   readonly resumes?: boolean;
-  /** Whether a line before says the code and what all its messages begin with. */
+  /** Whether a line above states the code and the common beginning of all messages. */
   readonly isBelowShared?: boolean;
 }
 
-/** The line above several groups of the same code, with what their messages begin with. */
+/** The line above several groups with the same code, with the common beginning of their messages. */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";
@@ -155,7 +158,7 @@ export function sharedLine(failures: readonly SummarizedFailure[]): string {
   return `${codeWords(first.errorCode)}, ${thousands(count)} ${first.byLine ? "lines" : "items"}: ${first.shared}:`;
 }
 
-/** A group of failures as a row. */
+/** Converts a group of failures to a row. */
 export function failureRow(
   failure: SummarizedFailure,
   { details: mostDetails, places, isBare = false, tokens }: FailureForm,
@@ -210,7 +213,7 @@ export function failureRow(
 const DETAILS_IN_TEXT = 5;
 
 function exampleWords(names: readonly FailureExample[], count: number, message: string): string {
-  // A message about one name quotes it.
+  // A message about one name already quotes it.
   const picked = count === 1 ? names.filter(({ name }) => !message.includes(quoteUntrusted(cut(name)))) : names;
   return picked.length === 0
     ? ""
@@ -222,7 +225,7 @@ function uidWords(uids: readonly string[] | undefined, count: number): string {
   return `uid ${uids.map((uid) => quoteUntrusted(cut(uid))).join(", ")}${count > uids.length ? ", …" : ""}`;
 }
 
-/** A group of failures with its first places only. */
+/** Returns a group of failures with at most `most` of its positions. */
 export function withFewPlaces(failure: SummarizedFailure, most = Number.POSITIVE_INFINITY): SummarizedFailure {
   const { indexes, places } = failure;
   if (places.length <= most) return failure;
@@ -233,7 +236,7 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/** What is said about one object's reason: what was found about it only where the message does not say it of all. */
+/** Returns the details of one object's reason: only the finding, if the message applies only to the first object. */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -252,7 +255,7 @@ function detailData({ reason, ...place }: FailureDetail, failure: SummarizedFail
   return { ...shortFields(detailOf(reason.detail ?? {}, failure)), ...place };
 }
 
-/** Reasons whose message says what their detail says, and how to read it. */
+/** The codes whose message already contains all details. */
 const SAID_IN_MESSAGE: ReadonlySet<string> = new Set(["INVALID_NAME"]);
 
 function othersWords(details: readonly FailureDetail[], failure: SummarizedFailure): string {
@@ -272,7 +275,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/** The names of documented fields are plain words; any other is foreign text. */
+/** Returns a field's name: documented names are plain words, and any other is quoted as foreign text. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }
@@ -284,13 +287,13 @@ function said(value: unknown): string {
 }
 
 const LIST_SHOWN = 3;
-/** Of single characters and short words, such as those that a name may not have. */
+/** The limit for lists of single characters and short words, such as the characters that a name may not contain. */
 const SHORT_LIST_SHOWN = 40;
 const SHORT_WORD = 12;
 const FIELDS_SHOWN = 20;
 const DEEPEST = 4;
 
-/** Long lists and texts of a detail are cut: all of it is in the run's results. */
+/** Shortens the long lists and texts of a detail. The results of the run contain all of it. */
 function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string") return cut(value);
   if (typeof value !== "object" || value === null) return value;
@@ -310,7 +313,7 @@ function shortFields(fields: object, depth = 0): Detail {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), shortened(value, depth)]));
 }
 
-/** A name or ID that is not longer than any valid one. */
+/** Cuts a name or ID that is longer than any valid one. */
 export function cut(text: string): string;
 export function cut(text: string | undefined): string | undefined;
 export function cut(text: string | undefined): string | undefined {

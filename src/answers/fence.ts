@@ -6,18 +6,24 @@ import { nameProblem } from "../spec/names.ts";
 
 const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
-/** Of a valid name (management-api 8.3). */
+/** The maximum length of a valid name (management-api 8.3). */
 const LONGEST_NAME = 36;
-/** Of a UUID, whose first digits are random: Node has random bytes for many of them at hand, and asks the system for others. */
+/**
+ * How many digits of a UUID are used; its first digits are random. Node caches random bytes for many UUIDs, but asks
+ * the system for other random values.
+ */
 const TAG_DIGITS = 4;
 
-/** Controls and formats (bidirectional marks, zero-width characters), separators, and all that is drawn as nothing. */
+/**
+ * Control and format characters (bidirectional marks, zero-width characters), separators, and all other invisible
+ * characters.
+ */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Marks where foreign text begins and ends: names, Context IDs and messages that the service or its users wrote. Takes
- * lines in which every foreign text is already `shown`, so that none can begin a line and end the part. The mark is
- * random; the server's instructions say what it means.
+ * Marks where foreign text starts and ends: names, Context IDs and messages that the service or its users wrote. Every
+ * foreign text in the lines must already be quoted with `quoteUntrusted`, so that none can start a line and end the
+ * part. The mark is random. The server's instructions explain it.
  */
 export function fenced(lines: readonly string[]): string {
   const tag = `untrusted-${randomUUID().slice(0, TAG_DIGITS)}`;
@@ -25,8 +31,8 @@ export function fenced(lines: readonly string[]): string {
 }
 
 /**
- * Lines of an answer with all that hold foreign text behind the others, in one part with marks. `rows` come last, and
- * are marked all together where one of them holds foreign text.
+ * Moves all lines of an answer with foreign text behind the others, into one marked part. `rows` come last. If one of
+ * them contains foreign text, all of them are marked.
  */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
@@ -35,7 +41,7 @@ export function withForeignLast(lines: readonly string[], rows: readonly string[
   return foreign.length === 0 ? ours : [...ours, fenced(foreign)];
 }
 
-/** Lines that belong together: marked where one of them holds foreign text. */
+/** Marks lines that belong together if one of them contains foreign text. */
 export function fencedWhereForeign(lines: readonly string[]): readonly string[] {
   return lines.length === 0 || lines.every(isOurs) ? lines : [fenced(lines)];
 }
@@ -43,8 +49,9 @@ export function fencedWhereForeign(lines: readonly string[]): readonly string[] 
 const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
- * Whether a line may stand among our own sentences: all that it quotes are valid names (management-api 8.3), names of
- * the documents, or single characters. It is one line, and a quotation mark within a foreign text is escaped.
+ * Whether a line may stand among our own sentences. Everything that it quotes must be a valid name (management-api
+ * 8.3), a documented name, or a single character. The line has no line break, and quotation marks within foreign text
+ * are escaped.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(
@@ -60,25 +67,31 @@ const PARAMETERS: ReadonlySet<string> = new Set(
   Object.values(EVENTS).flatMap(({ parameters }) => Object.keys(parameters)),
 );
 
-/** An answer without its marks: they are for models, and people see what stands in quotes. */
+/** Removes the marks from an answer. They are for models; people see the quotation marks. */
 export function unmarked(text: string): string {
   return text.replaceAll(/^<\/?untrusted-[0-9a-f]+>\n?/gm, "");
 }
 
 /**
- * A foreign text in quotes, on one line: control, bidirectional and invisible characters as escapes, and what is
- * longer than 300 characters cut, saying how much is missing.
+ * Quotes a foreign text on one line. Control, bidirectional and invisible characters are escaped. A text of more than
+ * 300 characters is cut, with the number of missing characters.
  */
 export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
-/** As `shown`, but cut after 60 characters: for what may come many times in one sentence. */
+/**
+ * Quotes a foreign text like `quoteUntrusted`, but cuts it after 60 characters, because it can occur many times in one
+ * sentence.
+ */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/** A foreign text that ends a line: as it is where it is words of letters and digits alone, else in quotes. */
+/**
+ * Formats a foreign text at the end of a line: without quotes if it has only words of letters and digits, otherwise
+ * quoted.
+ */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -90,19 +103,22 @@ function quoted(text: string, most: number): string {
   return `"${seen(kept.replace(/["\\]/g, "\\$&"))}"${cut > 0 ? ` (and ${cut} more characters)` : ""}`;
 }
 
-/** A line of code or data as it is, but for control, bidirectional and invisible characters, which become escapes. */
+/** Escapes the control, bidirectional and invisible characters of a line of code or data. */
 export function seen(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
-/** A sentence that may hold foreign text: on one line, invisible characters as escapes, cut after 300 characters. */
+/**
+ * Formats a sentence that may contain foreign text: on one line, with invisible characters escaped, cut after 300
+ * characters.
+ */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);
   return `${seen(kept)}${cut > 0 ? "…" : ""}`;
 }
 
 function cutAt(text: string, most: number): { readonly kept: string; readonly cut: number } {
-  // Most texts have fewer code units than that, and so no more characters.
+  // Most texts have fewer code units than that, and therefore not more characters.
   if (text.length <= most) return { kept: text, cut: 0 };
   const characters = [...text];
   const cut = Math.max(0, characters.length - most);
@@ -113,7 +129,7 @@ function escapeOf(character: string): string {
   return `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`;
 }
 
-/** Places as a person counts: `line 501`, `lines 2-20, 35`, `item 1`, `items 1-5000`. */
+/** Positions as people count them: `line 501`, `lines 2-20, 35`, `item 1`, `items 1-5000`. */
 export function placesWords(
   places: readonly PlaceRange[],
   { byLine, omitted = false }: { readonly byLine: boolean; readonly omitted?: boolean },
@@ -125,13 +141,16 @@ export function placesWords(
   return `${noun}${isOne ? "" : "s"} ${ranges.join(", ")}${omitted ? ", …" : ""}`;
 }
 
-/** Where something stands in the call: the line of a file, or the item counted from 1, and what it is within that. */
+/**
+ * The position of an object in the call: its line in a file, or its item counted from 1, followed by its position
+ * within that.
+ */
 export function placeWords({ index, line, child, grandchild }: Omit<FailureDetail, "reason">): string {
   const within = [child, grandchild].flatMap((position) => (position === undefined ? [] : [`.${position + 1}`]));
   return `${line === undefined ? `item ${index + 1}` : `line ${line}`}${within.join("")}`;
 }
 
-/** Places one by one as ranges: those that follow each other are one. */
+/** Converts single positions to ranges. Adjacent positions become one range. */
 export function rangesOf(places: readonly number[]): readonly PlaceRange[] {
   const ranges: [from: number, to: number][] = [];
   for (const place of places) {
@@ -142,7 +161,7 @@ export function rangesOf(places: readonly number[]): readonly PlaceRange[] {
   return ranges;
 }
 
-/** So many objects and where they stand: `item 2`, `30 items (21-50)`. */
+/** A number of objects with their positions: `item 2`, `30 items (21-50)`. */
 export function countedPlaces(
   count: number,
   places: readonly PlaceRange[],

@@ -4,37 +4,37 @@ import type { Reason } from "../runs/outcome.ts";
 import { isUlid } from "../spec/ulid.ts";
 import { quoteUntrusted } from "./fence.ts";
 
-/** What happened to an object, and what to do about it: two sentences of ours. */
+/** What happened to an object and how to fix it, in our own sentences. */
 export interface Message {
   readonly message: string;
-  /** What `message` begins with where all reasons of its code begin alike: it is said once for several of them. */
+  /** The common beginning of all messages with this code, if there is one. It is said once for several reasons. */
   readonly shared?: string;
   readonly remedy: string;
 }
 
-/** What a reason holds besides its code. */
+/** The details of a reason besides its code. */
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Who reads a text: an agent, which calls tools; or a person, who presses buttons of the page or types commands. */
+/** Who reads a text: an agent, which calls tools, or a person, who presses buttons on the page or types commands. */
 export type Reader = "agent" | "page" | "terminal";
-/** A text that is the same for every reader, or one for each. */
+/** A text that is the same for every reader, or one for each reader. */
 export type Text = string | Readonly<Record<Reader, string>>;
 
-/** What a code means, to each of its readers. */
+/** The message and remedy of a code, for each reader. */
 export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly message: Text;
   readonly remedy: Text;
 }
 
-/** The entry of a code: as it is, or made of what a reason holds. */
+/** The entry of a code, or a function that builds it from a reason. */
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
-/** A text that names tools and arguments, and the same for people, who have none. */
+/** Combines a text for agents, which names tools and arguments, with one for people, who do not know them. */
 export function texts(agent: string, people: string): Text {
   return { agent, page: people, terminal: people };
 }
 
-/** A text that says what finishes the run. */
+/** Builds a text that says how to resume the run. */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),
@@ -43,7 +43,7 @@ export function resuming(write: (resume: string) => string): Text {
   };
 }
 
-/** A text that says to make the call again. */
+/** Builds a text that says to make the call again. */
 export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
@@ -52,49 +52,49 @@ export function startingOver(write: (again: string) => string): Text {
   };
 }
 
-/** A text for its reader. */
+/** Returns the text for a reader. */
 export function textFor(text: Text, reader: Reader): string {
   return typeof text === "string" ? text : text[reader];
 }
 
-/** A remedy without the sentence that names `resume_run`, where a next step has the whole call. */
+/** Removes from a remedy the sentence that names `resume_run`, because a next step contains the whole call. */
 export function withoutResume(remedy: string): string {
   return remedy.replace(/(?: Then:| When that time is over:)? ?Call resume_run with this runId\./, "").trim();
 }
-/** What makes a run wait longer for others. */
+/** How to make a run retry longer while others write. */
 export const MORE_PATIENT = "A larger TARGETING_MCP_RETRY_BUDGET_MS retries longer.";
 
-/** Where people set what this server needs. */
+/** Where people change the settings of this server. */
 export const WHERE_SET = "It is set in the env of this server's entry in the host's configuration.";
 
-/** A number for people. */
+/** Formats a number for people. */
 export const number = (value: unknown, fallback: number | string = "?"): string =>
   typeof value === "number" ? thousands(value) : String(fallback);
 
-/** So many of something, as a sentence counts it. */
+/** A number with its noun, in the singular or plural. */
 export const many = (value: unknown, one: string): string => `${number(value)} ${one}${value === 1 ? "" : "s"}`;
-/** A foreign text, quoted. */
+/** Quotes a foreign text. */
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/** Up to three entries of a list, as text; what is left out is counted. */
+/** Lists up to `most` entries as text, and counts the omitted ones. */
 export function list(value: unknown, most = 3): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const more = entries.length > most ? ` and ${entries.length - most} more` : "";
   return entries.slice(0, most).map(plainOrShown).join(", ") + more;
 }
 
-/** IDs stand as they are; anything else from outside is shown with care. */
+/** Returns an ID unchanged. Quotes any other text from outside. */
 function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
-/** An earlier item of the same call, as a person counts: its line in a file, else its number. */
+/** An earlier item of the same call, as people count it: its line in a file, or its number. */
 export function earlierItem({ duplicateOfIndex, duplicateOfLine }: Detail): string {
   if (typeof duplicateOfLine === "number") return `line ${duplicateOfLine}`;
   return `item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`;
 }
 
-/** How much is there already, and how much more fits, where that was read before. */
+/** States the current number of objects and how many more fit, if the current number was read before. */
 export function there({ there, limit }: Detail): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
@@ -102,23 +102,23 @@ export function there({ there, limit }: Detail): string {
   return `; it has ${number(there)}${fits}`;
 }
 
-/** Why it is so, in brackets. */
+/** The reason in brackets. */
 export function because({ because, reason }: Detail): string {
   const why = typeof reason === "string" ? reason : because;
   return typeof why === "string" ? ` (${plainWords(why)})` : "";
 }
 
-/** Our own codes and reasons are plain words; anything else is shown with care. */
+/** Returns our own codes and reasons, which are plain words, unchanged. Quotes anything else. */
 function plainWords(why: string): string {
   return /^[A-Za-z0-9_ ,.:'-]{1,120}$/.test(why) ? why : quoteUntrusted(why);
 }
 
-/** What the service said. */
+/** The messages of the service. */
 export function saying({ messages }: Detail): string {
   return Array.isArray(messages) && messages.length > 0 ? `, saying ${list(messages, 2)}` : "";
 }
 
-/** How something differs from what was planned. */
+/** Describes how an object differs from what was planned. */
 export function staleWords({ field, planned, service }: Detail): string {
   if (field === "deleted") return "it no longer exists";
   if (field === "contexts") return plannedAndThere(planned, "Context ID", service);
@@ -135,7 +135,7 @@ function plannedAndThere(planned: unknown, one: string, there: unknown): string 
 
 const MOST_STALE = 5;
 
-/** What has changed since planning, object by object; names are escaped. */
+/** Describes what has changed since planning, object by object. Names are escaped. */
 export function staleText(fields: readonly StaleField[]): string {
   const picked = fields
     .slice(0, MOST_STALE)
