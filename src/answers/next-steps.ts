@@ -6,7 +6,7 @@ import type { SummarizedFailure } from "./failures.ts";
 import { placesWords, plain, quoteUntrusted } from "./fence.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** What kind of cause a failure has, where no item can be fixed for it. */
+/** The cause of a failure that cannot be fixed in its item. */
 type Cause = "file" | "setting" | "network" | "rateLimit" | "limit" | "campaign" | "busy";
 
 const CAUSES: Readonly<Record<string, Cause>> = {
@@ -31,7 +31,10 @@ const CAUSES: Readonly<Record<string, Cause>> = {
   CONTEXT_TARGETING_WRITE_IN_PROGRESS: "busy",
 };
 
-/** The calls that help with a run now, by what it came to and why. What a person has to set first is in the remedies. */
+/**
+ * Returns the calls that help with a run now, by its status and the causes of its failures. Remedies say what a person
+ * must set first.
+ */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];
   const { runId, status, blocked } = run;
@@ -64,7 +67,7 @@ function inputCall(runId: string): string {
   return callOf("get_run", { runId, outcome: "failed", includeInput: true });
 }
 
-/** What else is to be known of how a run ended, beside its failures. */
+/** Further notes on how a run ended, besides its failures. */
 export function endNotes(run: ReportedRun): readonly string[] {
   const isBusy = run.failures.some((failure) => causeOf(failure) === "busy");
   const isOver = run.status !== "running" && run.status !== "needs_confirmation";
@@ -73,7 +76,7 @@ export function endNotes(run: ReportedRun): readonly string[] {
 
 function causeOf({ errorCode, statusCode, isOfFile }: SummarizedFailure): Cause | undefined {
   if (isOfFile) return "file";
-  // Events that are limited have the code of a busy service.
+  // Events that exceed the rate limit have the code of a busy service.
   if (statusCode === RATE_LIMITED) return "rateLimit";
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode] : undefined;
 }
@@ -82,7 +85,7 @@ function isEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/** How much of a run another try would settle. Events that may have been recorded are not sent again. */
+/** How many objects of a run another try would resolve. Events that may have been recorded are not sent again. */
 function resumable(run: ReportedRun): number {
   if (run.neverPlanned) return 0;
   const unknown = isEvents(run) || run.unknownIsFinal ? 0 : run.counts.unknown;
@@ -113,7 +116,7 @@ function lookUpStep(runId: string): string {
 
 const MOST_STRANDED = 3;
 
-/** The next step of a run that left temporary names behind, and the first of them. Nothing where there are none. */
+/** Returns the next step of a run that left temporary names behind, with the first of them. Empty if there are none. */
 function leftoverSteps(runId: string, stranded: readonly StrandedName[]): readonly string[] {
   if (stranded.length === 0) return [];
   const named = stranded.slice(0, MOST_STRANDED).map(({ _id, temporaryName, formerName, isSure }) => {
@@ -148,7 +151,7 @@ function limitNote({ failures, counts, status }: ReportedRun): readonly string[]
   ];
 }
 
-/** Tools whose runs are plans: one that failed is not resumed. */
+/** The tools whose runs are plans. A failed plan is not resumed. */
 const PLANNING: ReadonlySet<string> = new Set(["plan_targeting", "undo_run"]);
 
 function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFailure[]): string {
@@ -182,7 +185,7 @@ function failedPlaces(failed: readonly SummarizedFailure[]): string {
 
 const MOST_PLACES = 5;
 
-/** Ranges in their order, with those made one that follow each other. */
+/** Merges adjacent ranges. They must be sorted. */
 function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
   const ranges: [from: number, to: number][] = [];
   for (const [from, to] of places) {
@@ -193,7 +196,7 @@ function joined(places: readonly PlaceRange[]): readonly PlaceRange[] {
   return ranges;
 }
 
-/** Reasons for which what was not attempted is not attempted later either. */
+/** The codes of objects that are not sent by a later try either. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   ...["NEEDS_FAILED", "WITHDRAWN", "NOT_DECIDED", "PLAN_STALE_ELSEWHERE", "DECLINED", "UNDONE", "NOT_EMPTY"],
 ]);
@@ -202,25 +205,28 @@ function isNeverSent({ errorCode, isOfFile = false }: SummarizedFailure): boolea
   return NEVER_SENT.has(errorCode) || isOfFile;
 }
 
-/** What was not attempted and can still be: not what belongs to something that failed, or was cancelled unasked. */
+/**
+ * How many objects were not applied and still can be. Excludes objects that are never sent, such as those whose group was
+ * not created, and the objects of plans.
+ */
 function waiting({ counts, failures, tool }: ReportedRun): number {
   return failures
     .filter((failure) => failure.outcome === "notApplied" && (isNeverSent(failure) || PLANNING.has(tool)))
     .reduce((left, { count }) => left - count, counts.notApplied);
 }
 
-/** What is known of the undo from a run. */
+/** What is known about undoing a run. */
 export interface KnownWayBack {
   readonly runId: string;
   readonly isUndone: boolean;
   readonly hasChanged: boolean;
-  /** Until when the run is kept: milliseconds since 1970. */
+  /** When the run is removed, in milliseconds since 1970. */
   readonly until: number;
-  /** How many newer runs of the caller may come before it is removed; undefined where that does not count. */
+  /** How many newer runs of the caller can start before the run is removed. Undefined if there is no such limit. */
   readonly mostRuns: number | undefined;
 }
 
-/** Whether there is an undo plan from a run, and how long. */
+/** States whether a run can be undone, and until when. */
 export function wayBackWords({ runId, isUndone, hasChanged, until, mostRuns }: KnownWayBack): string {
   if (isUndone) return "this run was undone and cannot be resumed";
   if (!hasChanged) return "there is nothing to undo";

@@ -35,7 +35,7 @@ const nameDetail = z.object({
 });
 
 function invalidName(detail: Detail): Entry {
-  // Runs of earlier versions name the first rule alone.
+  // Runs of earlier versions stored only the first violated rule.
   const problem = nameDetail.safeParse({ rules: [detail.rule], ...detail }).data;
   const words = problem === undefined ? "breaks a rule" : nameProblemWords(problem);
   return { message: `the name ${words}`, remedy: NAME_RULE };
@@ -103,7 +103,7 @@ function nameNotFound({ field, of, value, now, near, groups }: Detail): Entry {
   };
 }
 
-/** The words for a refusal that every further request would get; nothing of its request was applied. */
+/** The message of a refusal that every further request would get. Nothing of its request was applied. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...knownOf(detail, statusCode) });
@@ -119,7 +119,7 @@ function thenResume(remedy: string): Text {
   return resuming((resume) => `${remedy} Then: ${resume}`);
 }
 
-/** What our own codes mean. */
+/** The messages of this server's own codes. */
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_NAME: invalidName,
   INVALID_ID: (detail) => ({
@@ -229,7 +229,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   CANCELLED: { message: "the run was cancelled before this was sent", remedy: RESUME },
   NOT_PLANNED: (detail) => {
     const { message, remedy = "Fix that." } = planningFailure(detail);
-    // The file of a run stays as it is.
+    // The file of a run does not change, so resuming would read the same.
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `planning it failed, so nothing was changed: ${message}`,

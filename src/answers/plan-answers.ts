@@ -39,7 +39,7 @@ import {
   value,
 } from "./plan-words.ts";
 
-/** How many of each list are shown: as many as fit, the first of these that does. */
+/** How many entries of each list are shown: the first of these numbers that fits the answer. */
 const MOST_SHOWN = [20, 12, 8, 5, 3, 1, 0] as const;
 
 /** A plan as a tool answers it. */
@@ -54,18 +54,21 @@ export interface AnsweredPlan {
   readonly isError?: boolean;
 }
 
-/** A plan within 2,500 tokens, however large it is; all of it is in the resource of its run. */
+/** The answer with a plan, within 2,500 tokens for any size. The resource of its run contains all of it. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
   const isError = plan.isError ?? false;
   return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
 }
 
-/** The answer that shows most of each of its lists within its budget; `make` takes how many of each, out of `counts`. */
+/**
+ * Returns the answer that shows the most entries of its lists within the token limit. `make` gets the number of entries
+ * per list, from `counts`.
+ */
 function fitted(make: (most: number) => RenderedReport, counts: readonly number[] = MOST_SHOWN): RenderedReport {
   return fullest(counts, make, sizeOf, ANSWER_TOKENS);
 }
 
-/** Where the rest of a plan is that does not fit an answer. */
+/** Where to read the rest of a plan that does not fit an answer. */
 function allAt(runId: string | undefined): string {
   if (runId === undefined) return "";
   return `; all: get_run ${JSON.stringify({ runId, cursor: firstCursor(runId) })} or ${planUri(runId)}`;
@@ -169,8 +172,8 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
 }
 
 /**
- * The problems for which a desired state cannot be read, as many as fit 2,500 tokens. No plan was made, so that
- * nothing is counted; `runId` is that of the run which holds the sheet.
+ * The answer with the problems that prevent reading a desired state, as many as fit 2,500 tokens. All counts are 0,
+ * because no plan was made. `runId` is the run that stores the sheet.
  */
 export function problemsAnswer(
   environment: "live" | "sandbox",
@@ -202,7 +205,7 @@ export function problemsAnswer(
 
 const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 0 };
 
-/** What the pages of a plan are asked for by; their cursors fit nothing else. */
+/** The query of a plan's pages. A cursor of these pages works for no other query. */
 export function pagesOf(runId: string): object {
   return { runId, pages: "plan" };
 }
@@ -211,7 +214,10 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/** Everything in a plan, object by object: of an undo what is not restored first, else kind by kind. */
+/**
+ * Returns everything in a plan, object by object. For an undo, objects that are not restored come first. Other plans
+ * are ordered by kind.
+ */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => rowOfWayBack(row, document));
@@ -238,13 +244,13 @@ function inOrder(rows: readonly UndoRow[]): readonly UndoRow[] {
 
 const RANK: readonly string[] = ["unresolved", "impossible", "notOurs", "caveat", "exact"];
 
-/** A row of an undo plan; `document` is its plan, absent where nothing is restored. */
+/** Converts a row of an undo plan. `document` is its plan, absent if nothing is restored. */
 function rowOfWayBack(row: UndoRow, document: PlanDocument | undefined): Row {
   const { at, ...data } = row;
   return { data, line: undoLine(row, changesOfRow(row, document)) };
 }
 
-/** What the item of a row changes. */
+/** The changes of the item that a row belongs to. */
 export function changesOfRow({ at }: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
   const plan = document && plansOf(document)[at?.targeting ?? -1];
   const item = plan?.items[at?.item ?? -1];
@@ -261,7 +267,7 @@ interface PageAsked {
   readonly limit: number;
 }
 
-/** A page of all that a plan says. */
+/** A page of everything in a plan. */
 export function planPage(rows: readonly Row[], { environment, runId, tool, from, limit }: PageAsked): RenderedReport {
   const picked = takeMade(rows.slice(from, from + limit), pageBudget());
   const end = from + picked.length;
@@ -279,7 +285,7 @@ export function planPage(rows: readonly Row[], { environment, runId, tool, from,
   );
 }
 
-/** How many objects are shown: as many as fit, the first of these that does. */
+/** How many objects are shown: the first of these numbers that fits the answer. */
 const UNDO_ROWS = [50, 30, 20, 12, 8, 5, 3, 1, 0] as const;
 
 /** An undo plan as a tool answers it. */
@@ -288,7 +294,7 @@ export interface AnsweredWayBack {
   readonly undoes: string;
   readonly rows: readonly UndoRow[];
   readonly readOnly: boolean;
-  /** The stored plan; absent where nothing is restored. */
+  /** The stored plan. Absent if nothing is restored. */
   readonly planned?: {
     readonly runId: string;
     readonly document: PlanDocument;
@@ -296,7 +302,10 @@ export interface AnsweredWayBack {
   };
 }
 
-/** An undo plan within 2,500 tokens, what is not restored first; all of it is in the resource of its run. */
+/**
+ * The answer with an undo plan, within 2,500 tokens. Objects that are not restored come first. The resource of its run
+ * contains all of it.
+ */
 export function undoAnswer(answer: AnsweredWayBack): RenderedReport {
   const rows = inOrder(answer.rows);
   return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);
@@ -380,7 +389,7 @@ const REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   targetingGone: "its targeting no longer exists",
 };
 
-/** How many objects are restored how: "3 are restored exactly, 1 cannot be restored". */
+/** How many objects have each undo result: "3 are restored exactly, 1 cannot be restored". */
 export function undoCounts(rows: readonly UndoRow[]): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>
@@ -389,7 +398,7 @@ export function undoCounts(rows: readonly UndoRow[]): string {
   return picked.length === 0 ? "everything is as it was before" : picked.join(", ");
 }
 
-/** One object and what becomes of it, on one line; `changes` are those of its item. */
+/** Describes one object of an undo on one line. `changes` are the changes of its item. */
 export function undoLine(
   { name, _id, undo, reasons, field, left, now, contextIds: many }: UndoRow,
   changes: readonly ListedChange[] = [],
@@ -406,7 +415,7 @@ export function undoLine(
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }
 
-/** Why an object is not restored, or not exactly. */
+/** Why an object is not restored, or not restored exactly. */
 export function reasonWords({ reasons = [] }: Pick<UndoRow, "reasons">): readonly string[] {
   return reasons.map((reason) => REASON_WORDS[reason]);
 }
@@ -421,7 +430,7 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   adopted: "",
 };
 
-/** A change that an undo makes, with its verb. */
+/** A change of an undo plan, with its verb. */
 export function changeWords(change: ListedChange): string {
   return `${VERBS[change.kind]} ${changeLine(change)}`;
 }

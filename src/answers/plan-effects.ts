@@ -9,8 +9,8 @@ import { changesOfRow, changeWords, reasonWords, undoCounts } from "./plan-answe
 import { contextIds, place, value } from "./plan-words.ts";
 
 /**
- * What a plan does: what it takes away, as it was read now, and all else that its document lists. Of an undo, `undoneTool`
- * is the tool of the run that it undoes.
+ * Returns the effect of a plan: what it deletes or removes, as it was read now, and all other changes of its document.
+ * For an undo, `undoneTool` is the tool of the run that it undoes.
  */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undoneTool?: string): Effect {
   const { wayBack } = document;
@@ -50,7 +50,7 @@ function object(says: (change: ListedChange) => string): OtherKind["of"] {
   };
 }
 
-/** What is deleted is among the losses. */
+/** The kinds of changes that are not losses. Deletions are among the losses. */
 const KINDS: readonly OtherKind[] = [
   {
     title: "Targetings renamed",

@@ -12,7 +12,7 @@ import type { Problem } from "../plans/file/desired.ts";
 import { thousands } from "../platform/text.ts";
 import { plain, quoteUntrusted } from "./fence.ts";
 
-/** How each kind of change is called where changes are counted. */
+/** The words for each kind of change in counts. */
 export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   created: "created",
   renamed: "renamed",
@@ -23,13 +23,13 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
   adopted: "found by name",
 };
 
-/** A problem as compilers write theirs: `FILE:LINE:COLUMN: text`; or with its path, where there is no file. */
+/** A problem in the format of compilers: `FILE:LINE:COLUMN: text`. Without a file it has its path instead. */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? `${file}:${line}:${column}` : plain(path);
   return `${place}: ${plain(message)}. ${plain(remedy)}`;
 }
 
-/** What a plan of a file says besides its changes, each on a line. */
+/** What a plan of a file contains besides its changes, each on a line. */
 export function linesOf({ drift, conflicts, onlyThere, limits, problems }: StatePlan, file: string) {
   return {
     drift: drift.map(differenceLine),
@@ -54,14 +54,14 @@ export function changeLine({ kind, _id, name, from, to, added, removed, isTarget
   return what;
 }
 
-/** What a plan comes to, in the words of its heading: its changes, or what others did where it has none itself. */
+/** Summarizes a plan for its heading: its changes, or the changes by others if it has none itself. */
 export function planCounts(changes: readonly ListedChange[], { drift, conflicts, problems }: StatePlan): string {
   if (changes.length > 0 || conflicts.length + problems.length > 0 || drift.length === 0) return changeCounts(changes);
   const [noun, are] = drift.length === 1 ? ["change", "is"] : ["changes", "are"];
   return `no changes of its own; ${count(drift.length)} ${noun} by others since the base ${are} kept`;
 }
 
-/** How many changes of each kind there are: "2 created, 1 renamed". */
+/** The number of changes of each kind: "2 created, 1 renamed". */
 function changeCounts(changes: readonly ListedChange[]): string {
   const counts = CHANGE_KINDS.flatMap((kind) => {
     const many = changes.filter((change) => change.kind === kind).length;
@@ -81,19 +81,19 @@ export const FIELD_WORDS: Readonly<Record<Difference["field"], string>> = {
   subOptions: "sub-options",
 };
 
-/** What differs, on one line: the object, the field, and its value on each side that has one. */
+/** A difference on one line: the object, the field, and its value on each side that has one. */
 export function differenceLine({ _id, name, field, base, file, service, planned, line }: Difference): string {
   const what = `${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}${line === undefined ? "" : `, line ${line}`}`;
   if (field === "deleted" || field === "added") return `${what}: ${FIELD_WORDS[field]}`;
   const sides = Object.entries({ base, file, planned, service }).flatMap(([name, picked]) =>
     picked === undefined ? [] : [`${name} ${field === "parent" ? place(picked) : value(picked)}`],
   );
-  // Of Context IDs the sides show how many there are.
+  // For Context IDs, each side shows their number.
   const isSameCount = field === "contexts" && base !== undefined && base === service;
   return `${what}: ${FIELD_WORDS[field]}: ${sides.join(", ")}${isSameCount ? ", but different ones" : ""}`;
 }
 
-/** A limit that would be exceeded, with the current state and what fits. */
+/** A limit that would be exceeded, with the current state and how many fit. */
 export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): string {
   if (limit.startsWith("TARGETING_MCP_")) {
     return (
@@ -120,10 +120,10 @@ export function place(picked: ShownValue | undefined): string {
   return picked === null || picked === undefined ? "top level" : value(picked);
 }
 
-/** How a line of a plan may be marked: what comes, what changes, what goes, and what stops it. */
+/** How a line of a plan is marked: an addition, a change, a removal, an obstacle, or none of these. */
 export type Tone = "comes" | "changes" | "goes" | "stops" | "plain";
 
-/** A line, and what it is about. */
+/** A line with its mark. */
 export interface TonedLine {
   readonly text: string;
   readonly tone: Tone;
@@ -141,7 +141,7 @@ const TONES: Readonly<Record<ListedChangeKind, Tone>> = {
 
 const SIGNS: Readonly<Record<Tone, string>> = { comes: "+", changes: "~", goes: "-", stops: "!", plain: " " };
 
-/** What a plan is shown with. */
+/** A plan with what is needed to show it. */
 export interface ShownPlan {
   readonly plan: StatePlan;
   readonly file: string;
@@ -149,7 +149,7 @@ export interface ShownPlan {
   readonly groupName: (id: string) => string;
 }
 
-/** A plan in lines for a terminal: everything of it, change by change. */
+/** Formats a whole plan for a terminal, change by change. */
 export function planLines({ plan, file, digest, groupName }: ShownPlan): readonly TonedLine[] {
   const changes = changesOf(plan, groupName);
   const { targeting } = plan;
@@ -195,10 +195,10 @@ function line(text: string): TonedLine {
   return { text, tone: "plain" };
 }
 
-/** So many changes of a plan stand in a comment of a pull request, which has its own limit. */
+/** The maximum number of changes in a comment of a pull request, whose length is limited. */
 const MOST_ROWS = 500;
 
-/** A plan as Markdown for a pull request: what changes as a table, what stops it above. */
+/** Formats a plan as Markdown for a pull request: obstacles first, then a table of changes. */
 export function planMarkdown({ plan, file, digest, groupName }: ShownPlan): string {
   const changes = changesOf(plan, groupName);
   const { targeting } = plan;
@@ -234,7 +234,10 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   ];
 }
 
-/** Names come from others: nothing in them is Markdown, HTML, a mention or a new cell. */
+/**
+ * Escapes a text for a table cell. Names come from others, so nothing in them may act as Markdown, HTML, a mention or a
+ * new cell.
+ */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,
@@ -243,7 +246,7 @@ function cell(text: string): string {
 
 const UNSEEN = "Who changed it, and when single Context IDs came or went, cannot be seen: the API does not show it.";
 
-/** What drifted, in lines for a terminal. `against` says what the service was compared with. */
+/** Formats drift as lines for a terminal. `against` names the state that the service was compared with. */
 export function driftLines(
   { name, _id }: { readonly name: string; readonly _id: string },
   drift: readonly Difference[],

@@ -5,17 +5,17 @@ import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
 import { fenced, fencedWhereForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** What agents read about an option: always, and in detail. Fields that the documents do not know are left out. */
+/** The fields of an option in answers, concise and detailed. Undocumented fields are omitted. */
 const CONCISE = ["_id", "name", "type", "contextCount", "childCount", "parent"] as const;
 const DETAILED = [...CONCISE, "exposeChildren", "createdAt", "updatedAt", "targeting", "children"] as const;
 const TARGETING = ["_id", "name", "optionCount", "createdAt", "updatedAt"] as const;
 
-/** An option with the fields that were asked for. */
+/** Returns an option with its concise or detailed fields. */
 export function optionRow(option: OptionRecord, detail: "concise" | "detailed"): OptionRow {
   return { _id: option._id, name: option.name, ...fieldsOf(option, detail === "concise" ? CONCISE : DETAILED) };
 }
 
-/** A targeting with the fields that the documents know. */
+/** Returns a targeting with its documented fields. */
 export function targetingRow(targeting: TargetingRecord): Readonly<Record<string, unknown>> {
   return fieldsOf(targeting, TARGETING);
 }
@@ -26,7 +26,7 @@ function fieldsOf(record: Readonly<Record<string, unknown>>, names: readonly str
   );
 }
 
-/** What is known of a list of options beside its rows. */
+/** What is known about a list of options besides its rows. */
 export interface OptionsTotals {
   readonly total?: number | undefined;
   readonly topLevel?: number | undefined;
@@ -34,7 +34,7 @@ export interface OptionsTotals {
   readonly scanned?: number | undefined;
   readonly complete?: boolean | undefined;
   readonly note?: string | undefined;
-  /** Whether only some of the options that are looked at are listed. */
+  /** Whether the list contains only some of the options that were read. */
   readonly isFiltered: boolean;
 }
 
@@ -44,7 +44,7 @@ interface OptionsPage extends OptionsTotals {
   readonly brief?: BriefList | undefined;
 }
 
-/** A page of options in words. */
+/** A page of options as text. */
 export function optionsText(page: OptionsPage): string {
   const { rows, total, scanned, topLevel, subOptions, complete, note, cursor, brief, isFiltered } = page;
   const counted = `${amount(rows.length, "option")}${total === undefined || total === rows.length ? "" : ` of ${total}`}`;
@@ -66,7 +66,7 @@ export function optionsText(page: OptionsPage): string {
   ]);
 }
 
-/** An option and a page of its Context IDs in words. */
+/** An option and a page of its Context IDs as text. */
 export function optionText(page: {
   readonly row: OptionRow;
   readonly contexts: readonly string[];
@@ -90,7 +90,7 @@ interface ContextList {
 }
 
 interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", ContextList>> {
-  /** Its Context IDs only where they are wanted. */
+  /** The shared Context IDs themselves are present only if they were requested. */
   readonly shared: Pick<ContextList, "total"> & Partial<ContextList>;
   readonly row: OptionRow;
   readonly other: OptionRow;
@@ -98,7 +98,7 @@ interface ComparedOptions extends Readonly<Record<"onlyHere" | "onlyThere", Cont
   readonly cursor: string | undefined;
 }
 
-/** What two options share in words. */
+/** The comparison of two options as text. */
 export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cursor }: ComparedOptions): string {
   const isWhole = onlyHere.complete && onlyThere.complete;
   const list = (what: string, { total, contexts }: Pick<ContextList, "total" | "contexts">) => [
@@ -120,7 +120,7 @@ export function comparedText({ row, other, shared, onlyHere, onlyThere, note, cu
   ]);
 }
 
-/** What was saved to a file, in words. */
+/** What was saved to a file, as text. */
 export function savedText({ savedTo, base, counts, largest = [], option }: Saved): string {
   const { options, contextIds } = counts;
   const ids = amount(contextIds, "Context ID");
@@ -138,7 +138,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   ]);
 }
 
-/** What a targeting holds in all; `complete` false: only what was read of it. */
+/** The totals of a targeting. If `complete` is false, they count only what was read. */
 export interface TargetingSummary {
   readonly topLevel: number;
   readonly groups: number;
@@ -148,7 +148,7 @@ export interface TargetingSummary {
   readonly complete: boolean;
 }
 
-/** A targeting in words. */
+/** A targeting as text. */
 export function targetingText(
   row: Readonly<Record<string, unknown>>,
   summary?: TargetingSummary,
@@ -166,7 +166,7 @@ export function targetingText(
   ]);
 }
 
-/** Targetings whose names hold what was asked for, in words; `candidates` are their lines. */
+/** Targetings whose names contain the requested text. `candidates` are their lines. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No known targeting is named exactly ${quoteUntrusted(part)}; these contain it:`,
@@ -175,17 +175,17 @@ export function candidatesText(part: string, candidates: readonly string[], omit
   ]);
 }
 
-/** Further targetings whose names contain the one of the targeting that an answer shows. */
+/** The other targetings whose names contain the name of the shown targeting. */
 export function othersText(others: readonly SeenTargeting[]): string {
   return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
 }
 
-/** The line of a targeting seen before. */
+/** The line of a targeting that was seen before. */
 export function seenLine({ _id, name, seenAt }: SeenTargeting): string {
   return `${_id} ${quoteUntrusted(name)} ${new Date(seenAt).toISOString().slice(0, 16)}Z`;
 }
 
-/** The targetings seen before in words; `seen` are their lines. */
+/** The targetings that were seen before, as text. `seen` are their lines. */
 export function seenText(seen: readonly string[], omitted: number): string {
   if (seen.length === 0) {
     return (
@@ -219,7 +219,10 @@ function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);
 }
 
-/** A line of a list, whose columns its heading names: ID, Context IDs, what is not the same for most, and the name. */
+/**
+ * A line of a list: ID, number of Context IDs, name, and the fields that most options do not have. The heading of the
+ * list names the columns.
+ */
 export function listLine({ _id, name, type, contextCount, parent, parentName, ...rest }: OptionRow): string {
   const { childCount, contextCountWithChildren, matched, contexts, ...fields } = rest;
   const all = contextCountWithChildren === undefined ? "" : `, ${plain(contextCountWithChildren)} with them`;
@@ -232,18 +235,18 @@ export function listLine({ _id, name, type, contextCount, parent, parentName, ..
     ...fieldWords(fields),
   ].filter((part) => part !== false);
   const count = contextCount === undefined ? "?" : plain(contextCount);
-  // Quotes take a token in each of many lines, and are needed where something follows.
+  // Quotation marks cost one token per line, and are needed only if something follows the name.
   return [`${_id}:${count}`, more.length > 0 ? quoteUntrusted(name) : quoteUntrustedLast(name), ...more].join(" ");
 }
 
-/** A list in brief: its IDs go without the beginning that all have, and groups are shown by name alone. */
+/** A short form of a list: IDs omit their common beginning, and groups are shown only by name. */
 export interface BriefList {
   readonly beginning: string;
 }
 
 /**
- * Writes the rows of a list one after another; where those of another group begin, a line before them names it. A name
- * means one option of a targeting alone (management-api 8.3).
+ * Returns a function that formats the rows of a list in order. If the group changes, a line before the row names the
+ * new group. A name identifies one option within a targeting (management-api 8.3).
  */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
@@ -261,7 +264,7 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
   };
 }
 
-/** The form of a list that takes the fewest tokens. Only the time within an ID is left out, which many IDs share. */
+/** Returns the short form of a list. Only the time part of the IDs is omitted, which many IDs share. */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);
   let length = Math.min(first.length, ULID_TIME_LETTERS);
@@ -270,10 +273,10 @@ export function briefList(rows: readonly OptionRow[]): BriefList {
 }
 
 const ULID_TIME_LETTERS = 10;
-/** Fewer letters are not worth the sentence that names them. */
+/** Omitting fewer letters does not save the tokens of the sentence that explains it. */
 const FEWEST_LEFT_OUT = 3;
 
-/** Names the group of sub-options: with its ID, unless its name stood for just this ID before. */
+/** Names the group of sub-options. The ID is omitted if an earlier row with this name had the same ID. */
 function groupWords(
   id: unknown,
   name: unknown,
@@ -287,7 +290,10 @@ function groupWords(
   return { key, words: `in ${quoteUntrusted(name)}${isKnown ? "" : ` ${key}`}:` };
 }
 
-/** Text from the service is shown with care; numbers and flags are as they are. */
+/**
+ * Formats a value. Text from the service is quoted unless it has only safe characters. Numbers and flags stay as they
+ * are.
+ */
 function plain(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(plain).join(",")}]`;
   if (typeof value === "string") return /^[\w.:+-]*$/.test(value) ? value : quoteUntrusted(value);

@@ -1,37 +1,42 @@
-/** Takes secrets out of texts and of data. */
+/** Removes secrets from texts and data. */
 export interface Redactor {
   text(given: string): string;
-  /** UTF-8 with every secret in it redacted; as it was, where there is none. */
+  /** Redacts every secret in UTF-8 bytes. Returns the same bytes if there is none. */
   bytes(given: Buffer): Buffer;
-  /** A copy of a JSON object with every text in it redacted, property names too. */
+  /** Returns a copy of a JSON object with all texts redacted, including property names. */
   record(given: Readonly<Record<string, unknown>>): Record<string, unknown>;
-  /** Whether a secret stands in any text of some data; one that may be an ordinary word is not looked for. */
+  /** Whether any text of some data contains a secret. Secrets that may be ordinary words are ignored. */
   holds(given: unknown): boolean;
 }
 
 const REPLACEMENT = "[redacted]";
 
-/** Shorter texts are no secrets, and replacing them would garble everything else. */
+/** The minimum length of a secret. Replacing shorter texts would garble everything else. */
 const SHORTEST = 4;
-/** Shorter ones are likely to be a part of something else, so that they count only where they stand alone. */
+/**
+ * The minimum length of a secret that is also found inside longer words. Shorter ones are probably part of something
+ * else.
+ */
 const SHORTEST_INSIDE = 8;
-/** Letters alone may be a word that people write, up to the length of long words. */
+/** A secret of only letters, up to the length of long words, may be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
-/** How often a text may have been put into JSON that was put into JSON. */
+/** How many levels of JSON within JSON are searched. */
 const NESTED_JSON = 3;
 
-/** One way in which a secret may be written, and how it is found. */
+/** One form in which a secret may be written, and how to find it. */
 interface WrittenSecret {
   readonly form: string;
-  /** Finds it only where no letter, digit, hyphen or underscore goes on; absent: anywhere. */
+  /**
+   * Finds the form only if no letter, digit, hyphen or underscore is adjacent. If absent, the form is found anywhere.
+   */
   readonly alone?: RegExp;
   readonly isWord: boolean;
 }
 
-/** Knows every configured key, as it is and as it stands inside JSON and addresses. */
+/** Returns a redactor for all configured keys, in plain form and as written in JSON and addresses. */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
-  // The longest first: one key may begin with another.
+  // The longest first, because one key may start with another.
   const written = [...known].flatMap(writtenForms).sort((one, other) => other.form.length - one.form.length);
   const text = (given: string) =>
     written.reduce((clean, { form, alone }) => clean.replaceAll(alone ?? form, REPLACEMENT), given);

@@ -6,13 +6,13 @@ import { thousands } from "../platform/text.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import type { Message } from "./message-words.ts";
 
-/** What went wrong, in our own words, and what to do about it. */
+/** What went wrong, in our own words, and how to fix it. */
 export interface Failure {
   readonly message: string;
   readonly remedy?: string | undefined;
 }
 
-/** What a failed request says about itself, as `problemOf` gives it and runs keep it. */
+/** The details of a failed request, as `problemOf` returns them and runs store them. */
 const requestProblem = z.object({
   effect: z.enum(["notSent", "rejected", "busy", "ambiguous"]),
   operation: z.string().optional(),
@@ -27,12 +27,12 @@ const requestProblem = z.object({
   retryAfterMs: z.number().optional(),
 });
 type Problem = z.infer<typeof requestProblem>;
-/** What a sentence about a request needs; of what a run kept any part may be missing. */
+/** The stored details of a request. Any of them may be missing. */
 type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/** Why a run could not be planned, in words: what its journal kept of an ApiError or a FileError. */
+/** Returns why a run could not be planned, from the stored details of an ApiError or a FileError. */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
@@ -40,13 +40,13 @@ export function planningFailure(detail: Readonly<Record<string, unknown>>): Fail
   return kept === undefined ? { message: "the reason is not known" } : problemWords(kept);
 }
 
-/** A request that failed outside of any run: a read for an answer, or for a plan. */
+/** The message of a request that failed outside of a run: a read for an answer or for a plan. */
 export function requestFailure(error: ApiError): Failure {
   if (error instanceof ListError) return LISTS[error.problem];
   return planningFailure(problemOf(error));
 }
 
-/** What a run kept of a request, as far as it can be read. */
+/** Returns the details of a request that a run stored. Everything is omitted if they are invalid. */
 export function knownOf(detail: Readonly<Record<string, unknown>>, statusCode?: number): Known {
   const known = requestProblem.partial().safeParse(detail).data ?? {};
   return { ...known, ...(statusCode !== undefined && { statusCode }) };
@@ -70,12 +70,12 @@ function problemWords(problem: Problem): Failure {
   }
 }
 
-/** What to do about a request that was not sent, or not answered. */
+/** How to fix that a request was not sent or not answered. */
 export function remedyOf(problem: Known): string {
   return networkRemedy(problem.network, wayOf(problem));
 }
 
-/** That the service limits requests, and how long it asks to wait. */
+/** The message that the service limits requests, with the requested wait. */
 export function rateLimitWords({ retryAfterMs = 0 }: Known): string {
   const wait = retryAfterMs > 0 ? `, and asks to wait ${secondsWords(retryAfterMs)}` : "";
   return `the service limits the rate of requests (429)${wait}`;
@@ -126,8 +126,8 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
 };
 
 /**
- * Refusals that every further request would get, in reads, writes, events and `doctor` alike: of the key, of the
- * address, and by something on the way.
+ * The messages of refusals that every further request would get. Reads, writes, events and `doctor` share them. The
+ * reason is the key, the address, or something between this server and the service.
  */
 const REFUSALS: Readonly<Record<string, (problem: Known, way: Way) => Message>> = {
   unauthorized: (_problem, { key }) => ({
@@ -168,7 +168,7 @@ function quoted(route: string | undefined): string {
   return route === undefined ? "a request" : quoteUntrusted(route);
 }
 
-/** What a refusal means that every further request would get, by its kind; undefined for any other. */
+/** Returns the message of a refusal that every further request would get, or undefined for any other kind. */
 export function refusalWords(kind: string, problem: Known): Message | undefined {
   return Object.hasOwn(REFUSALS, kind) ? REFUSALS[kind]?.(problem, wayOf(problem)) : undefined;
 }
@@ -185,12 +185,12 @@ function rejectionWords(problem: Problem): Failure {
 }
 
 interface Way {
-  /** The setting that names the address, or words for it. */
+  /** The setting that contains the address, or a description of it. */
   readonly address: string;
   readonly key: string;
 }
 
-/** What to do about a request that was not answered, by what kept it from that: for reads, writes, events and `doctor`. */
+/** How to fix that a request was not answered, by cause. Reads, writes, events and `doctor` share these texts. */
 const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
   name: ({ address }) =>
     `Check the host in ${address} for typing errors, and that this machine can look it up (DNS, VPN). ` +
@@ -221,7 +221,7 @@ const REMEDIES: Readonly<Record<NetworkCause, (way: Way) => string>> = {
     `Have the proxy let the host in ${address} through, or add the host to NO_PROXY if no proxy is needed.`,
 };
 
-/** What to do about a request that was not answered; a cause that is not known gets what helps most often. */
+/** Returns how to fix that a request was not answered. For an unknown cause, returns what helps most often. */
 function networkRemedy(cause: string | undefined, way: Way): string {
   const remedy = isCause(cause) ? REMEDIES[cause] : REMEDIES.lost;
   return remedy(way);
@@ -231,7 +231,7 @@ function isCause(cause: string | undefined): cause is NetworkCause {
   return cause !== undefined && Object.hasOwn(REMEDIES, cause);
 }
 
-/** Hosts by the names that their clients give, as `setup` and people know them. */
+/** The hosts by their client names, each with its name in `setup` and its title. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],
@@ -241,15 +241,15 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
   "gemini-cli-mcp-client": ["gemini", "Gemini CLI"],
 };
 
-/** Who asked for a file outside of the allowed folders, and how. */
+/** A request for a file outside of the allowed folders. */
 export interface FolderAsked {
-  /** The name that the client gave; undefined over HTTP, where folders belong to a token. */
+  /** The name that the client reported. Undefined over HTTP, where each token has its own folders. */
   readonly client: string | undefined;
   readonly path: string;
   readonly allowedDirs: readonly string[];
 }
 
-/** What a person does so that a file may be used, for the host that asked. */
+/** How a person allows a file to be used, for the host that requested it. */
 export function allowingWords({ client, path, allowedDirs }: FolderAsked, delimiter: string): string {
   if (client === undefined) {
     return "Over HTTP each token has its folders: `folders` of its entry in TARGETING_MCP_ACCESS_FILE. Or give the data in the call.";

@@ -10,7 +10,7 @@ import { placeWords, quoteUntrusted } from "./fence.ts";
 import { many, number } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
-/** How a tool's work is called: done, to be done, and on what. */
+/** The words for the work of a tool: in the past tense, as a verb, and the noun of its objects. */
 interface Work {
   readonly done: string;
   readonly todo: string;
@@ -32,7 +32,7 @@ const WORK: Readonly<Record<string, Work>> = {
   track_events: EVENT,
 };
 
-/** What is said before the counts of a run that has not simply ended. */
+/** What precedes the counts of a run that has not simply finished. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -41,7 +41,7 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   needs_confirmation: "Approval required; nothing was sent. ",
 };
 
-/** The result of a run in a line: what was done, what was not, where, and at its end the run and the environment. */
+/** The result of a run in one line: what was done and what was not, where, and finally the run and the environment. */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
@@ -60,7 +60,7 @@ function resultWords(run: ReportedRun): string {
   const rest = restWords(run);
   const also = rest.length === 0 ? "" : `; ${rest.join(", ")}`;
   if (status === "planned" || status === "needs_confirmation") {
-    // What is to be approved follows.
+    // What needs approval follows.
     if (status === "needs_confirmation") return rest.length === 0 ? "" : `${many(counts.items, work.noun)}${also}`;
     return `Would ${work.todo} ${ofAll(counts.pending, counts.items, work.noun)}${also}`;
   }
@@ -74,7 +74,7 @@ function resultWords(run: ReportedRun): string {
 
 const DID: readonly Did[] = ["created", "changed", "deleted", "same"];
 
-/** What was done with the objects that succeeded; the first part names them, and all of how many. */
+/** What was done with the objects that succeeded. The first part contains the noun and the total. */
 function doneWords({ did, tool, counts }: ReportedRun, { done, noun }: Work): readonly string[] {
   const { succeeded, items } = counts;
   if (succeeded === 0) return [];
@@ -138,16 +138,16 @@ function decapitalized(words: string): string {
   return words.charAt(0).toLowerCase() + words.slice(1);
 }
 
-/** That requests are counted by their answers, where some have none yet. */
+/** The note that some requests have no answer yet, because requests are counted by their answers. */
 export function unansweredNote({ unanswered = 0 }: ReportedRun): readonly string[] {
   return unanswered === 0
     ? []
     : [`up to ${unanswered} more ${unanswered === 1 ? "request has" : "requests have"} no answer yet`];
 }
 
-/** What was sent, where that is more than one request for a change, or one for each event. */
+/** The number of requests, if it is more than one for a change, or more than one for each event. */
 function requestWords({ requests, unanswered = 0, tool, status, failures }: ReportedRun): string {
-  // A note says how often and how long a locked service was tried.
+  // A note states how often and how long a locked service was tried.
   const isBusy = failures.some(({ errorCode }) => errorCode === "BUSY" || errorCode === LOCKED);
   if (requests === undefined || status === "planned" || isBusy) return "";
   const { sent, resent, waitedMs } = requests;
@@ -170,7 +170,10 @@ function seconds(ms: number): string {
   return `${ms < WHOLE_SECONDS_FROM_MS ? Math.round(ms / 100) / 10 : Math.round(ms / 1000)} s`;
 }
 
-/** Tools that ask a person where they take away much; others say nothing of it. */
+/**
+ * The tools that ask a person if they delete or remove much. Other tools report an approval only if there was a
+ * question.
+ */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
   "delete_options",
@@ -178,13 +181,16 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** The approval, where a tool asks and the run went past the question. */
+/**
+ * Returns the approval that an answer reports. Undefined if the run is only planned, still waits for approval, or its
+ * tool does not ask.
+ */
 export function reportedApproval({ approval, tool, status, tellsAsked }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return tellsAsked || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
 }
 
-/** What the rows of a file came to, where that is not one item each. */
+/** How the rows of a file became items. Empty if each row is one item. */
 export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[] {
   if (merged + skipped === 0) return [];
   const parts = [
@@ -197,7 +203,7 @@ export function rowsNote({ read, merged, skipped }: RowCounts): readonly string[
 
 const TAKEN_TOLD = 5;
 
-/** Which names were taken for which others, since none matched exactly. */
+/** Which names matched other names approximately, because none matched exactly. */
 export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
   if (takenFor.length === 0) return [];
   const named = takenFor
@@ -207,7 +213,7 @@ export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[
   return [`${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which differs in case or outer spaces`];
 }
 
-/** Which Context IDs look like one that is there already. */
+/** Which Context IDs look like one that the option already has. */
 export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly string[] {
   if (nearIds === undefined) return [];
   const { count, first } = nearIds;
@@ -218,7 +224,10 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/** That an undo cannot remove what may have been held before. */
+/**
+ * The note that an undo leaves added Context IDs of options that were not read before, because these may have had them
+ * already.
+ */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const options = `${many(unread, "option")} ${unread === 1 ? "was" : "were"}`;
@@ -227,7 +236,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
 
 const COUNTS_TOLD = 5;
 
-/** Which options hold another number of Context IDs than expected. */
+/** Which options have a different number of Context IDs than expected. */
 export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[] {
   if (otherCounts.length === 0) return [];
   const picked = otherCounts.slice(0, COUNTS_TOLD).map(({ name, _id = "?", expected, found }) => {
@@ -241,7 +250,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   ];
 }
 
-/** What a resumed run did now, and what had been done before. */
+/** What a resumed run did now, and what it had done before. */
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
@@ -249,40 +258,43 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   return [`resumed: ${thousands(before)} of ${thousands(counts.items)} done before, ${thousands(now)} done now`];
 }
 
-/** Why a run of renames sent more requests than it has items for. */
+/** Why a run of renames sent more requests than it has items. */
 export function swapsNote({ temporaryNames = 0 }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
   const names = temporaryNames === 1 ? "one option was" : `${thousands(temporaryNames)} options were`;
   return [`the names were swapped, so ${names} renamed twice`];
 }
 
-/** An option whose change a limit stopped, with what it holds now, and the limit that the change met. */
+/** An option whose change exceeded a limit, with its current size and the limit. */
 export interface FullOption {
   readonly _id: string;
   readonly name: string;
   readonly contextIds: number;
-  /** UTF-8 bytes of its Context IDs. */
+  /** The size of its Context IDs, in UTF-8 bytes. */
   readonly bytes: number;
   readonly limit: "count" | "bytes" | "project";
 }
 
-/** A targeting with what it holds now, as far as that was read. */
+/** A targeting with its current totals, if these were read. */
 export interface FullTargeting {
   readonly _id: string;
   readonly name: string;
-  /** Present where its number of options stopped the run. */
+  /** Present if its number of options stopped the run. */
   readonly options?: number;
-  /** Of all its options, each counted once for each option. */
+  /** The sum over all its options. A Context ID counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
-/** How many objects of a run stand on one side of the first that a limit stopped, and how many of them are in. */
+/**
+ * How many objects of a run are before (or after) the first one that a limit stopped, and how many of them were
+ * applied.
+ */
 interface Side {
   readonly count: number;
   readonly isIn: number;
 }
 
-/** A limit that a run met, and where. */
+/** The limits that stopped a run, and where. */
 export interface LimitsMet {
   readonly first: ReportedObject | undefined;
   readonly before: Side;
@@ -293,7 +305,10 @@ export interface LimitsMet {
   readonly isProject: boolean;
 }
 
-/** Which limit stopped a run, how much is there, how many fit, and what of the run is in: a note for each. */
+/**
+ * Describes which limits stopped a run, the current totals, how many more fit, and what of the run was applied: a note
+ * for each.
+ */
 export function limitNotes(met: LimitsMet): readonly string[] {
   return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
 }
@@ -338,7 +353,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   return `${holds}, and ${number(bytes)} of at most ${number(mostBytes)} bytes of them: bytes: ${fitWords(mostBytes - bytes)}`;
 }
 
-/** Targetings cannot be listed, so that what the project holds is known for a part of it only. */
+/** The service cannot list targetings, so only a part of the project's total is known. */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;
@@ -365,7 +380,7 @@ export function goesOnHint(): string {
   return "this call was made before and had not finished: its run was resumed";
 }
 
-/** Says of a call that was made before, and of which something is left, that this is a new run all the same. */
+/** The note that the same call was made before and left something undone, and that this is nevertheless a new run. */
 export function endedHint({ runId, status }: EndedRun): string {
   return (
     `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its items. ` +
@@ -373,7 +388,7 @@ export function endedHint({ runId, status }: EndedRun): string {
   );
 }
 
-/** Interrupted runs that nothing has resumed. */
+/** The note on interrupted runs that nothing has resumed. */
 export function interruptedHint(runs: readonly Interrupted[]): readonly string[] {
   const named = runs.slice(0, MOST_NAMED).map(({ runId, tool }) => `${runId} (${tool})`);
   const more = runs.length - named.length;
@@ -385,7 +400,7 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
   ];
 }
 
-/** Says that a run will stop, where the request in flight is still to be answered. */
+/** The note that a run stops after the request in flight is answered. */
 export function stopAskedHint(runId: string): string {
   return `the run stops after the request in flight and sends nothing more; get_run {"runId":"${runId}"} shows when it has stopped`;
 }
@@ -393,20 +408,20 @@ export function stopAskedHint(runId: string): string {
 /** A run as a list of runs shows it. */
 export interface RunRow {
   readonly runId: string;
-  /** Not known of some runs that are damaged. */
+  /** Unknown for some damaged runs. */
   readonly tool?: string;
   readonly status: string;
-  /** The one targeting that it changes, and its name as it was seen last, where they are known. */
+  /** The only targeting that the run changes, with its last seen name, if they are known. */
   readonly targetingId?: string;
   readonly targetingName?: string;
-  /** Absent where the run is damaged. */
+  /** Absent if the run is damaged. */
   readonly counts?: Readonly<Record<string, number>>;
   readonly error?: { readonly errorCode: string };
   readonly startedAt: string;
   readonly updatedAt: string;
 }
 
-/** One line about a run. */
+/** A run as a line of text. */
 export function runLine(run: RunRow): string {
   const { runId, tool, status, targetingId, targetingName, counts, startedAt, updatedAt } = run;
   const picked = Object.entries(counts ?? {}).flatMap(([what, count]) =>
@@ -418,7 +433,7 @@ export function runLine(run: RunRow): string {
   return `${runId} ${tool ?? "unknown tool"}${where} ${status} (${outcome}) started ${startedAt}, last change ${updatedAt}`;
 }
 
-/** Recent runs in words. */
+/** Recent runs as text. */
 export function runsText(runs: readonly RunRow[], cursor: string | undefined): string {
   if (runs.length === 0) return "There are no such runs.";
   const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];

@@ -40,22 +40,22 @@ import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { sheetNotes } from "./sheets.ts";
 
-/** Room for the fields and sentences that every report has. */
+/** Tokens reserved for the fields and sentences that every report has. */
 const AROUND_TOKENS = 500;
-/** Room for what is said of a confirmation beside its effect: how it is used, and its token. */
+/** Tokens reserved for the token of a confirmation and how to use it. The effect is counted separately. */
 const CONFIRMATION_TOKENS = 250;
-/** Of verdicts, and requests of a plan. */
+/** The maximum number of shown verdicts, and of shown requests of a plan. */
 const MOST_GROUPS = 10;
 const MOST_GROUPS_BESIDE_PAGE = 3;
 const MOST_REASONS = 25;
 const MOST_RESULTS = 50;
-/** Of a reason that is shown with its count, so many of its objects are among the results. */
+/** The maximum number of results for each reason that is shown with its count. */
 const MOST_OF_A_REASON = 5;
 const MOST_EXAMPLES = 3;
 
 /**
- * Tells a run within 2,500 tokens, however many items it has: counts,
- * failures grouped by reason with message and remedy, the results that say most, and what to do next.
+ * Builds the answer about a run within 2,500 tokens, for any number of items. It contains counts, failures grouped by
+ * reason with message and remedy, the most informative results, and the next steps.
  */
 export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
@@ -101,7 +101,7 @@ function isOfEvents({ tool }: ReportedRun): boolean {
   return tool === "track_event" || tool === "track_events";
 }
 
-/** The results without further objects that did not succeed for a reason which is parts. */
+/** Returns the results with at most five objects for each reason that is shown with the failures. */
 function fewOfEachReason({ results, failures }: ReportedRun): ReportedRun["results"] {
   const seen = new Map<string, number>();
   const codes = new Set(failures.slice(0, MOST_REASONS).map(({ errorCode }) => errorCode));
@@ -183,7 +183,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...notes.map(sentence),
     ...failures.rows.flatMap(({ lines }) => lines),
     ...moreLine(failures, "more reasons", runId),
-    // Why an event was not sent stands among the failures.
+    // Why an event was not sent is shown with the failures.
     ...verdicts.rows.filter(({ data }) => !isNotSent(data)).map(({ line }) => line),
     ...moreLine(verdicts, "more kinds of expected results", runId),
     ...plan.rows.map(({ line }) => line),
@@ -193,7 +193,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // What a person is to approve has its own marks.
+    // The effect that a person must approve has its own marks.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&
@@ -202,9 +202,9 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** A note as a sentence. One that ends with foreign text ends with its mark. */
+/** Formats a note as a sentence. A note that ends with foreign text ends with its mark instead of a full stop. */
 function sentence(note: string): string {
-  // The name of a tool stays as it is.
+  // The name of a tool is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
   return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
 }
@@ -234,7 +234,7 @@ function notesOf(run: ReportedRun): readonly string[] {
   ];
 }
 
-/** Why the server that answers may not execute a run. */
+/** Why this server may not execute a run. */
 export function blockedText({ message, remedy }: NonNullable<ReportedRun["blocked"]>): string {
   return `It cannot go on here: ${message}. ${remedy}`;
 }
@@ -243,19 +243,19 @@ function resultsUri(runId: string): string {
   return `targeting://runs/${runId}/results`;
 }
 
-/** How fully a failure is shown, from the fullest form to the shortest. */
+/** The forms of a failure, from the fullest to the shortest. */
 const FAILURE_FORMS: readonly FailureForm[] = [
   ...[20, 10, 5, 2, 0].map((details) => ({ details })),
   { details: 0, places: 3, isBare: true },
   { details: 0, places: 1, isBare: true, tokens: 30 },
   { details: 0, places: 1, isBare: true, tokens: 12 },
 ];
-/** What a failure may take beyond its shortest form, of the room that is left. */
+/** The share of the free tokens that one failure may use. */
 const DETAILS_SHARE = 0.6;
 
 /**
- * Every failure, each as fully as leaves room for the others: what is cut are examples. Reasons are left out only beside
- * the effect that a person has to see whole.
+ * Returns every failure, each as fully as the others leave room. Examples are cut first. Reasons are omitted only
+ * beside an effect that a person must see completely.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
@@ -269,7 +269,7 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
       return { ...row, lines: [...above, ...row.lines] };
     });
   });
-  // The fullest of the short forms with which all of them fit.
+  // Chooses the fullest of the short forms with which all failures fit.
   const [least = -1] = [-3, -2].filter((at) => sum(forms.map((rows) => costOf(rows.at(at)))) <= budget.left);
   let needed = sum(forms.map((rows) => costOf(rows.at(least))));
   return forms.flatMap((rows) => {
@@ -283,12 +283,12 @@ function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readon
   });
 }
 
-/** Whether two reasons are shown below one line. */
+/** Whether two reasons can share a line above them. */
 function isAlike(one: SummarizedFailure, other: SummarizedFailure | undefined): boolean {
   return one.shared !== undefined && one.shared === other?.shared && one.outcome === other.outcome;
 }
 
-/** Reasons that begin alike stand together, before the others. */
+/** Sorts reasons with a common beginning together, before the others. */
 function byShared(one: SummarizedFailure, other: SummarizedFailure): number {
   return (other.shared ?? "").localeCompare(one.shared ?? "");
 }
@@ -346,14 +346,14 @@ function eventPlanRows({ eventRequests }: ReportedRun): readonly Row[] {
   ];
 }
 
-/** What would happen, and who decides where that is not the agent's to ask. */
+/** The effect that needs approval. Without a token it also says that a person decides on the page. */
 export function confirmationText({ token, effect, expiresAt }: NonNullable<ReportedRun["confirmation"]>): string {
   return token === undefined
     ? `${effect}\nA person decides on the page of this server, until ${timeWords(expiresAt)}.`
     : effect;
 }
 
-/** What an agent does to have a plan approved, and the call that goes on then. */
+/** The next step to have a plan approved, with the call that continues it. */
 export function confirmationStep(
   tool: string,
   { token = "", expiresAt }: { readonly token?: string; readonly expiresAt: string },
@@ -370,7 +370,7 @@ function timeWords(iso: string): string {
   return `${iso.slice(11, 16)} UTC`;
 }
 
-/** `isError` is for answers in which nothing good happened. */
+/** Whether the answer is an error: nothing succeeded, and the run failed or its result is unknown. */
 function isError({ status, counts }: ReportedRun): boolean {
   return status === "failed" || (status === "unknown" && counts.succeeded + counts.alreadyDone === 0);
 }

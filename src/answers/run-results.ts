@@ -14,24 +14,26 @@ import { placeWords, plain, quoteUntrusted, seen } from "./fence.ts";
 /** A run as an answer reports it. */
 export interface ReportedRun {
   readonly environment: "live" | "sandbox";
-  /** Absent where nothing is stored: a declined call, a dry run of events, or one while the store is away. */
+  /** Absent if nothing is stored: a declined call, a dry run of events, or a dry run while the store is unavailable. */
   readonly runId?: string;
   readonly tool: string;
   readonly status: RunStatus;
   readonly counts: ReportCounts;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** Of events: how many left, or were about to leave, and have no answer yet; `requests` does not count them. */
+  /**
+   * The number of events that were sent, or about to be sent, and have no answer yet. `requests` does not count them.
+   */
   readonly unanswered?: number;
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
-  /** Present when the results are a page that was asked for: then all of them are shown, and fewer failures. */
+  /** Present if a page of results was requested. The answer then shows all results of the page, and fewer failures. */
   readonly page?: {
     readonly cursor: string | undefined;
-    /** How many objects there are within the filter that was asked for. */
+    /** The number of objects that match the requested filter. */
     readonly matching?: number;
   };
   readonly plan?: readonly PlannedRequest[];
-  /** Of events, each of which is a request: how many would go out, and how long they are. */
+  /** The requests that a plan of events would send, one for each event, and their total size. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   readonly verdicts?: readonly VerdictRow[];
   readonly confirmation?: { readonly token?: string; readonly effect: string; readonly expiresAt: string };
@@ -39,9 +41,9 @@ export interface ReportedRun {
   readonly strandedNames?: readonly StrandedName[];
   readonly hasRejects?: boolean;
   readonly did?: Readonly<Record<Did, number>>;
-  /** Who approved or declined it, and where; reported where a tool asks. */
+  /** Who approved or declined the run, and where. Reported if the tool asks. */
   readonly approval?: Approval | undefined;
-  /** Whether that is shown whatever the tool of the run: the answer is one of `resume_run`. */
+  /** Whether the approval is reported for every tool, because the answer is one of `resume_run`. */
   readonly tellsAsked?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
@@ -50,27 +52,27 @@ export interface ReportedRun {
   readonly nearIds?: NearIds;
   readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];
-  /** Where it was resumed: how everything stood then. */
+  /** The counts at the time when the run was resumed. */
   readonly resumed?: Counts;
-  /** How many names had to be given in between, since names were passed round. */
+  /** The number of temporary names that were needed because names were swapped. */
   readonly temporaryNames?: number;
-  /** When anything of it changed last: milliseconds since 1970. */
+  /** When anything of the run changed last, in milliseconds since 1970. */
   readonly lastAt?: number;
   readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
-  /** Whether its server ended before it was planned: it is not resumed. */
+  /** Whether the server ended before planning the run, which then is not resumed. */
   readonly neverPlanned?: boolean | undefined;
-  /** Whether what is unknown stays so: it is not sent again, and nothing else could tell. */
+  /** Whether unknown results stay unknown, because nothing is sent again and nothing else can resolve them. */
   readonly unknownIsFinal?: boolean;
 }
 
-/** The line of a result, for counting what fits a page. */
+/** The line of a result, to count what fits a page. */
 export function resultLine(result: ObjectResult): string {
   return resultRow(result).line;
 }
 
-/** One object of a run as data and as a line: where it stands, how it ended, what it is, and what changed. */
+/** Converts one object of a run to data and a line: its position, outcome, name and ID, and changes. */
 export function resultRow({ reason, input, ...result }: ObjectResult & { readonly input?: unknown }): Row {
   const { outcome, did, predicted, rule, observed, mended = [] } = result;
   const [_id, name] = [cut(result._id), cut(result.name)];
@@ -83,7 +85,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   };
   const line = [
     `${placeWords(result)}:`,
-    // What is shown with its input did not succeed: the failures say how.
+    // The failures explain why an object that is shown with its input did not succeed.
     input !== undefined && outcome === "failed"
       ? undefined
       : did === undefined || did === "same"
@@ -113,7 +115,7 @@ function objectWords(result: ObjectResult): string {
 const MOST_NAMED = 20;
 const FEW_NAMED = 3;
 
-/** What kinds of results are called; what did not succeed stands among the failures. */
+/** The kinds of results with their titles. Objects that did not succeed are shown with the failures. */
 const KINDS: readonly {
   readonly title: string;
   readonly isOne: (result: ObjectResult) => boolean;
@@ -127,8 +129,9 @@ const KINDS: readonly {
 ];
 
 /**
- * What a run did, a line for each kind. Up to 20 objects of a kind are named with their IDs; of more the first few,
- * which `all` counts. `done` is what is said where nothing is known of how, `allAt` where all of them are.
+ * Describes what a run did, one line for each kind. Up to 20 objects of a kind are listed with their IDs; of more, only
+ * the first few. `all` contains the total of each kind, `done` the title of objects without a known change, and `allAt`
+ * where all objects can be read.
  */
 export function changeLines(
   results: readonly ObjectResult[],
@@ -152,7 +155,7 @@ export function changeLines(
   return lines;
 }
 
-/** A kind's title, which says what changed where that is the same for all. */
+/** Returns the title of a kind. "Changed" becomes more specific if all objects changed in the same way. */
 function titleOf(title: string, results: readonly ObjectResult[], done: string): string {
   if (title === "Done") return done;
   if (title !== "Changed") return title;
@@ -160,7 +163,7 @@ function titleOf(title: string, results: readonly ObjectResult[], done: string):
   return results.every(({ from }) => typeof from === "object" && from.name === undefined) ? "Moved" : title;
 }
 
-/** Where objects stand, objects within others by their position: `items 1-3, 3.1, 3.2`. */
+/** The positions of objects, nested ones by their position in their parent: `items 1-3, 3.1, 3.2`. */
 function spotsWords(results: readonly ObjectResult[]): string {
   const byLine = results.some(({ line }) => line !== undefined);
   const spots: { first: number; last: number; within: string }[] = [];
@@ -207,7 +210,7 @@ const LONGEST_TEXT = 300;
 const MOST_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** What was given, long texts and lists cut, saying so. */
+/** Shortens a value. Long texts and lists are cut, with their full length. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

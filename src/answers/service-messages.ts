@@ -36,7 +36,7 @@ function conflictWords(detail: Detail): string {
   return words.length === 0 ? "" : `: ${words.join("; ")}${more}`;
 }
 
-/** What to do about a taken name, by what was to get it. */
+/** How to fix that a name is taken, by the kind of object and the operation. */
 const TAKEN_REMEDIES: Readonly<Record<string, Text>> = {
   "an option, addOptions": texts(
     'Choose another name, or call bulk_add_options with onExisting "skip" or "addContexts".',
@@ -78,7 +78,10 @@ const MOST = {
   project: number(LIMITS.projectContextIds.value),
 } as const;
 
-/** Three limits share a code (management-api 8.1): a new option with few Context IDs cannot have met its own. */
+/**
+ * Three limits share a code (management-api 8.1). A new option with few Context IDs cannot exceed its own limits, so
+ * only the limit of the project is possible.
+ */
 function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const own = detail.contextIds;
   const isNew = operation === "addOptions" || operation === "createTargetings";
@@ -104,7 +107,7 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   };
 }
 
-/** What the codes of the management API mean (management-api 7). */
+/** The messages of the codes of the management API (management-api 7). */
 export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: (detail) => ({
     message:
@@ -181,7 +184,9 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/** The cases of management-api 7.4, distinguished by what was sent. Case 8 is one of reading: `request-failures.ts`. */
+/**
+ * The cases of management-api 7.4, distinguished by what was sent. Case 8 occurs in reads only: `request-messages.ts`.
+ */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {
@@ -211,7 +216,7 @@ const STORED_UNCHANGEABLE: Entry = {
   remedy: "Change it in the web console.",
 };
 
-/** What a refused update may have meant: the first whose fields were all sent. */
+/** The possible reasons of a refused update. The first one applies whose fields were all sent. */
 const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Entry }[] = [
   {
     fields: ["parent", "exposeChildren"],

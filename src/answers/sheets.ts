@@ -19,7 +19,7 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
 /** How a sheet was read, as sentences: what was detected and differs from plain CSV, and what was skipped. */
 export function sheetNotes(file: InputFile | undefined): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
-  // How it is read is not known yet.
+  // It is not known yet how the sheet is read.
   if (isUnread(file)) return [];
   const { seen = {} } = file;
   const notes = [
@@ -32,7 +32,7 @@ export function sheetNotes(file: InputFile | undefined): readonly string[] {
   return notes.filter((note) => note !== undefined);
 }
 
-/** A sheet that was saved with the results of a run, as an answer says it. */
+/** The text of an answer that saved a sheet with the results of a run. */
 export function resultSheetText({
   savedTo,
   results,
@@ -45,9 +45,9 @@ export function resultSheetText({
   readonly results: ReadonlyMap<string, number>;
   readonly tool: string;
   readonly isOver: boolean;
-  /** The headings that the call read as columns, which the sheet still has. */
+  /** The headings that the call mapped to columns. The sheet still has them. */
   readonly columns: Readonly<Record<string, string>> | undefined;
-  /** Of a sheet of events: how many of them ended how. Only those that were not sent are in it. */
+  /** For a sheet of events: the outcomes of all events. The sheet contains only those that were not sent. */
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
@@ -157,13 +157,13 @@ export interface PreviewRow {
   readonly reason?: Reason | undefined;
 }
 
-/** How the first rows of a file were understood, and of a sheet its columns. */
+/** How the first rows of a file were understood, and the columns of a sheet. */
 export interface Preview {
   readonly columns: readonly { readonly heading: string; readonly column: string }[];
   readonly rows: readonly PreviewRow[];
 }
 
-/** How many rows a preview shows. */
+/** The number of rows in a preview. */
 export const PREVIEW_ROWS = 3;
 
 const MOST_COLUMNS = 12;
@@ -171,7 +171,7 @@ const MOST_IDS = 3;
 const MOST_FIELDS = 8;
 const OPS = { add: "add", remove: "remove", set: "exactly" } as const;
 
-/** The notes of a preview: what is not said of the file already, its columns, and its first rows. */
+/** The notes of a preview: how the file was read, if no other note says it, its columns, and its first rows. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
@@ -216,7 +216,7 @@ function idWords(ids: readonly string[]): string {
 
 const CONTEXTS = ["contexts", "contextId"];
 
-/** The columns of a row that its problem is about, by the word for the problem. */
+/** The columns that a problem of a row can be about, by the code of the problem. */
 const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
   notAList: CONTEXTS,
   noContextId: CONTEXTS,
@@ -232,7 +232,7 @@ const BY_PROBLEM: Readonly<Record<string, readonly string[]>> = {
 
 const BY_DAMAGED: Readonly<Record<string, readonly string[]>> = { "Context ID": CONTEXTS, group: ["parentName"] };
 
-/** The columns of a sheet of which one holds what is wrong: the first that the sheet has. */
+/** Returns the columns that may contain the problem. The first one that the sheet has is used. */
 export function columnsOf({ code, detail = {} }: Reason): readonly string[] {
   const { problem, what, field, fields } = detail;
   const [heading] = Array.isArray(fields) ? fields : [];

@@ -8,7 +8,7 @@ import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suite
 import { fenced, plain, quoteUntrusted, seen } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** What running a suite against a live endpoint would do, for the person who decides: how often each event is sent. */
+/** The effect of running a suite against a live endpoint, for the person who decides: how often each event is sent. */
 export function liveTestsEffect({ cases }: EventSuite): Effect {
   const events = cases.flatMap(eventsOf);
   const purchases = events.filter(({ eventName }) => eventName === "purchase").length;
@@ -24,14 +24,17 @@ export function liveTestsEffect({ cases }: EventSuite): Effect {
   return { sentence, parts: effectPart("Event names sent", objects) };
 }
 
-/** A run of a suite as data and as text, which say the same; mismatches as many as fit. */
+/**
+ * Builds the answer about a run of a suite, as data and as text with the same content. It shows as many mismatches as
+ * fit.
+ */
 export function suiteReportAnswer(run: {
   readonly environment: string;
   readonly suiteId: string;
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
-  /** The file that holds the report; or why it was not written. */
+  /** The file that contains the report. `notSaved` is the reason why it was not written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
@@ -71,7 +74,7 @@ export function suiteReportAnswer(run: {
   );
 }
 
-/** How cases of one sort went; counts of 0 are left out. */
+/** The number of cases with each status. Counts of 0 are omitted. */
 type Standings = Readonly<Partial<Record<CaseResult["status"], number>>>;
 
 function standingsBy(
@@ -135,11 +138,11 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   ];
 }
 
-/** What the first lines of a file may hold, as data and again as text. */
+/** The maximum number of tokens of the first lines of a file. They are in the answer twice, as data and as text. */
 const PREVIEW_TOKENS = 1100;
 const LINE_LETTERS = 160;
 
-/** The first lines of a suite's file, long ones cut: enough to see what it is. */
+/** The first lines of a suite's file, with long lines cut, so that a reader recognizes its content. */
 export function previewOf(file: string): string {
   const lines: string[] = [];
   let left = PREVIEW_TOKENS;
@@ -159,16 +162,16 @@ const HOW_TO_RUN = {
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 
-/** What the files that send events by themselves test, and where. */
+/** What generated files that send events by themselves test, and where. */
 const SERVICE_TESTS =
   "It tests the service, not the app, in a sandbox that it starts itself. To name another service, set EVENT_API_URL.";
 
-/** What is to know of a file that does not hold the cases of its suite. */
+/** The note on a file that does not contain the cases of its suite. */
 export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; the ${cases} cases of the suite are not in it, and kinds, uid and seed do not change it`;
 }
 
-/** A suite that was generated, in words. */
+/** A generated suite as text. */
 export function suiteText(suite: {
   readonly suiteId: string;
   readonly resourceUri: string;
