@@ -7,7 +7,7 @@ const texts = (what: string) => z.array(z.string()).optional().describe(what);
 
 const childFields = () => ({ name: z.string(), contexts: texts("Context IDs") });
 
-/** The fields of an option to create. Names and Context IDs are checked item by item later. */
+/** The fields of an option to create. Names and Context IDs are checked later, item by item. */
 const optionFields = () => ({
   ...childFields(),
   type: z.enum(["atomic", "collection"]).optional().describe("collection: an option group; default atomic"),
@@ -16,8 +16,8 @@ const optionFields = () => ({
 });
 
 /**
- * The arguments of each tool that writes which say what it does. The tool lists them, beside those that say how the call
- * is made or where its targeting and its items are found; its run stores them as they were given.
+ * The arguments of each writing tool that describe the change. A tool lists them together with further arguments: how
+ * the call is made, and where its targeting and items come from. The run stores them as the caller sent them.
  */
 export const ARGUMENTS = {
   create_targetings: () => ({
@@ -91,7 +91,7 @@ export const ARGUMENTS = {
   }),
 };
 
-/** What was found under a name by which a targeting was seen before: it, or the IDs of several, or names like it. */
+/** The result of a search for a targeting by its remembered name: its ID, the IDs of several, or similar names. */
 const foundUnderName = {
   _id: z.string().optional(),
   ids: z.array(z.string()).optional(),
@@ -104,7 +104,10 @@ const { targetingId } = inTargeting;
 
 const renamed = ARGUMENTS.rename_targetings();
 
-/** What is stored of the call of each tool: its arguments, and what was found for those that only name something. */
+/**
+ * The stored input of each tool's call: its arguments, plus the search results for targetings that were named without
+ * an ID.
+ */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),
   rename_targetings: z.object({ ...renamed, items: z.array(renamed.items.element.extend(foundUnderName)) }),
@@ -117,44 +120,46 @@ export const INPUTS = {
   update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
   update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
   delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
-  /** A plan, whose text is stored beside the run. */
+  /** A plan. Its text is stored with the run. */
   apply_plan: z.object({
-    /** The tool that planned it, which the run is reported under until it is started. */
+    /** The tool that made the plan. Reports name this tool until the run starts. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
-    /** Absent where the plan creates the targeting. */
+    /** Absent if the plan creates the targeting. */
     targetingId,
-    /** Its further targetings, where it changes several. */
+    /** Further targetings, if the plan changes several. */
     furtherIds: z.array(z.string()).optional(),
-    /** The run that it undoes, which is not resumed once the undo starts. */
+    /** The run that the plan undoes. It can no longer be resumed once the undo starts. */
     undoes: z.string().optional(),
-    /** SHA-256 of the stored plan, in hexadecimal digits. */
+    /** SHA-256 of the stored plan, as hexadecimal digits. */
     digest: z.string(),
-    /** The base beside the file that was planned, which is renewed when the run ends. */
+    /** The base file next to the planned file. It is renewed when the run ends. */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
-    /** The sheet that it was made of, which is stored beside it. */
+    /** The sheet that the plan was made from. It is stored with the plan. */
     sheet: inputFile.optional(),
   }),
 };
 
 export type WriteTool = keyof typeof INPUTS;
 
-/** What is stored of the call of each tool that writes to the management API. */
+/** The stored input of each tool that writes to the management API. */
 export type Inputs = { readonly [Tool in WriteTool]: Fixed<z.infer<(typeof INPUTS)[Tool]>> };
 
-/** A write as the caller asked for it: stored with the run, so that a run needs nothing from the caller again. */
+/**
+ * A write as the caller requested it. It is stored with the run, so that a run needs nothing further from the caller.
+ */
 export type WriteCall<Tool extends WriteTool = WriteTool> = {
   readonly [T in Tool]: { readonly tool: T; readonly input: Inputs[T] };
 }[Tool];
 
 export type PlanningTool = Inputs["apply_plan"]["plannedBy"];
 
-/** A file by the real path of a folder that is trusted, and the names that lead to it from there. */
+/** A file: the real path of a trusted folder, and the path steps from there. */
 export type BaseFile = NonNullable<Inputs["apply_plan"]["base"]>;
 
-/** A targeting that a caller gave by a name under which it was seen before, and what was found under that name. */
+/** A targeting that a caller named by its remembered name, and the search results for that name. */
 export type NamedTargeting = Fixed<z.infer<typeof namedTargeting>>;
 
-/** What happens to an option whose name the targeting already has. */
+/** How to handle an option whose name already exists in the targeting. */
 export type OnExisting = NonNullable<Inputs["bulk_add_options"]["onExisting"]>;
 
 export type OptionInput = NonNullable<Inputs["create_targetings"]["items"][number]["options"]>[number];
@@ -164,15 +169,15 @@ export type ChildInput = NonNullable<OptionInput["children"]>[number];
 type AddedOption = Inputs["bulk_add_options"]["items"][number];
 
 export interface AddOptionInput extends AddedOption {
-  /** Of a row of a file: the option that it is about, where the targeting has it. */
+  /** For a row of a file: the option that the row is about, if the targeting has it. */
   readonly _id?: string | undefined;
 }
 
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /** Of a row with an `_id`: the name that it gives the option, which has to agree. */
+  /** For a row with an `_id`: the option name in the row, which must match. */
   readonly calledName?: string | undefined;
-  /** Of a row: the cells of Context IDs that were taken apart. */
+  /** For a row: the cells of Context IDs that were split. */
   readonly split?: SplitCells | undefined;
 }

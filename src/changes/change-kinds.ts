@@ -17,32 +17,34 @@ import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } 
 import type { Plan, PlanningContext } from "./plan/plan.ts";
 import { ObjectList } from "./rows/steps.ts";
 
-/** What a call changes, by ID; options whose Context IDs are only read are no part of it. */
+/** The IDs of what a call changes. Options whose Context IDs are only read are not included. */
 interface Targets {
   readonly targetings: readonly string[];
   readonly options: readonly string[];
 }
 
-/** A kind of change: all that differs between the tools that write. `bytes` is the content of a call's file. */
+/** A kind of change: everything that differs between the writing tools. `bytes` is the content of a call's file. */
 interface ChangeKind<Input> {
-  /** Takes a call apart into steps. Reads what it must; throws an ApiError when such a read fails. */
+  /** Splits a call into steps and reads what that requires. Throws an ApiError if a read fails. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
-  /** The objects that its plan will count and report, before anything is read for it. May throw a FileError. */
+  /**
+   * Returns the objects that its plan will count and report, without reading from the service. May throw a FileError.
+   */
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
-  /** The existing things that it changes; absent or undefined: it creates a targeting. */
+  /** Returns the existing targetings and options that it changes. Absent or undefined if it creates a targeting. */
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Whether its plan may take Context IDs away, as far as the input alone tells. */
+  /** Whether its plan may remove Context IDs, judged by the input alone. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
-  /** What happens to names that exist; absent: they fail. */
+  /** How existing names are handled; absent: they fail. */
   onExisting?(input: Input): OnExisting;
 }
 
-/** The planners. Only calls that write load them, so that starting stays fast. */
+/** The planners. Only calls that write load them, so that start-up stays fast. */
 const planners = () => import("./plan/planners.ts");
 
-/** What reads the rows of files, loaded with the first file or list of items. */
+/** The readers of file rows, loaded with the first file or list of items. */
 const optionRows = async () => (await import("./rows/input-rows.ts")).optionRows;
 const contextRows = async () => (await import("./rows/input-rows.ts")).contextRows;
 
@@ -136,9 +138,9 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const changes = await lookAgain(bytes, reading);
       return (await planners()).planDesired(changes);
     },
-    // What a plan would do is kept with it as a proposal.
+    // The proposal stored with the plan lists its objects.
     objects: () => new ObjectList(),
-    // A desired state without a targeting creates one; an undo without one has nothing to do.
+    // A desired state without a targeting creates one. An undo without one has nothing to do.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined
@@ -157,10 +159,10 @@ async function* rejectsOf<Item>(
   yield* rejectedRows(bytes, of, await shape, rejected);
 }
 
-/** The tools whose names runs of changes are told under. */
+/** The tool names that change runs are reported under. */
 export const WRITE_TOOLS: readonly string[] = [...Object.keys(KINDS), "plan_targeting", "undo_run"];
 
-/** The operations on a call of any tool that writes. */
+/** Returns the operations on a call of any writing tool. */
 export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool>) {
   const kind: ChangeKind<Inputs[Tool]> = KINDS[tool];
   return {
@@ -169,7 +171,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
       const look = await lookAt(tool, { input }, context.bytes);
       if (look !== undefined) plan.facts = { ...plan.facts, look };
       const { noteFormerValues } = await planners();
-      // These planners have noted the former values already.
+      // These planners have already recorded the previous values.
       if (tool !== "update_contexts" && tool !== "apply_plan") await noteFormerValues(plan, context);
       return plan;
     },
@@ -177,14 +179,14 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     targets: (bytes: ByteSource | undefined) => kind.targets?.(input, bytes),
     deletes: kind.deletions !== undefined,
     deletions: kind.deletions?.(input) ?? 0,
-    /** Whether its plan may need a person's confirmation, as far as the input alone tells. */
+    /** Whether its plan may need a person's approval, judged by the input alone. */
     mayTakeAway: kind.deletions !== undefined || kind.mayTakeAway?.(input) === true,
     rejects: kind.rejects,
     onExisting: kind.onExisting?.(input) ?? ("fail" as const),
   };
 }
 
-/** How the sheet of a call is read, where that was not known yet when the call was made. */
+/** Detects how to read the sheet of a call. Returns undefined if that was already known when the call was made. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -197,7 +199,7 @@ async function lookAt(
   return { ...(sheet && { sheet }), ...(seen && { seen }) };
 }
 
-/** The file of a call that has one. */
+/** Returns the file of a call, if it has one. */
 export function fileOf({ input }: Pick<WriteCall, "input">): InputFile | undefined {
   return "file" in input ? input.file : undefined;
 }
@@ -229,7 +231,7 @@ interface CallContent<Item> {
   readonly file?: InputFile | undefined;
 }
 
-/** The items of a call, or those in its file, whose content is `bytes`; an unusable row gives its reason. */
+/** Returns the items of a call, or those in its file, whose content is `bytes`. An unusable row returns its reason. */
 async function givenIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,
@@ -246,7 +248,7 @@ async function itemsOf<Item, Full extends Item>(
   return (await givenIn(rows, shape, bytes)).flatMap((one) => ("reason" in one ? [] : [one.item]));
 }
 
-/** The items of a call as rows, piece by piece. */
+/** Returns the items of a call as rows, batch by batch. */
 export function rowsIn<Item, Full extends Item>(
   { items, file }: CallContent<Item>,
   shape: RowShape<Full>,

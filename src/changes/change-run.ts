@@ -40,12 +40,12 @@ export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;
   readonly lock: ProjectLock;
   readonly clock: Clock;
-  /** Numbers in [0, 1). */
+  /** Random numbers in [0, 1). */
   readonly random: () => number;
   readonly project: string;
-  /** How long one request may take, in milliseconds: after that none can be under way any more. */
+  /** The timeout of one request, in milliseconds. After that a request can no longer be in progress. */
   readonly requestTimeoutMs: number;
-  /** Reads the plan that a run applies, and looks whether it still fits; absent: there are no such runs. */
+  /** Reads the plan that a run applies, and checks whether it is still valid. Absent if there are no such runs. */
   readonly lookAgain?: typeof lookAgainAt;
 }
 
@@ -56,7 +56,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** As `isChangeRun`, for a run of which only the header is known. */
+/** Like `isChangeRun`, for a run whose state was not read. */
 export function isOfChanges(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -71,24 +71,24 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long the turn to write is waited for before it is needed, in milliseconds. */
+/** How long the advance wait for the write lock may take, in milliseconds. */
 const TURN_MS = 10_000;
-/** How many entries of a plan may wait in memory for the disk. */
+/** How many entries of a plan may be in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type AgreedAnew = Pick<RunFacts, "asked" | "decided">;
 
-/** Runs that change targetings and options: begun with a plan, or with one that is still being made. */
+/** Runs that change targetings and options. They start with a finished plan, or with one that is still being made. */
 type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
 
 interface Undone {
-  /** Ends it, so that it is not resumed meanwhile. */
+  /** Ends the run that is being undone, so that nobody resumes it meanwhile. */
   end(call: WriteCall): Promise<void>;
-  /** How it is found out what became of its unanswered requests. */
+  /** Returns a function that finds out what its unanswered requests did. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
 }
 
-/** Makes the kind of runs that change targetings and options. */
+/** Creates the kind of runs that change targetings and options. */
 export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind {
   const serverClock = new ServerClock();
   const goOn = async (
@@ -104,7 +104,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // How the rows of a file are read follows from what was given of it.
+    // The detected reading settings of a file follow from its content and the caller's arguments, so they are not part
+    // of the identity.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,
@@ -126,7 +127,8 @@ export function changeRunKind(world: ChangeWorld, undone: Undone): ChangeRunKind
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
-    // The turn is given back at once, with its wait behind it.
+    // Acquires the lock and releases it at once: the wait for its previous holder is then over before the lock is
+    // needed.
     takenOver: () =>
       void world.lock.hold(world.project, async () => {}, AbortSignal.timeout(TURN_MS)).catch(() => undefined),
     stop: (ending, at) => ({ t: "stop", ...ending, at }),
@@ -151,8 +153,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads a run from its journal. Where the journal has no plan yet, the state is the proposal that a person was asked to
- * confirm, and without a proposal all that the caller gave, pending.
+ * Reads a run from its journal. If the journal has no plan yet, the state is the proposal that a person was asked to
+ * approve. Without a proposal, the state is the caller's whole input, pending.
  */
 async function readBack({
   header,
@@ -180,7 +182,7 @@ function unplanned(
   part: KeptParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unmadeState(call);
-  // A run that is only stored is about to be planned, or to be started with its plan.
+  // Such a run is only stored; it is about to be planned, or to be started with its plan.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 
@@ -194,8 +196,8 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
 }
 
 /**
- * Begins a run that may be stopped while it is planned, or may not be planned at all: its journal then names its
- * objects, and why nothing of it was sent.
+ * Begins a run that may be stopped during planning, or whose planning may fail. Its journal then lists its objects, and
+ * why nothing was sent.
  */
 async function begun(
   run: DrivenChange,
@@ -219,8 +221,8 @@ async function begun(
 }
 
 /**
- * Writes a plan, once it is made, to the state and the journal of a run. What was there before is kept before the plan
- * counts, so that nothing leaves before. Gives the planned requests where they are known to stay the same.
+ * Writes a plan, once it is made, to the state and the journal of a run. The previous values are stored before the plan
+ * is marked as complete, so nothing is sent without them. Returns the planned requests if they cannot change any more.
  */
 async function recordPlan(
   run: DrivenChange,
@@ -233,14 +235,14 @@ async function recordPlan(
   let waiting = 0;
   for (const entry of plan.entries()) {
     run.append(entry);
-    // Blocks of rows take no further memory while they wait: their bytes are shared.
+    // Blocks of rows need no extra memory while they wait, because their bytes are shared.
     if (entry.t !== "rows") waiting += 1;
     if (waiting === ENTRIES_PER_FLUSH) {
       await run.flush();
       waiting = 0;
     }
   }
-  // The work goes on while the disk writes; the first request waits for it.
+  // The work continues while the disk writes; the first request waits for the disk.
   run.write();
   await keepFormer(plan, run, { api, clock });
   const requests = plannedRequests(plan.steps);
@@ -294,20 +296,23 @@ function targetingOf(state: RunState, step = -1): string | undefined {
   return binding === undefined ? undefined : state.boundId(binding);
 }
 
-/** Why nothing more was sent: a read without which nothing may be deleted; undefined for an error of this machine. */
+/**
+ * Returns why nothing more was sent: a read failed that deletions require. Returns undefined for an error of this
+ * machine.
+ */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
   const reason = requestReason("deleteTargetings", thrown);
   return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
-/** For how long a plan relies on what it read, in milliseconds: an approval may take longer. */
+/** How long a plan may rely on what it read, in milliseconds. An approval may take longer. */
 const FRESH_MS = 60_000;
 
 /**
- * Keeps what a run takes away as the part `removed`, NDJSON that `bulk_add_options` or `update_contexts` reads from a
- * file, and what was there before as the part `former`. What is deleted is read for it, each option once, unless it was
- * just read for the plan. Throws the ApiError of a read: then nothing may be deleted.
+ * Stores what a run removes as the part `removed`, in NDJSON that `bulk_add_options` or `update_contexts` can read from
+ * a file. Stores the previous values as the part `former`. Reads deleted options for this, each once, unless they were
+ * just read for the plan. Throws the ApiError of a failed read; nothing may be deleted then.
  */
 async function keepFormer(
   plan: Pick<Plan, "removed" | "former" | "madeAt">,
@@ -324,7 +329,7 @@ async function keepFormer(
 
 type Keeping = Pick<Driving<unknown, unknown, unknown>, "lease" | "keep" | "signal">;
 
-/** Options are noted as they were once they are read. */
+/** Writes the lines of the part `removed`. Options that are read for it are also recorded as previous values. */
 async function* removedLines(
   { removed, former }: Pick<Plan, "removed" | "former">,
   isFresh: boolean,
@@ -334,7 +339,7 @@ async function* removedLines(
   for (const one of removed) {
     if (one.kind === "row") yield `${JSON.stringify(one.row)}\n`;
     else if (isFresh && one.kind === "options" && one.areRead) {
-      // They are noted as former values already.
+      // They are already recorded as previous values.
       for (const placed of one.options) yield `${JSON.stringify(savedOption(placed, placed.contexts))}\n`;
     } else {
       const options = one.kind === "options" ? one.options : placedOptions(api, one._id, signal);
@@ -351,9 +356,9 @@ async function* removedLines(
 }
 
 /**
- * The items of a request that carries steps, as they travel: the bound fields, then the item's own. `targetingInPath`
- * leaves the targeting out, where the route names it. Throws a RangeError when an ID is needed that is not there, since
- * such a step may not leave.
+ * Returns the items of a request as they are sent: the bound fields first, then the item's other fields. With
+ * `targetingInPath` the targeting is omitted, because the route contains it. Throws a RangeError if a required ID is
+ * missing, because such a step must not be sent.
  */
 export function requestItems(state: RunState, ids: readonly number[], targetingInPath: boolean): BulkItems {
   const pieces: Uint8Array[] = [OPENING];
@@ -380,7 +385,7 @@ const OPENING = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSING = Buffer.from("]");
 
-/** The JSON of one item; a delete is its ID alone. */
+/** Returns the JSON of one item. A delete is only its ID. */
 function itemText(state: RunState, { id: step, item, bindings }: Step, targetingInPath: boolean): string {
   const bound: Record<string, string> = {};
   for (const binding of bindings) {
@@ -394,17 +399,17 @@ function itemText(state: RunState, { id: step, item, bindings }: Step, targeting
 interface FinishingWorld {
   readonly api: ManagementApi;
   readonly retryBudgetMs: number;
-  /** Gives the sentence for a reason, for reject files. */
+  /** Returns the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
-  /** Stores the names of targetings that runs created or renamed, and forgets deleted ones. */
+  /** Stores the names of targetings that runs created or renamed, and removes deleted ones. */
   readonly memory: TargetingMemory;
-  /** Renews the base of a file that was applied; absent: there are no such runs. */
+  /** Renews the base of a file that was applied. Absent if there are no such runs. */
   readonly renewBase?: typeof renewBaseAt;
 }
 
 /**
- * Keeps the rows of a run's file that failed, and the names of the targetings that it made, renamed or deleted; renews
- * the base of the file that it applied.
+ * Stores the failed rows of a run's file, and updates the remembered names of targetings. Renews the base of the file
+ * that the run applied.
  */
 async function finishChange(
   { header: { call }, state, part, keep }: Finishing<WriteCall, RunState>,
@@ -430,7 +435,7 @@ async function finishChange(
   await renewBase?.(base, { plan: part("input"), objects: endingsOf(state) }, reading);
 }
 
-/** How the objects of a plan ended. */
+/** Returns how the objects of a plan ended. */
 export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedObjects {
   return {
     isDone(object) {

@@ -30,7 +30,7 @@ import { RunState } from "./state/change-state.ts";
 
 export type ChangeHeader = RunHeader<WriteCall>;
 
-/** A call, and when it arrived: milliseconds since 1970. `bytes` is the content of its file. */
+/** A call and its arrival time, in milliseconds since 1970. `bytes` is the content of its file. */
 interface ArrivedWrite {
   readonly call: WriteCall;
   readonly caller: string;
@@ -41,22 +41,28 @@ interface ArrivedWrite {
 
 type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
 
-/** What a run that is planned in the background shows until then, and how a person is asked about it. */
+/** The state that a run shows while it is planned in the background, and how a person is asked to approve it. */
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
   readonly ask?: AskLater | undefined;
-  /** Whether a plan is made that is only kept: where that fails nothing of it is left to resume. */
+  /** Whether the plan is only stored. If planning fails then, nothing is left to resume. */
   readonly isForKeeping?: boolean;
 }
 
-/** Starts a run with its plan, by the lease that it was planned by; undefined where it was started or ended meanwhile. */
+/**
+ * Starts a run with its plan, under the lease that it was planned with. Returns undefined if the run was started or
+ * ended meanwhile.
+ */
 export type StartPlanned = (plan: Plan) => Promise<ChangeRun | undefined>;
 
-/** Plans changes, and starts the runs that make them. */
+/** Plans changes, and starts the runs that apply them. */
 export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, AgreedAnew>;
   readonly #context: RunsContext & ChangeWorld;
-  /** By run: what it would take away, where it was planned after its call had answered and waits for a confirmation. */
+  /**
+   * By run ID: what the run would remove. Contains runs that were planned after their call was answered and now wait
+   * for approval.
+   */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
   constructor(context: RunsContext & ChangeWorld) {
@@ -70,15 +76,15 @@ export class Changes {
     );
   }
 
-  /** The management API for the reads of one plan: only the retry budget ends them. */
+  /** Returns the management API for the reads of one plan. Only the retry budget ends them. */
   api(): ManagementApi {
     const { api } = this.#context;
     return api.forCall?.() ?? api;
   }
 
   /**
-   * Plans a call without writing anything; `bytes` is the content of its file, where it has one. Throws an
-   * ApiError when a read that it needs fails, and a FileError when the file cannot be read.
+   * Plans a call without writing anything. `bytes` is the content of its file, if it has one. Throws an ApiError if a
+   * required read fails, and a FileError if the file cannot be read.
    */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const { lookAgain } = this.#context;
@@ -94,14 +100,14 @@ export class Changes {
 
   async foresee(plan: Plan, signal: AbortSignal): Promise<readonly Settlement[]> {
     const { api, memory } = this.#context;
-    // Only dry runs load it, so that starting stays fast.
+    // Only dry runs load this, so that start-up stays fast.
     const { foresee } = await import("./plan/foresee.ts");
     return foresee(plan, { api, memory, signal });
   }
 
   /**
-   * Stores a run, with the content of its file, without starting it; gives its header, or that of the run of the same
-   * call that waits already.
+   * Stores a run with the content of its file, without starting it. Returns its header, or the header of a run of the
+   * same call that is already waiting.
    */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const waiting = marks?.dryRun ? undefined : await this.waitingRun(call, caller);
@@ -111,11 +117,11 @@ export class Changes {
     return this.runs.keep(call, caller, input, marks);
   }
 
-  /** The run of the same call of the same caller that waits for an approval; undefined where none does. */
+  /** Returns the same caller's run of the same call that waits for approval; undefined if there is none. */
   async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
     const { store, clock } = this.#context;
     const [last] = await store.list({ lastOf: this.runs.fingerprint(call, caller) });
-    // The record is small; the run of a long import is not.
+    // The record is small, but the run of a long import is not, so the record is read first.
     if (last === undefined || (await store.record(last))?.status !== "waiting") return undefined;
     const run = await orUnreadable(this.runs.find(last));
     if (run?.status() !== "needs_confirmation") return undefined;
@@ -124,9 +130,9 @@ export class Changes {
   }
 
   /**
-   * Keeps a planned desired state as a run that is not started: a new one, or an `earlier` one whose plan was not made.
-   * `text` is the plan as `lookAgain` reads it; `changes` are the same. Gives the header of the run, and its plan as it
-   * is now.
+   * Stores a planned desired state as a run that is not started: a new run, or an `earlier` one whose plan was not
+   * made. `text` is the plan in the format that `lookAgain` reads; `changes` is the same plan as data. Returns the
+   * header of the run, and its current plan.
    */
   async keepPlan(
     changes: PlannedChanges,
@@ -149,15 +155,15 @@ export class Changes {
   }
 
   /**
-   * Keeps a plan that is still being made as a run that is not started, and goes on making it in the background. Until
-   * it is there the run has one object, the targeting; the reason why it could not be made is that of the object.
+   * Stores a run for a plan that is still being made, and continues to make it in the background. Until the plan is
+   * ready, the run has one object: the targeting. If planning fails, that object has the reason.
    */
   async planLater(
     unmade: UnmadePlan,
     { plan: making, stop }: Planning<MadeText>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // It may fail before the run waits for it, which then tells why.
+    // Planning may fail before the run waits for it. The run then reports the reason.
     making.catch(() => undefined);
     const { call, input } = await plannedCall(unmade, unmade.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unmade, input, { unplanned: true }));
@@ -189,8 +195,8 @@ export class Changes {
   }
 
   /**
-   * Stores what a run would do, which then waits for an approval; a plan that needs none on the page stays one. False
-   * where the run was started or ended meanwhile.
+   * Stores what a run would do. The run then waits for approval; a plan that needs no approval on the web page stays a
+   * plan. Returns false if the run was started or ended meanwhile.
    */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
@@ -201,15 +207,16 @@ export class Changes {
     return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
-  /** What a waiting run would take away, where no person was asked to confirm it yet. */
+  /** Returns what a waiting run would remove, if no person was asked to approve that yet. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
     const isWaiting = status() === "needs_confirmation" || status() === "planned";
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
   }
 
   /**
-   * Starts a kept run with its plan, or with one that is still being made, and drives it in the background. Undefined
-   * when it was started before. `lease` is its lease, where it was planned by that. Throws an ExecutionRefusedError.
+   * Starts a stored run in the background, with its plan or with one that is still being made. Returns undefined if the
+   * run was already started. `lease` is the lease that the run was planned with, if any. Throws an
+   * ExecutionRefusedError.
    */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
@@ -221,15 +228,15 @@ export class Changes {
     return this.runs.start(header, plan, { lease });
   }
 
-  /** Starts a kept run; where another process has started it, gives that. */
+  /** Starts a stored run, or returns it if another process has started it. */
   async startOrFind(header: ChangeHeader, plan: Plan): Promise<ChangeRun | undefined> {
     return (await this.start(header, plan)) ?? this.runs.find(header.runId);
   }
 
   /**
-   * Goes on planning a stored run in the background. `begin` starts it then; where it gives nothing, since an approval is
-   * needed first, `ask` asks for that; without it the plan is only stored. Until then its state is
-   * `meanwhile`, or all that its caller gave, pending.
+   * Continues to plan a stored run in the background. `begin` then starts it. If `begin` returns undefined because an
+   * approval is required, `ask` requests it; without `ask` the plan is only stored. Until then the state of the run is
+   * `meanwhile`, or the caller's whole input, pending.
    */
   async prepare(
     header: ChangeHeader,
@@ -240,7 +247,7 @@ export class Changes {
     const { runId } = header;
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
-    // Without it other processes take the plan for one that nobody makes any more.
+    // Without the lease, other processes would conclude that nobody makes the plan any more.
     const lease = await this.#leaseToPlan(runId, planning);
     const going = this.runs.driven(runId) ?? (lease === undefined ? await this.runs.lookAt(runId) : undefined);
     if (going !== undefined || lease === undefined) {
@@ -267,17 +274,17 @@ export class Changes {
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
-      // Where that cannot be written, the run stays as one that was not started.
+      // If this cannot be written, the run remains one that was not started.
       withdraw: () => orUnreadable(this.runs.withdraw(runId)),
-      // The run that was started gives it back; one that cannot be given back expires.
+      // A started run releases its lease itself. A lease that cannot be released expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });
     return this.runs.hold(run);
   }
 
   /**
-   * What a run shows until it is planned: all that its caller gave, pending. The rows of a file are added once they are
-   * read, since the call may have to answer before.
+   * Returns the state that a run shows until it is planned: the caller's whole input, pending. The rows of a file are
+   * added once they are read, because the call may need an answer before that.
    */
   async #unplanned(
     header: ChangeHeader,
@@ -313,9 +320,9 @@ export class Changes {
   }
 
   /**
-   * Gives the one run of the same calls that are made at one time, in whatever process: what another of them has
-   * started since this one arrived, or what `make` starts. `make` is given the run to start: one of the same call that
-   * waits for an approval already, or a new one.
+   * Makes identical calls that arrive at the same time share one run, in any process. Returns the run that another of
+   * these calls has started since this one arrived, or the result of `make`. `make` receives a function that returns
+   * the run to start: a run of the same call that already waits for approval, or a new one.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -341,7 +348,7 @@ export class Changes {
     );
   }
 
-  /** A run is not resumed once undoing it starts. Throws a FileError where it is driven again. */
+  /** Ends the run that a call undoes, so that it is not resumed. Throws a FileError if it is executed again. */
   async #endUndone(call: WriteCall): Promise<void> {
     const undoes = undoneBy(call);
     if (undoes === undefined) return;
@@ -350,15 +357,15 @@ export class Changes {
       const isThere = (await this.runs.stored(undoes)) !== undefined;
       if (isThere && !(await this.runs.endForGood(undoes, ending))) throw wasResumed();
     } catch (thrown) {
-      // A damaged one is not resumed in any case.
+      // A damaged run cannot be resumed anyway.
       if (!(thrown instanceof DamagedRunError)) throw thrown;
     }
   }
 
   /**
-   * Finds out what became of the unanswered requests of the run that a call undoes, without sending any of them again:
-   * by reading, and, where that does not show them applied, by waiting until none of them can be under way and reading
-   * again. Undefined for a call that undoes nothing.
+   * Returns a function that finds out what the unanswered requests of the undone run did, without sending any of them
+   * again. It reads first. If that does not show that all were applied, it waits until none can be in progress and
+   * reads again. Returns undefined for a call that undoes nothing.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
@@ -382,7 +389,10 @@ export class Changes {
     };
   }
 
-  /** Ends a run that could not be planned, with the reason in its journal: for good, or so that it can be resumed. */
+  /**
+   * Ends a run whose planning failed, and writes the reason to its journal. With `isOver` it ends permanently;
+   * otherwise it depends on the error whether it can be resumed.
+   */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = thrown instanceof Error ? thrown.message : String(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
@@ -393,7 +403,7 @@ export class Changes {
     return orUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Keeps what a run would take away for as long as a confirmation is valid: a token is given for it. */
+  /** Stores what a run would remove for as long as a confirmation token for it is valid. */
   remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
@@ -401,7 +411,7 @@ export class Changes {
   }
 }
 
-/** Whether a run that is not started is a plan, and waits for no approval on the page. */
+/** Whether a run that is not started is only a plan, and does not wait for approval on the web page. */
 function isPlanAlone({ call, dryRun }: ChangeHeader, plan: Plan): boolean {
   return (call.tool === "apply_plan" || dryRun === true) && plan.facts.waits === undefined;
 }
@@ -414,12 +424,12 @@ function wasResumed(): FileError {
   return new FileError("the run that this undoes was resumed, and goes on", "Wait for it, and call undo_run again.");
 }
 
-/** A plan as text: whole, or in pieces where it may be large. */
+/** The text of a plan: a string, or bytes in pieces if it may be large. */
 type PlanText = string | ByteSource;
 
 /**
- * A plan as it is kept: its text, as `lookAgain` reads it, by which tool it was made, and the base of its file or the run
- * that it undoes.
+ * A plan to store: its text in the format that `lookAgain` reads, the tool that made it, and the base of its file or
+ * the run that it undoes.
  */
 export interface KeptPlan {
   readonly text: PlanText;
@@ -431,7 +441,10 @@ export interface KeptPlan {
   readonly requested?: Requested | undefined;
 }
 
-/** What a plan is made from while that takes long, in the place of its text; and the targetings that it is about. */
+/**
+ * A plan that takes long to make. `text` is the input that it is made from; `targetings` are the targetings that it is
+ * about.
+ */
 interface UnmadePlan extends KeptPlan {
   readonly targetings: readonly string[];
 }

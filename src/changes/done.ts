@@ -10,18 +10,19 @@ import type { RunState } from "./state/change-state.ts";
 
 type Former = ReadonlyMap<string, FormerOption | FormerTargeting>;
 
-/** What was found out about the steps in doubt of a run, once nothing of them can be applied any more. */
+/** What is known about the in-doubt steps of a run, once none of them can be applied any more. */
 export interface Resolved {
-  /** By object: the ID of what a step in doubt has made. */
+  /** By object: the ID of what an in-doubt step created. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of what has its name, where it cannot be told whether a step in doubt has made that. */
+  /** By object: the ID of what has its name, if it is unknown whether an in-doubt step created it. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
 /**
- * What a run did, by the steps that were applied, in the order in which they were; `former` is its part of that name.
- * What it did and took back itself is left out. Steps in doubt are left out, and their objects are unresolved; once they
- * are `resolved` they count as applied: what is there now then tells by itself which of them were.
+ * Returns what a run did, from its applied steps in the order in which they were applied. `former` is its part of that
+ * name. What the run did and then reversed itself is omitted. Without `resolved`, in-doubt steps are omitted and their
+ * objects are listed as unresolved. With `resolved`, in-doubt steps count as applied; the current state then shows which
+ * of them were.
  */
 export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>, resolved?: Resolved): Promise<Done> {
   const before = await readFormer(former);
@@ -38,7 +39,8 @@ export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>,
     for (const object of step?.objects ?? []) if (step !== undefined) stepOf.set(object, step);
   }
   const about = (object: number) => doubtedObject(state, object, stepOf.get(object), before);
-  // Targetings cannot be listed: reading does not tell whether a new one was made, or what is in one that is not known.
+  // Targetings cannot be listed. So reading cannot show whether a new targeting was created, or what an unknown
+  // targeting contains.
   const isFindable = (object: number): boolean =>
     stepOf.get(object)?.operation !== "createTargetings" && about(object).targeting !== undefined;
   const lost = [...stepOf.keys()].filter((object) => !isFindable(object));
@@ -52,9 +54,9 @@ export async function doneBy(state: RunState, former: AsyncIterable<Uint8Array>,
 }
 
 /**
- * What a damaged run may have removed, by what it stored before it sent anything (its parts `former` and
- * `removed`): all of it counts as removed, and comparing it with what the service holds now shows what was. `isGone` says whether a
- * targeting is not there any more. Undefined where `former` is not whole.
+ * Returns what a damaged run may have removed, from its parts `former` and `removed`, which it stored before it sent
+ * anything. Everything in them counts as removed; a comparison with the current state of the service shows what really
+ * was. `isGone` returns whether a targeting no longer exists. Returns undefined if `former` is incomplete.
  */
 export async function takenAwayBy(
   former: AsyncIterable<Uint8Array>,
@@ -109,7 +111,7 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   };
 }
 
-/** Reads the part `former` of a run: what was there before, by ID. */
+/** Reads the part `former` of a run: the previous values, by ID. */
 export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<Former> {
   const former = new Map<string, FormerOption | FormerTargeting>();
   for await (const line of wholeLines(pieces)) {
@@ -119,7 +121,10 @@ export async function readFormer(pieces: AsyncIterable<Uint8Array>): Promise<For
   return former;
 }
 
-/** A temporary name is given before anything else, though its step was made later. */
+/**
+ * Returns the applied steps, and those in `also`, in order of application. A temporary name is applied before anything
+ * else, although its step was created later.
+ */
 function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly number[] {
   const first: number[] = [];
   const others: number[] = [];
@@ -144,10 +149,10 @@ function unknownIn(state: RunState): readonly number[] {
 
 class Tracks {
   readonly #former: Former;
-  /** The one targeting of all options, where the run knows that. */
+  /** The one targeting of all options, if the run knows it. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
-  /** By group: the options that the run put into it. */
+  /** By group: the options that the run moved into it. */
   readonly #wentInto = new Map<string, Set<string>>();
   readonly #targetings = new Map<string, { created?: string; name?: string; isDeleted: boolean }>();
 
@@ -272,7 +277,10 @@ class Tracks {
     return created?.contexts ?? (former?.kind === "option" ? former.held : undefined);
   }
 
-  /** Sub-options of a deleted group that are not deleted with it become top-level options (management-api 7.4). */
+  /**
+   * Applies a deletion. Sub-options of a deleted group that are not deleted with it become top-level options
+   * (management-api 7.4).
+   */
   #delete(_id: string): void {
     const deleted = this.#track(_id);
     deleted.isDeleted = true;
@@ -327,15 +335,15 @@ class Tracks {
 }
 
 interface Track {
-  /** As the run made it; undefined where it was there before. */
+  /** The option as the run created it; undefined if it existed before. */
   created?: OptionState & { readonly targeting: string };
   isDeleted: boolean;
   name?: string;
   parent?: string | null;
-  /** The group that it was in until that was deleted, and the targeting of both. */
+  /** The group that contained the option until the group was deleted, and the targeting of both. */
   wasIn?: { readonly parent: string; readonly targeting: string | undefined };
   exposeChildren?: boolean;
-  /** Of each Context ID that the run gave or took: whether the option holds it now. Made where it is needed. */
+  /** For each Context ID that the run added or removed: whether the option has it now. Created when first needed. */
   contexts?: Map<string, boolean>;
 }
 
@@ -349,7 +357,7 @@ function leftOf(created: OptionState & { readonly targeting: string }, { name, p
   };
 }
 
-/** An option that was deleted, where all of it was kept. */
+/** Returns the previous state of a deleted option, if all of it was stored. */
 function stateOf({ name, type, parent, exposeChildren, held }: FormerOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
   return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };

@@ -7,27 +7,27 @@ import { CHANGE_FORM, type ChangeRun } from "./change-run.ts";
 import type { Plan, Planning } from "./plan/plan.ts";
 import { RunState } from "./state/change-state.ts";
 
-/** What happens to a run once it is planned. */
+/** What happens to a run after planning. */
 interface Then {
   /** Its state until it is planned. */
   readonly meanwhile: RunState;
-  /** Starts it; undefined where it needs an approval first. */
+  /** Starts the run. Returns undefined if it needs an approval first. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
-  /** Stores the plan, where it may not; gives how the run waits then. */
+  /** Stores the plan if the run may not start. Returns the status in which the run then waits. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
-  /** The run, where another process has started it meanwhile. */
+  /** Returns the run if another process has started it meanwhile. */
   readonly startedElsewhere: () => Promise<ChangeRun | undefined>;
-  /** Ends it, where it could not be planned, with the reason in its journal; gives the ended run. */
+  /** Ends a run whose planning failed, and writes the reason to its journal. Returns the ended run. */
   readonly giveUp: (thrown: unknown) => Promise<ChangeRun | undefined>;
-  /** Ends it as cancelled, so that no process can start it; gives the ended run. */
+  /** Ends the run as cancelled, so that no process can start it. Returns the ended run. */
   readonly withdraw: () => Promise<ChangeRun | undefined>;
-  /** Called when it is planned and has started, waits, or has ended. */
+  /** Called when planning is over: the run has started, waits, or has ended. */
   readonly over: () => Promise<void>;
 }
 
 /**
- * A run that is kept but not started while it is planned in the background. Then it starts, or waits for a
- * confirmation of what it would take away, or ends with the reason why it could not be planned.
+ * Returns a run that is stored but not started while it is planned in the background. After that it starts, or waits
+ * for approval of what it would remove, or ends with the reason why it could not be planned.
  */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
@@ -36,7 +36,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
   let status: RunStatus = "running";
   let stoppedBy: "cancelled" | "interrupted" | undefined;
   const goOn = async (plan: Plan): Promise<void> => {
-    // Where another process has started the run, this plan would no longer fit.
+    // If another process has started the run, this plan is no longer valid.
     started = await then.startedElsewhere();
     if (started !== undefined) return;
     started = await then.begin(plan);

@@ -6,7 +6,7 @@ import type { Resolved } from "./done.ts";
 import type { Step } from "./rows/entries.ts";
 import type { RunState } from "./state/change-state.ts";
 
-/** What was read about the steps in doubt, and whether it shows all of them applied, so that nothing is to come. */
+/** What was read about in-doubt steps. `areApplied` says that all of them were applied, so that nothing can follow. */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
@@ -14,9 +14,9 @@ interface Found extends Resolved {
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 /**
- * Finds out by reading alone what the steps in doubt of a run have made. Something with the name of a new option is this
- * run's where it is newer than all that was there before its request: the newest option before the run, and what the
- * run's earlier requests have made. Throws the ApiError of a read.
+ * Finds out what the in-doubt steps of a run created, only by reading. An option that has the name of a new one was
+ * created by this run if it is newer than everything that existed before the request: the newest option before the run,
+ * and what the run's earlier requests created. Throws the ApiError of a read.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);
@@ -54,9 +54,10 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Whose an option is that has the name of a new one. IDs grow: what is older than the newest top-level option before the
- * run was there before. A newer one is this run's, but for a sub-option, which may be newer than every top-level option
- * and have been there all the same: that is this run's where it is newer than what the run has made before.
+ * Returns who created an option that has the name of a new one. IDs grow, so an option older than the newest top-level
+ * option before the run existed before. A newer top-level option is this run's. A newer sub-option may have existed
+ * before, because a sub-option can be newer than every top-level option. It is this run's if it is newer than what the
+ * run created before.
  */
 function whoseIs(
   id: string,
@@ -82,7 +83,7 @@ function newestMade(state: RunState): string | undefined {
   return newest;
 }
 
-/** Whether what a step deletes is not there any more; false where it is not known in which targeting it is. */
+/** Whether what a step deletes no longer exists. Returns false if its targeting is unknown. */
 async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: ManagementApi): Promise<boolean> {
   const id = boundTo(step, "_id", state);
   const isTargeting = step.operation === "deleteTargetings";
@@ -94,7 +95,7 @@ async function isGone(step: Step, state: RunState, namesIn: OptionNames, api: Ma
 
 const THERE: ReadonlyMap<string, string> = new Map([["", ""]]);
 
-/** Nothing is in a targeting that does not exist. */
+/** Returns an empty map for a targeting that does not exist. */
 async function orNone(reading: Promise<ReadonlyMap<string, string>>): Promise<ReadonlyMap<string, string>> {
   try {
     return await reading;

@@ -15,10 +15,13 @@ import { RunState } from "./state/change-state.ts";
 
 /** How long a person has to decide, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
-/** An `update_contexts` that takes away more Context IDs than this needs a confirmation. */
+/** An `update_contexts` that removes more Context IDs than this needs approval. */
 const UNASKED_CONTEXT_IDS = 100;
 
-/** Whether a plan takes away so much that a person has to agree: decided by what it does, not only by the tool. */
+/**
+ * Whether a plan removes so much that a person must approve it. This depends on what the plan does, not only on the
+ * tool.
+ */
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   let contextIds = 0;
   for (const { kind, count, empties } of losses) {
@@ -28,13 +31,13 @@ export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
   return contextIds > UNASKED_CONTEXT_IDS;
 }
 
-/** A digest of what a plan takes away: a confirmation counts only for the same digest. */
+/** Returns a digest of what a plan removes. A confirmation is valid only for the same digest. */
 export function lossDigest(losses: readonly Loss[]): string {
   const sorted = [...losses].sort((a, b) => (a._id < b._id ? -1 : 1));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 
-/** How many steps that delete or take away Context IDs are about objects that are not known to be done. */
+/** Counts the steps that delete, or remove Context IDs, and that are not known to be done. */
 export function leftToTakeAway(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
@@ -56,26 +59,29 @@ function takesAway(step: Step): boolean {
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
 /**
- * Whether a run may be resumed for the same call. A deletion may hit other things by now. A run without a plan would be
- * planned again, and may need a confirmation.
+ * Whether a run may be resumed for the same call. A deletion may affect other objects by now. A run without a plan
+ * would be planned again, and may need approval.
  */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
 }
 
-/** Whether another process may go on with a run: what a person agreed to is done soon, or not without asking again. */
+/**
+ * Whether another process may continue a run without being asked. A run that removes something must be continued soon
+ * after its approval; otherwise a person must approve again.
+ */
 export function mayBeTakenUp({ header, state }: Left, now: number): boolean {
   const { mayTakeAway } = changeOf(header.call);
   return !mayTakeAway || (state.planned && now - state.updatedAt < CONFIRMATION_MS);
 }
 
-/** Limits the length of a line of the journal. */
+/** The maximum number of objects in one line of the journal. */
 const OBJECTS_PER_LINE = 500;
 
 /**
- * The state of a run until it is planned: all that the caller gave, pending. `bytes` is the content of the call's file,
- * where it has one. A file that cannot be read is one object, so that the report has an item with the reason.
+ * Returns the state of a run until it is planned: the caller's whole input, pending. `bytes` is the content of the
+ * call's file, if it has one. A file that cannot be read is one object, so that the report has an item with the reason.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
   try {
@@ -91,7 +97,7 @@ export async function unplannedState(call: WriteCall, bytes: ByteSource | undefi
 /** A file that cannot be read is one object, which fails with the reason. */
 export const UNREADABLE_FILE: JournalEntry = { t: "objects", objects: [{ index: 0 }] };
 
-/** The state of a plan that is still being made: one object, which is the targeting that it is about. */
+/** Returns the state of a plan that is still being made: one object, the targeting that it is about. */
 export function unmadeState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;
@@ -102,8 +108,9 @@ export function unmadeState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * How a run ends whose planning failed, or that could not save what it read. A rejection would come again: the run has
- * failed. An error that another try may avoid interrupts it. Undefined for an error of this machine.
+ * Returns how a run ends if its planning failed, or if it could not store what it read. A rejection would occur again,
+ * so the run has failed. An error that another attempt may avoid interrupts the run. Returns undefined for an error of
+ * this machine.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -116,8 +123,8 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
 }
 
 /**
- * Whether a run ended before it was started: it was never confirmed, or is a plan that could not be made, and nothing of
- * it may be sent any more.
+ * Whether a run ended before it started: it was never approved, or its plan could not be made. Nothing of it may be
+ * sent any more.
  */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
@@ -126,12 +133,12 @@ export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);
 
-/** Whether the way back from a run was begun: it may not be resumed any more. */
+/** Whether an undo of this run has started. The run may not be resumed any more. */
 export function isUndone({ stopped }: Pick<RunState, "stopped">): boolean {
   return stopped?.reason?.code === "UNDONE";
 }
 
-/** The journal entries that name the objects of a run, and the tool that it is told under. */
+/** Returns the journal entries that list the objects of a run, and the tool that it is reported under. */
 export function* objectEntries({
   objects,
   facts: { tool },
