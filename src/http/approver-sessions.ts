@@ -9,48 +9,48 @@ import { type ApproversOf, keysOfProject, nameOf, placesOf, type RunOf } from ".
 import { claimedProject, ownerOf, tokenFinder } from "./auth.ts";
 import type { Project, Projects } from "./projects.ts";
 
-/** How a person came in, as their session holds it: what it takes to look again at what they may do. */
+/** How a person logged in, as their session stores it. It contains what is needed to check their rights again. */
 export const personForm = z.discriminatedUnion("by", [
   z.strictObject({ by: z.literal("token"), name: z.string(), digest: z.string() }),
   z.strictObject({
     by: z.literal("issuer"),
     issuer: z.string(),
     clientId: z.string(),
-    /** The setting that names the claim; absent: there was none. */
+    /** The setting that names the project claim. Absent if there was none. */
     projectClaim: z.string().optional(),
-    /** As what they call tools. */
+    /** The name under which the person calls tools. */
     name: z.string(),
-    /** What the project claim held; absent where none is set, and only there. */
+    /** The value of the project claim. Present only if the setting names a claim. */
     project: z.string().optional(),
-    /** With which the issuer is asked again; absent: it gave none. */
+    /** The token with which the issuer is asked again. Absent if the issuer returned none. */
     refreshToken: z.string().optional(),
-    /** When the issuer has to be asked again; absent: it cannot be asked. */
+    /** When the issuer must be asked again. Absent if it cannot be asked. */
     checkAt: z.number().optional(),
   }),
 ]);
 
-/** A person who logged in. */
+/** A person who is logged in. */
 export type Person = Readonly<z.infer<typeof personForm>>;
 
 /** A person who logged in through the issuer. */
 export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
-/** Who may see the page over HTTP, and what they are shown. */
+/** Who may see the page over HTTP, and what they see. */
 export interface Viewers {
-  /** Who holds a token of the access file; the reason where it opens no session. */
+  /** Returns the holder of a token of the access file, or the reason why the token opens no session. */
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
   /**
-   * What a person is shown; undefined once their entry has left the access file or approves no more, or the settings of
-   * the issuer are others than those by which they came in.
+   * Returns what a person sees. Returns undefined if their entry was removed from the access file or no longer
+   * approves, or if the settings of the issuer have changed since the login.
    */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 
-/** Finds the people of the access file as it is now. */
+/** Finds people in the current access file. */
 export function approverSessions(of: ApproversOf & { readonly all: Projects }): Viewers {
   const { settings, access } = of;
   const shownTo = { one: shownOfOne(of), all: shownOfAll(of) };
-  /** What a person is shown: `who` is their name, `caller` the one under which they call tools. */
+  /** Returns what a person sees. `who` is their name on the page; `caller` is their name when they call tools. */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;
     const environment = { ...shownEnvironment(its.services, its.project), ...(where && { project: where }), who };
@@ -85,10 +85,10 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   };
 }
 
-/** What a person is shown who decides. */
+/** The view of a person who decides. */
 type ShownApprover = PageScope & Required<Pick<PageScope, "approves">>;
 
-/** What is decided in one project: undefined is that of the configured keys. */
+/** Returns the view for one project. Undefined is the project of the configured keys. */
 function shownOfOne(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
@@ -99,10 +99,10 @@ function shownOfOne(of: ApproversOf & { readonly all: Projects }) {
   };
 }
 
-/** Where callers bring all keys, runs are read without one: nothing is ever sent with this. */
+/** The placeholder key with which runs are read if only callers bring keys. Nothing is ever sent with it. */
 const NO_KEY: ProjectKeys = { targetingApiKey: "no-key-of-any-project" };
 
-/** What is decided in all projects, each with the keys that this process has of it. */
+/** Returns the view for all projects. Each project uses its keys that this process has. */
 function shownOfAll(of: ApproversOf & { readonly all: Projects }) {
   const { settings, access, all } = of;
   const { ofKeys, ofRun } = placesOf(of);
@@ -116,7 +116,7 @@ function shownOfAll(of: ApproversOf & { readonly all: Projects }) {
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);
-      // Callers bring keys of their own, which only this process may have.
+      // Callers bring their own keys, which only this process may have.
       const living = all.living().find(({ id }) => id === run.project && ofRun(run) === id);
       return living === undefined ? { ...base, project: { id: "", name: "" } } : shownOf(living, undefined);
     };
@@ -128,7 +128,7 @@ function shownOf({ id, services, audit }: Project, name = id): PageScope {
   return { services: { ...services, noteDecision: audit }, caller: "", project: { id, name } };
 }
 
-/** What tells in a session which token it was opened with, and not the token. */
+/** A digest that identifies the token of a session without containing it. */
 function digestOf(token: string): string {
   return createHash("sha256").update(token).digest("base64url");
 }

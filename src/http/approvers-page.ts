@@ -12,34 +12,37 @@ import { type LoginWays, type OpenedSession, PATHS } from "../web/wire.ts";
 import { type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
 import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
-/** What the page over HTTP is made of. */
+/** The parts of the page over HTTP. */
 interface PageParts {
   readonly viewers: Viewers;
-  /** Address of the page as people see it. */
+  /** The address of the page as people see it. */
   readonly address: string;
-  /** Seals its sessions and logins, in every process that serves it. */
+  /** The key that encrypts sessions and logins. All processes that serve the page share it. */
   readonly key: Uint8Array;
-  /** The sessions that any of these processes has ended; absent: each knows its own alone. */
+  /**
+   * The sessions that any of these processes has ended. If absent, each process knows only the sessions that it ended
+   * itself.
+   */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   /** Aborted when the process is about to end. */
   readonly stopping: AbortSignal;
-  /** Where people log in through the issuer; absent: they do not. */
+  /** The settings of the login through the issuer. Without them, people log in only with tokens. */
   readonly settings: Pick<Settings, "http" | "proxies">;
   readonly now?: () => number;
 }
 
-/** Where a browser may be led to; the page has a session there, or shows how to get one. */
+/** The addresses that show the page. If the browser has no session, the page shows how to log in. */
 const SHOWS_PAGE: ReadonlySet<string> = new Set([PATHS.page, PATHS.login, PATHS.issuer, PATHS.callback]);
 
 const MESSAGE = "Here a person decides on the runs that wait for approval.";
 
-/** How long a session lasts whose person's rights the issuer cannot be asked about again, in milliseconds. */
+/** How long a session lasts if the issuer cannot be asked about the person's rights again, in milliseconds. */
 const UNCHECKED_MS = 3_600_000;
 
 /**
- * Serves the page to approvers who log in, with a token or through the issuer. It is given each request with the peer that
- * sent it.
+ * Returns a function that serves the page to approvers, who log in with a token or through the issuer. It gets each
+ * request and the address of the client that sent it.
  */
 export function approversPage(parts: PageParts) {
   const { viewers, address, key, shared, log, stopping, settings, now = Date.now } = parts;
@@ -83,7 +86,7 @@ export function approversPage(parts: PageParts) {
     if (session.person.by === "issuer") await throughIssuer?.revoke(session.person);
     return dataAnswer({});
   };
-  /** What needs no session. */
+  /** Answers requests that need no session. */
   const withoutSession = async (request: Request, pathname: string, peer: string): Promise<Response | undefined> => {
     const { method } = request;
     if (method === "POST") {
@@ -114,12 +117,12 @@ export function approversPage(parts: PageParts) {
   };
 }
 
-/** Finds the sandbox of a person's project, which each project has of its own where it is inside of this process. */
+/** Finds the sandbox of a person's project. Each project has its own sandbox if the sandbox runs in this process. */
 function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof whileFound>>();
   return async (services: ToolServices) => {
     const { testBench, environment, apiUrl } = services;
-    // A sandbox with an address of its own may hold what other projects send.
+    // A sandbox at a separate address may contain events and targetings of other projects.
     if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
     const finder = known.get(testBench) ?? whileFound(() => sandboxBeside(services, "reads"));
     known.set(testBench, finder);
@@ -127,7 +130,10 @@ function projectSandboxes() {
   };
 }
 
-/** The login through the issuer, each step with the answer where it fails. It is loaded with the first of them. */
+/**
+ * The steps of the login through the issuer. If a step fails, it returns the answer with the reason. The code is loaded
+ * with the first step.
+ */
 function issuerRoutes({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {
     const { issuerLogin, LoginRefused, TooMuch } = await import("./issuer-login.ts");
@@ -140,7 +146,7 @@ function issuerRoutes({ settings, address, key, log, now }: PageParts & Required
     try {
       return await work(its);
     } catch (error) {
-      // What errors carry beside their message may hold tokens.
+      // Other properties of errors than their message may contain tokens.
       const reason = reasonOf(error);
       log.warn("a login through the authorization server failed", { reason });
       if (error instanceof its.LoginRefused) return refusalAnswer(403, error.message);

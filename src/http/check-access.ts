@@ -4,7 +4,7 @@ import type { Settings } from "../settings/settings.ts";
 import { isLoopback, SettingsError } from "../settings/value-types.ts";
 import { mayOpen } from "../web/browser.ts";
 
-/** Settings that say something about access tokens, and nothing without an issuer of them. */
+/** The settings about access tokens, which have no effect without an issuer. */
 const OF_AN_ISSUER = [
   "TARGETING_MCP_OAUTH_AUDIENCE",
   "TARGETING_MCP_OAUTH_JWKS_URL",
@@ -13,9 +13,7 @@ const OF_AN_ISSUER = [
   "TARGETING_MCP_OAUTH_CLIENT_SECRET",
 ] as const;
 
-/**
- * Refuses settings that would let in every caller, or none, when they are served on a host. Throws a SettingsError.
- */
+/** Refuses settings that would allow every caller, or no caller, on a host. Throws a SettingsError. */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
   const alone = OF_AN_ISSUER.find((variable) => sources.get(variable) !== "default");
@@ -72,8 +70,9 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
 }
 
 /**
- * What is refused over HTTP for want of a person who could approve it, and what to do; undefined where all have one.
- * `asksWho` says whether callers have to say who they are: else the person of this machine decides.
+ * Describes what is refused over HTTP because nobody can approve it, and how to fix that. Returns undefined if every
+ * project has an approver. `asksWho` states whether callers must authenticate. If not, the person of this machine
+ * decides.
  */
 export function projectsWithoutApprover(
   settings: Settings,
@@ -95,7 +94,7 @@ export function projectsWithoutApprover(
   };
 }
 
-/** The projects that callers work in and nobody approves for; undefined is that of the configured keys. */
+/** Returns the projects in which callers work but nobody approves. Undefined is the project of the configured keys. */
 function projectsWithout(
   { http: { oauth, ownKeys } }: Settings,
   { tokens, projects }: Access,

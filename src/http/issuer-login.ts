@@ -9,49 +9,56 @@ import { endpointOf, readLoginMetadata, requestOptions } from "./issuer-metadata
 import { keptRead } from "./issuer-reads.ts";
 import { jwtVerifier } from "./jwt.ts";
 
-/** The scope of those who approve. */
+/** The OAuth scope of people who approve. */
 const APPROVE = "targeting:approve";
-/** How long a person may take at the authorization server, in milliseconds. */
+/** How long a login at the authorization server may take, in milliseconds. */
 const LOGIN_MS = 600_000;
-/** The longest time between two looks at a person's rights, in milliseconds. */
+/** The maximum time between two checks of a person's rights, in milliseconds. */
 const CHECK_MS = 600_000;
-/** A longer refresh token is not kept: it travels with each request, in a header. */
+/**
+ * The maximum length of a stored refresh token. It is sent with each request in a header, so longer ones are not
+ * stored.
+ */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * Limits of people who come back from the issuer. Each costs it a request, also with a made-up code. The limits for one
- * address keep it from using up what others need; the limits for all hold even if a proxy passes on made-up addresses.
+ * The limits for people who return from the issuer. Each return costs the issuer a request, even with an invented code.
+ * The limits for one address prevent it from using up the capacity of others. The limits for all addresses hold even if
+ * a proxy forwards invented addresses.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
-/** Limits of sessions whose rights are checked again. */
+/** The limits for repeated checks of the rights of sessions. */
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not begun in this tab, was used before, or took longer than ten minutes.";
 
-/** A person is not let in, and why. */
+/** Thrown if a person may not log in. The message contains the reason. */
 export class LoginRefused extends Error {}
 
-/** Too much goes to the authorization server at once: it is to be tried again. */
+/** Thrown if too many requests go to the authorization server at the same time. The person may try again. */
 export class TooMuch extends Error {
   constructor() {
     super("Too many people log in at once. Try again in a minute.");
   }
 }
 
-/** What the login is made of. */
+/** The parts of the login. */
 interface LoginParts {
   readonly settings: Pick<Settings, "http" | "proxies">;
-  /** Address of the page as people see it. */
+  /** The address of the page as people see it. */
   readonly address: string;
-  /** Seals what a login begins with. */
+  /** The key that encrypts the state of a login in progress. */
   readonly key: Uint8Array;
-  /** Is handed what is wrong with the issuer. */
+  /** Called with each problem with the issuer. */
   readonly problem: (what: string, reason: string) => void;
   readonly now: () => number;
 }
 
 const begun = z.object({ state: z.string(), nonce: z.string(), verifier: z.string() });
 
-/** The login through the authorization server, for the page at an address: authorization code with PKCE. */
+/**
+ * Logs people in through the authorization server, for the page at an address. Uses the authorization code flow with
+ * PKCE.
+ */
 export function issuerLogin({ settings: { http, proxies }, address, key, problem, now }: LoginParts) {
   const { issuer, clientId, clientSecret, jwksUrl, projectClaim } = http.oauth ?? {};
   if (issuer === undefined || clientId === undefined) throw new TypeError("there is no issuer to log in at");
@@ -78,10 +85,13 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       throw new LoginRefused(`You are not let in: ${cause.message}.`, { cause });
     }
   };
-  /** The person of an answer of the token endpoint. `before` is who they were, where they are looked at again. */
+  /**
+   * Returns the person that an answer of the token endpoint identifies. `before` is the person before a repeated check.
+   * Throws a LoginRefused if the person may not log in.
+   */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
-    // Without a scope in the answer it is the one that was asked for, or that was given before (RFC 6749, 5.1 and 6).
+    // Without a scope in the answer, the requested scope applies, or the one from before (RFC 6749, 5.1 and 6).
     if (scope !== undefined && !scope.split(" ").includes(APPROVE)) {
       throw new LoginRefused(`The authorization server did not give you the scope ${APPROVE}.`);
     }
@@ -96,7 +106,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     };
   };
   return {
-    /** What a person goes there with. Throws an IssuerUnreachable where its metadata cannot be read. */
+    /**
+     * Starts a login. Returns the address at the issuer and the encrypted state. Throws an IssuerUnreachable if the
+     * metadata of the issuer cannot be read.
+     */
     async begin(): Promise<IssuerLogin> {
       const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
@@ -107,8 +120,8 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       return { location: placeToGo(server, asked), login };
     },
     /**
-     * Who came back from an address (`peer`) with a query, by what their login began with; once. Throws where they are
-     * not let in, or where that cannot be told.
+     * Returns the person who came back from an address (`peer`) with a query. `login` is the encrypted state of their
+     * login, which can be used once. Throws if the person may not log in, or if that cannot be determined.
      */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
@@ -126,7 +139,10 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /** Who a person is now. Throws a LoginRefused where their rights are gone, and otherwise where that cannot be told. */
+    /**
+     * Checks the rights of a person again. Throws a LoginRefused if they have ended, and another error if that cannot
+     * be determined.
+     */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();
@@ -139,7 +155,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           throw new LoginRefused("The authorization server has ended your session.", { cause });
         }
       }),
-    /** Takes the refresh token of a person back, where the issuer can be asked for that (RFC 7009). */
+    /** Revokes the refresh token of a person, if the issuer supports it (RFC 7009). */
     async revoke({ refreshToken }: IssuerPerson): Promise<void> {
       const server = await metadata.value();
       if (refreshToken === undefined || server.revocation_endpoint === undefined) return;
@@ -152,7 +168,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   };
 }
 
-/** Where a person goes to log in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+/** Returns the address at which a person logs in (RFC 6749, 4.1.1; RFC 7636, 4.3). */
 function placeToGo(server: oauth.AuthorizationServer, asked: Readonly<Record<string, string>>): string {
   const to = new URL(endpointOf(server, "authorization_endpoint"));
   const always = { response_type: "code", scope: `openid ${APPROVE}`, code_challenge_method: "S256" };
@@ -164,7 +180,7 @@ function validated(server: oauth.AuthorizationServer, client: oauth.Client, quer
   try {
     return oauth.validateAuthResponse(server, client, query, state);
   } catch (thrown) {
-    // Another state, no code, or what the authorization server refuses: nothing is asked for that.
+    // The state differs, the code is missing, or the authorization server refused. No request is sent for these.
     const isRefused =
       thrown instanceof oauth.AuthorizationResponseError || thrown instanceof oauth.OperationProcessingError;
     if (!isRefused) throw thrown;
@@ -182,7 +198,7 @@ function clientAuth(
     : oauth.ClientSecretPost(secret);
 }
 
-/** Remembers what was used until it could not be used any more. */
+/** Remembers what was used until it expires. */
 function usedOnce(now: () => number) {
   const used = new Map<string, number>();
   return {
@@ -194,7 +210,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** How much work may run at once and begin within a minute, in all and for one peer. */
+/** How much work may run at the same time and start within a minute, for all peers and for one peer. */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -202,7 +218,7 @@ interface Cap {
   readonly ofOneAMinute: number;
 }
 
-/** Limits the work of peers. Throws a TooMuch beyond the limits. */
+/** Limits the work of peers. Throws a TooMuch if a limit is exceeded. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
   let begun: readonly { readonly peer: string; readonly at: number }[] = [];
   let running: readonly string[] = [];

@@ -15,23 +15,26 @@ import type { Project, Projects } from "./projects.ts";
 
 /** The people who decide over HTTP. */
 export interface People {
-  /** How what a caller asks for is decided, and how they are called. */
+  /** Returns how changes of a caller are approved, and the caller's name for people. */
   servicesFor(caller: Pick<Caller, "name" | "owner" | "keys">, project: Project): Pick<ToolServices, "page" | "person">;
-  /** Answers a request of a peer for the page; undefined where it is for something else, or there is no page. */
+  /**
+   * Answers a peer's request for the page. Returns undefined if the request is for something else, or if there is no
+   * page.
+   */
   serve(request: Request, peer: string): Promise<Response | undefined>;
 }
 
-/** What people are reached with. */
+/** The parts that are needed to reach people. */
 interface PeopleParts {
   readonly settings: Settings;
-  /** The access file as it is now. */
+  /** Returns the current access file. */
   readonly access: () => Access;
   readonly all: Projects;
-  /** Whether callers have to say who they are. */
+  /** Whether callers must authenticate. */
   readonly asksWho: boolean;
-  /** The address of the server as people see it, once it listens. */
+  /** The address of the server as people see it. It is known once the server listens. */
   readonly address: () => string;
-  /** Gives the key that seals sessions. */
+  /** Returns the key that signs sessions. */
   readonly key: () => Promise<Uint8Array>;
   /** The sessions that any process with this key has ended. */
   readonly endedSessions: EndedSessions;
@@ -41,7 +44,7 @@ interface PeopleParts {
 
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
-/** People who log in, or, where callers are not asked who they are, the person of this machine. */
+/** Returns the people who log in. If callers do not authenticate, returns the person of this machine. */
 export function people(parts: PeopleParts): People {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);
@@ -54,7 +57,7 @@ export function people(parts: PeopleParts): People {
   };
 }
 
-/** One of the two ways in. */
+/** How approvers get to the page: by logging in, or as the person of this machine. */
 interface ApproverAccess {
   readonly serve: (request: Request, peer: string) => Promise<Response>;
   readonly pageFor: (caller: Pick<Caller, "name" | "owner" | "keys">, project: Project) => DecisionPage;
@@ -105,7 +108,7 @@ function approversWithLogin({
   };
 }
 
-/** The page is opened in the browser of this machine's person, as over stdio. */
+/** Opens the page in the browser of the person of this machine, as over stdio. */
 function localApprover({ settings, all, address, stopping, environment }: PeopleParts): ApproverAccess {
   const { services, audit } = all.of(undefined);
   const { project } = services;
@@ -126,10 +129,10 @@ function localApprover({ settings, all, address, stopping, environment }: People
 }
 
 const WEBHOOK_MS = 10_000;
-/** The most runs that are remembered as told of. */
+/** The maximum number of remembered runs that the webhook was called for. */
 const MOST_TOLD = 1000;
 
-/** Tells the webhook of each waiting run once; what goes wrong with that is only logged. */
+/** Calls the webhook once for each waiting run. Failures are only logged. */
 function toldRuns({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
   const told = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {

@@ -16,13 +16,13 @@ import { authenticator, requiresAuthentication } from "./auth.ts";
 import type { ServedFigures } from "./probes.ts";
 import { type Projects, projects, settingsOfKeys } from "./projects.ts";
 
-/** After a signal: how long requests in flight may take to be answered and recorded, in milliseconds. */
+/** How long requests in flight may take to be answered and recorded after a signal, in milliseconds. */
 export const LAST_CALLS_MS = 20_000;
 
-/** How often a process that serves checks its access file for changed tokens, in milliseconds. */
+/** How often a serving process checks its access file for changed tokens, in milliseconds. */
 const TOKENS_MS = 2000;
 
-/** How a process that serves or executes was started. */
+/** How a process that serves calls or executes runs was started. */
 interface Start {
   readonly line: CommandLine;
   readonly input: SettingsInput;
@@ -32,12 +32,12 @@ interface Start {
   readonly serves: boolean;
 }
 
-/** A process that serves or executes, with its projects and its store. */
+/** A process that serves calls or executes runs, with its projects and its store. */
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
 /**
  * Creates the projects of a process, and waits for its store. `isReady` is false if the store cannot be used, and
- * undefined if the process is asked to end before.
+ * undefined if the process was asked to stop before that was known.
  */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
@@ -69,7 +69,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // Workers must not continue runs with rights that were taken away, also while nobody calls.
+  // Workers must not continue runs with revoked rights, even while nobody calls.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -96,13 +96,13 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
 }
 
 /**
- * Continues the runs that other processes left, for every project whose keys this process has, until it is stopped.
- * Without a shared store there are none.
+ * Continues the runs that other processes left unfinished, for every project whose keys this process has, until it is
+ * stopped. Without a shared store there are none.
  */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
-  // A read-only process continues nothing, and does not count as one that does.
+  // A read-only process continues nothing, and does not count as a worker.
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
   // Loaded late: only processes with a shared store need it.
   const { claimOrphans } = await import("../runs/orphaned-runs.ts");
@@ -137,7 +137,8 @@ const OF_A_PROXY = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /**
  * Serves metrics to programs on this machine, and to callers with a token of the access file. The rights of the token
- * do not matter, because metrics name no caller and no object. Tokens of an issuer, and own keys, give no access.
+ * do not matter, because metrics contain no names of callers or objects. Tokens of an issuer and keys of callers give
+ * no access.
  */
 export function servedFigures(text: () => string, access: Access): ServedFigures {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });

@@ -10,57 +10,62 @@ import { plantSeed, type Seed } from "./seed.ts";
 import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-dump.ts";
 import { newWorld, type World } from "./world.ts";
 
-/** How a sandbox is set up; everything has a default. */
+/** The options of a sandbox. All of them have defaults. */
 export interface SandboxOptions {
-  /** Address to listen on: 127.0.0.1. */
+  /** The address to listen on. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Port to listen on; 0, the default, takes a free one. */
+  /** The port to listen on. The default, 0, uses a free port. */
   readonly port?: number;
-  /** Host names under which the APIs are served, besides those of this machine and addresses. */
+  /**
+   * Additional host names under which the APIs are served. Names of this machine and IP addresses are always allowed.
+   */
   readonly allowedHosts?: readonly string[];
-  /** Keys accepted besides the built-in ones. They are never part of a dump. */
+  /** Additional accepted keys. They are never part of a dump. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
-  /** A file in which the state is kept across restarts. */
+  /** The file that stores the state across restarts. */
   readonly dataFile?: string;
-  /** What it holds at its start; left out where a data file holds a state already. */
+  /** The initial content. Ignored if the data file already contains a state. */
   readonly seed?: Seed | undefined;
-  /** Base address of a real event endpoint to which events are passed on. */
+  /** The base address of a real event endpoint to which events are forwarded. */
   readonly forward?: string;
-  /** Makes what serves the page for people, once it is first asked for. */
+  /** Creates the handler that serves the page for people, at the first request for it. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
   /** Called with each request of the APIs that failed and left no event. */
   readonly failed?: (request: FailedRequest) => void;
-  /** How long a write waits for another one of its project before it is answered 409, in milliseconds: 200. */
+  /**
+   * How long a write waits for another write of its project before it is answered with 409, in milliseconds. Default:
+   * 200.
+   */
   readonly lockWaitMs?: number;
-  /** The clock, in milliseconds since 1970. */
+  /** Returns the current time, in milliseconds since 1970. */
   readonly now?: () => number;
-  /** Numbers in [0, 1), from which IDs are made. */
+  /** Returns random numbers in [0, 1), from which IDs are generated. */
   readonly random?: () => number;
 }
 
 /** A running sandbox. */
 export interface Sandbox {
-  /** Base address of both APIs, without a slash at the end. */
+  /** The base address of both APIs, without a trailing slash. */
   readonly url: string;
   readonly port: number;
-  /** Stops listening, cuts every connection, and writes the data file. Throws when the file cannot be written. */
+  /** Stops listening, closes every connection, and writes the data file. Throws if the file cannot be written. */
   close(): Promise<void>;
-  /** Lets the process end while the sandbox still listens, or holds connections. */
+  /** Lets the process end even if the sandbox still listens or has connections. */
   unref(): void;
-  /** The events that arrived and are still remembered, oldest first. */
+  /** The arrived events that are still remembered, oldest first. */
   events(): readonly ArrivedEvent[];
-  /** Calls `arrived` with each event from now on. */
+  /** Calls `arrived` with each event that arrives from now on. */
   onEvent(arrived: (event: ArrivedEvent) => void): void;
   /** The targetings of every project. */
   targetings(): readonly { readonly _id: string; readonly name: string }[];
-  /** One line about the events seen so far. */
+  /** One line about the events so far. */
   shutdownSummary(): string;
 }
 
 /**
  * Starts the emulated service: the event API and the management API at one address, and the control plane under
- * `/_sandbox`. Throws a DataFileError when the data file cannot be read or written, a RangeError when `forward` is no
- * address, a SeedError when the seed does not fit together, and what the operating system says when the port cannot be taken.
+ * `/_sandbox`. Throws a DataFileError if the data file cannot be read or written, a RangeError if `forward` is not an
+ * address, a SeedError if the seed is inconsistent, and the error of the operating system if the port cannot be used.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   if (options.forward !== undefined) checkForward(options.forward);
@@ -128,7 +133,7 @@ function plant(world: World, seed: Seed): void {
   }
 }
 
-/** Whether there was a state to load. */
+/** Loads the state of a data file. Returns false if the file has none. */
 async function loadFrom(world: World, file: string): Promise<boolean> {
   const saved = await readDataFile(file);
   if (saved === undefined) return false;
@@ -144,13 +149,13 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 /** An app that is being served. */
 interface Listening {
   readonly port: number;
-  /** Stops listening and cuts every connection. */
+  /** Stops listening and closes every connection. */
   stop(): Promise<void>;
-  /** Lets the process end while this still listens, or holds connections. */
+  /** Lets the process end even if this still listens or has connections. */
   unref(): void;
 }
 
-/** Serves an app; port 0 takes a free one. Throws when the port cannot be taken. */
+/** Serves an app. Port 0 uses a free port. Throws if the port cannot be used. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number): Promise<Listening> {
   const server = createAdaptorServer({ fetch: app.fetch });
   const sockets = new Set<Socket>();
