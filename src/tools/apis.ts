@@ -11,8 +11,8 @@ import { LEAST_READ_MS, type TestBench, type ToolContext, type ToolServices } fr
 import { ToolError, type Toolset } from "./define-tool.ts";
 
 /**
- * Throws a ToolError where a tool works with an API of which the address or the key is missing or cannot be used; a tool
- * of either API where that leaves none; any tool where a setting blocks all.
+ * Throws a ToolError if the address or the key of the tool's API is missing or invalid. For a tool of either API,
+ * throws only if no API remains. Throws for every tool if a setting blocks all of them.
  */
 export function checkNotHalf(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
@@ -30,8 +30,8 @@ export function checkNotHalf(toolset: Toolset, { half, blocked, management, even
 }
 
 /**
- * The management API, for a tool that is listed only where it is configured. Its reads end with the wait of the call:
- * they then throw a DeadlineExceeded.
+ * The management API, for a tool that is listed only if that API is configured. Its reads end with the wait of the call
+ * and then throw a DeadlineExceeded.
  */
 export function managementOf(
   context: Pick<ToolContext, "management" | "arrivedAt" | "waitMs" | "clock">,
@@ -40,26 +40,26 @@ export function managementOf(
   return withDeadline(management.forCall?.() ?? management, context);
 }
 
-/** The event API, for a tool that is listed only where it is configured. */
+/** The event API, for a tool that is listed only if that API is configured. */
 export function eventsOf({ events }: ToolContext): EventApi {
   return configured("event", events);
 }
 
-/** The sandbox that tests of events run against, for a tool that is listed only where events are configured. */
+/** The sandbox that event tests run against, for a tool that is listed only if the event API is configured. */
 export function testBenchOf({ testBench }: ToolContext): TestBench {
   const bench = configured("event", testBench);
   return { ...bench, sandbox: lookedAt(bench.sandbox) };
 }
 
-/** Where an emitted page test expects the events of the page by default; the other formats need no address. */
+/** The address at which a generated page test expects the events of the page. Other formats need no address. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
 
-/** Where `targeting-mcp sandbox` listens, unless it is shown otherwise. */
+/** The default address of `targeting-mcp sandbox`. */
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/** The sandbox to look at, for a tool that is listed only where there is one. Looking ends with the wait of the call. */
+/** The sandbox to inspect, for a tool that is listed only if there is one. Its reads end with the wait of the call. */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox !== undefined) {
@@ -88,17 +88,17 @@ function lookedAt(sandbox: SandboxApi): SandboxApi {
   };
 }
 
-/** What plans and starts changes, for a tool that is listed only where the management API is configured. */
+/** Plans and starts changes, for a tool that is listed only if the management API is configured. */
 export function changesOf({ changes }: Pick<ToolServices, "changes">): Changes {
   return configured("management", changes);
 }
 
-/** What saves lists to files, for a tool that is listed only where the management API is configured. */
+/** Saves lists to files, for a tool that is listed only if the management API is configured. */
 export function savesOf({ saves }: ToolContext): SaveRuns {
   return configured("management", saves);
 }
 
-/** What starts the sending of events, for a tool that is listed only where the event API is configured. */
+/** Starts sending events, for a tool that is listed only if the event API is configured. */
 export function sendingOf({ sending }: ToolContext): EventRuns {
   return configured("event", sending);
 }
@@ -113,15 +113,15 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
   throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }
 
-/** A read was given up, since the call has taken as long as it may (`TARGETING_MCP_WAIT_MS`). */
+/** A read was aborted because the call has taken as long as it may (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
-/** What decides how long the reads of a call may take. */
+/** The parts of a context that limit how long the reads of a call may take. */
 type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;
 
 /**
- * Reads, but no longer than the call may take: then `read` is aborted. Throws a DeadlineExceeded in that case, and else what
- * `read` throws. `signal` is that of the caller.
+ * Runs `read`, and aborts it when the call's time is over. Throws a DeadlineExceeded in that case; otherwise throws
+ * what `read` throws. `signal` is the signal of the caller.
  */
 export async function withinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
@@ -151,8 +151,8 @@ function tookTooLong(most: number): DeadlineExceeded {
 }
 
 /**
- * Gives what is read from a file, but waits no longer for it than the call may take. Throws a DeadlineExceeded in that case,
- * and else what the reading throws. A reading that was given up goes on and changes nothing.
+ * Returns what is read from a file, within the time of the call. Throws a DeadlineExceeded if that takes longer;
+ * otherwise throws what the read throws. The read then continues in the background and changes nothing.
  */
 export async function fileWithinWait<Value>(
   { arrivedAt, waitMs, clock }: Waiting,
@@ -174,7 +174,7 @@ export async function fileWithinWait<Value>(
   }
 }
 
-/** What is read from a file; undefined where that takes longer than the call may. It goes on being read. */
+/** Returns what is read from a file, or undefined if that takes longer than the call may. The read then continues. */
 export async function unlessLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
   const over = new AbortController();
   const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);
@@ -186,7 +186,7 @@ export async function unlessLate<Value>({ arrivedAt, waitMs, clock }: Waiting, r
   }
 }
 
-/** The same API, whose reads take no longer than a call may. */
+/** The same API with reads that take no longer than a call may. */
 function withDeadline(api: ManagementApi, waiting: Waiting): ManagementApi {
   return aroundReads(api, (read, options) =>
     withinWait(waiting, options?.signal, (signal) => read({ ...options, signal })),

@@ -29,7 +29,7 @@ const input = () =>
     ...confirmationArgument(),
   });
 
-/** Carries a plan out. */
+/** Applies a plan. */
 export const applyPlan = {
   name: "apply_plan",
   title: "Apply a plan",
@@ -47,7 +47,7 @@ export const applyPlan = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** A plan of `plan_targeting` or `undo_run`, or a dry run. Throws a ToolError where the run is none. */
+/** Finds a plan of `plan_targeting` or `undo_run`, or a dry run. Throws a ToolError if the run is neither. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;
@@ -57,7 +57,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   );
 }
 
-/** Carries a planned run out, after a person's yes where one is needed; one that was started before is reported. */
+/** Applies a planned run, after a person's approval if it needs one. Reports a run that was started before. */
 export async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {
@@ -81,7 +81,7 @@ export async function applyPlanned(runId: string, dryRun: boolean, context: Tool
   return carryOut(run, plan, changes, context);
 }
 
-/** Starts a planned run with its plan as it is now, after a person's yes where one is needed. */
+/** Starts a planned run with its current plan, after a person's approval if it needs one. */
 async function carryOut(
   { header }: ChangeRun,
   plan: Plan,
@@ -128,8 +128,9 @@ async function carryOut(
 }
 
 /**
- * Looking again takes longer than the call may: it goes on without the caller, who gets the run. Then the run starts, or
- * waits for a person's yes where it takes something away. Throws a ToolError where only the call could go on.
+ * Continues to check a plan in the background if that takes longer than the call may. The caller receives the run,
+ * which then starts, or waits for approval if it takes something away. Throws a ToolError if the check cannot continue
+ * without the call.
  */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {
@@ -163,7 +164,7 @@ function alreadyStarted(): never {
   throw new ToolError("this plan was started before, so there is nothing to look at again", "get_run shows its run.");
 }
 
-/** Says whether a plan still fits, and sends nothing. */
+/** Reports whether a plan is still valid, and sends nothing. */
 function lookedAgain(run: ChangeRun, document: PlanDocument, plan: Plan, context: ToolContext): ToolAnswer {
   const { runId } = run.header;
   const state = new RunState(plan);

@@ -7,7 +7,7 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** The answer comes at once; a run that comes to rest in so many milliseconds is shown as it rests. */
+/** How long the answer waits for the run to end, in milliseconds. */
 const REST_MS = 300;
 
 /** Stops a run between two requests. */
@@ -23,10 +23,10 @@ export const cancelRun = {
   output: runOutput,
   async handler({ runId }, context) {
     const { runs } = context;
-    // A run of this process is stopped also while the store is away.
+    // A run of this process can be stopped even while the store is unavailable.
     const driven = runs.driven(runId);
     let run = driven?.header.caller === context.caller ? driven : await ownRun(runId, context);
-    // What waits for a person's yes, in whatever process, is not to be started any more.
+    // A run that waits for approval, in any process, must not be started any more.
     if (run.status() !== "running") run = (await runs.withdraw(runId)) ?? (await ownRun(runId, context));
     if (run.status() === "running" || run.status() === "interrupted") {
       run = (await runs.cancel(runId)) ?? run;

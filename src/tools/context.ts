@@ -11,17 +11,20 @@ import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair } from "../settings/environment.ts";
 
-/** Where events are tried out: a sandbox's event API, and the look into it. */
+/** The API and the sandbox that events are tested with. */
 export interface TestBench {
-  /** The address at which a sandbox listens for the tests that are given out; starts it where that is this process. */
+  /**
+   * Returns the address at which a sandbox listens for generated tests. Starts the sandbox if it is part of this
+   * process.
+   */
   readonly url: () => Promise<string>;
   readonly events: EventApi;
   readonly sandbox: SandboxApi;
 }
 
-/** A line of the audit about a person's decision on a run. */
+/** A line of the audit log about a person's decision on a run. */
 export interface DecisionLine {
-  /** As ISO 8601. */
+  /** In ISO 8601 format. */
   readonly at: string;
   readonly runId: string;
   readonly decision: "approved" | "declined";
@@ -32,132 +35,146 @@ export interface DecisionLine {
   readonly project: string;
 }
 
-/** The page on which a person decides about runs that wait. */
+/** The page on which a person decides about waiting runs. */
 export interface DecisionPage {
-  /** Whether a person may be reached there at all. */
+  /** Whether a person can be reached through the page at all. */
   readonly isOffered: () => boolean;
-  /** Shows a waiting run to the person; false where nobody came to look. */
+  /** Shows a waiting run to the person. Resolves to false if nobody came to the page. */
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Whether nobody may approve what they asked for: then their client and a token decide nothing. Absent: they may. */
+  /**
+   * Whether people may not approve their own requests. Their client and tokens then decide nothing. If absent, they
+   * may.
+   */
   readonly needsOther?: () => boolean;
-  /** Where people go by themselves; absent: it is opened for them. It opens nothing by itself. */
+  /**
+   * The address that people open themselves; the server then opens no page. If absent, the server opens it for them.
+   */
   readonly address?: () => string;
-  /** What can be done where it is not offered and nothing else is left; absent: what is said over stdio. */
+  /** What to do if the page is not offered and no other channel is left. If absent, the text for stdio is used. */
   readonly remedy?: string;
 }
 
-/** What stays the same for every call that a server takes. */
+/** The services that are the same for every call of a server. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
-  /** Absent where the management API is not configured; its tools are then not listed. Its reads are retried. */
+  /** Absent if the management API is not configured; its tools are then not listed. Its reads are retried. */
   readonly management?: ManagementApi;
-  /** Absent where the event API is not configured; its tools are then not listed. */
+  /** Absent if the event API is not configured; its tools are then not listed. */
   readonly events?: EventApi;
-  /** The APIs that are half set, by the toolset that works with them: its tools are listed, and say what is missing. */
+  /** The incomplete settings of each API, by toolset. Its tools are listed, and report what is missing. */
   readonly half?: { readonly targeting?: HalfPair; readonly events?: HalfPair };
-  /** A setting without which no tool can work: each says what is wrong with it. */
+  /** A setting that no tool can work without. Every tool reports what is wrong with it. */
   readonly blocked?: HalfPair;
-  /** The targetings that were seen before, by name. */
+  /** The names of targetings that were seen before. */
   readonly memory: TargetingMemory;
-  /** Context IDs that were read before; absent where none are kept. */
+  /** Context IDs that were read before. Absent if none are stored. */
   readonly contents?: ContentsStore;
   readonly runs: Runs;
-  /** Plans and starts changes; absent where the management API is not configured. */
+  /** Plans and starts changes. Absent if the management API is not configured. */
   readonly changes?: Changes;
-  /** Saves what lists read; absent where the management API is not configured. */
+  /** Saves lists to files. Absent if the management API is not configured. */
   readonly saves?: SaveRuns;
-  /** What a person is asked for on the page beside changes; absent: nothing is. */
+  /** Approvals on the page for work that is not a change. If absent, there are none. */
   readonly approvals?: Approvals;
-  /** Starts the sending of events; absent where the event API is not configured. */
+  /** Starts sending events. Absent if the event API is not configured. */
   readonly sending?: EventRuns;
-  /** The sandbox that events are tested against, in live mode one of its own; there where events are configured. */
+  /**
+   * The sandbox that events are tested against. A live server has a separate one. Present if the event API is
+   * configured.
+   */
   readonly testBench?: TestBench;
-  /** The sandbox that can be looked at; absent where there is none. */
+  /** The sandbox that can be inspected. Absent if there is none. */
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
-  /** Nothing may change an API. Tools that could are not listed; those that only sometimes do look here. */
+  /** Whether no call may change an API. Tools that always do are not listed; tools that sometimes do check this. */
   readonly readOnly: boolean;
   readonly confirm: "ask" | "strict" | "off";
-  /** Whether an approval in a view of the client counts where `confirm` is `strict`. */
+  /** Whether an approval in a view of the client counts if `confirm` is `strict`. */
   readonly trustViews: boolean;
-  /** The project behind the keys: what its runs name it by, and a name to show. */
+  /** The project that the keys belong to: its ID in runs, and a name to show. */
   readonly project: { readonly id: string; readonly name: string };
-  /** Absent: there is no page for decisions. */
+  /** If absent, there is no page for decisions. */
   readonly page?: DecisionPage;
-  /** Who the person is that decides on this machine; absent where that is said by a login. */
+  /** The name of the person who decides on this machine. Absent if a login identifies the person. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
-  /** Gives the key that seals confirmations: at least 32 bytes. */
+  /** Returns the key that signs confirmations. It has at least 32 bytes. */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The only targetings that may change; absent: all. */
+  /** The only targetings that may change. If absent, all may. */
   readonly allowedTargetings?: readonly string[];
   readonly maxDeletes: number;
-  /** How long finished runs are kept, and how many of each caller: so long there is an undo plan. */
+  /** How long finished runs are stored, and how many of each caller. A run can be undone as long as it is stored. */
   readonly keep: { readonly days: number; readonly runs: number };
-  /** Of a targeting's options that one plan may change, and that it may delete: percent. */
+  /** The percentage of a targeting's options that one plan may change, and that it may delete. */
   readonly maxChangePercent: number;
-  /** Base address of the management API, which a plan is bound to; a word where the service is inside this process. */
+  /**
+   * Base address of the management API, which a plan is bound to. A plain word if the service is inside this process.
+   */
   readonly apiUrl: string;
-  /** The folders that `file` and `saveTo` may use; over HTTP those that the caller's token names. Absolute paths. */
+  /** The folders that `file` and `saveTo` may use, as absolute paths. Over HTTP, those in the caller's token. */
   readonly allowedDirs: readonly string[];
-  /** The longest line or value of a file that is read, in bytes. */
+  /** The maximum length of a line or value of a file, in bytes. */
   readonly maxLineBytes: number;
   readonly clock: Clock;
-  /** How long a call may take, from its arrival, before it answers with what it has, in milliseconds. */
+  /** How long a call may take from its arrival until its answer, in milliseconds. It then answers with what it has. */
   readonly waitMs: number;
-  /** Aborted when the server is about to end: what is under way finishes its step, and nothing new is started. */
+  /** Aborted when the server is about to end. Work in progress finishes its step, and nothing new is started. */
   readonly stopping: AbortSignal;
 }
 
-/** What the person decided about a ToolQuestion. */
+/** The person's reply to a ToolQuestion. */
 export interface Reply {
   readonly token: string;
   readonly accepted: boolean;
 }
 
-/** What tools use of the rest of the server. */
+/** The parts of the server that tools use. */
 export interface ToolContext extends ToolServices {
-  /** Who calls: runs and confirmations are theirs alone. */
+  /** The caller. Runs and confirmations belong to one caller. */
   readonly caller: string;
-  /** What the call says of itself: what its client calls itself, and the name of its file. */
+  /** The client's name for itself, and the name of the input file. */
   readonly requested?: Requested;
   /**
-   * When the call arrived: milliseconds since 1970. A client of the 2026-07-28 era makes it again with the reply to a
-   * question; for any other it is one call, questions included.
+   * When the call arrived, in milliseconds since 1970. A client of the 2026-07-28 era repeats the call with the reply
+   * to a question. For other clients it is one call, including its questions.
    */
   readonly arrivedAt: number;
-  /** Tells the client how far a call is; absent where the client did not ask for it. */
+  /** Reports progress to the client. Absent if the client did not ask for it. */
   readonly progress?: (done: number, total: number, message: string | undefined) => void;
-  /** Called with the end of each run that the call follows, which may come after its answer; absent: nobody waits for that. */
+  /**
+   * Called with the end of each run that the call follows; the end may come after the answer. If absent, nobody waits
+   * for it.
+   */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
-  /** Asks the client for the folders that it works in, as far as they may be read; absent: it has none. */
+  /** Asks the client for its working folders, and returns those that may be read. Absent if the client has none. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
-  /** Aborted when the caller gives up. */
+  /** Aborted when the caller cancels the call. */
   readonly signal: AbortSignal;
-  /** Whether a ToolQuestion would reach a person. Where not, a tool answers `needs_confirmation` or refuses. */
+  /** Whether a ToolQuestion would reach a person. If not, a tool answers `needs_confirmation` or refuses. */
   readonly canAsk: () => boolean;
   /**
-   * Asks the client to open the page where a run waits, and gives how the call goes on: it is answered with that
-   * request ("asked"), waits for the page, or is shown in a view. Absent: the client opens none.
+   * Asks the client to open the page for a waiting run, and returns how the call continues: "asked" if the answer is
+   * that request, "page" if the call waits for the page, "view" if the run is shown in a view. Absent if the client
+   * opens no pages.
    */
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
-  /** Whether the client shows the run of this call in a view, where a person decides on it; absent: it does not. */
+  /** Whether the client shows the run of this call in a view, where a person decides on it. If absent, it does not. */
   readonly inView?: boolean;
-  /** Whether the client follows the run of this call by itself, as a task: it is answered once that is stored. */
+  /** Whether the client follows the run of this call as a task. The call is then answered once the run is stored. */
   readonly asTask?: boolean;
-  /** Present when the handler is called again because its question was answered. */
+  /** Present if the handler is called again because its question was answered. */
   readonly reply?: Reply;
 }
 
-/** Reads may take this long in any case, in milliseconds: with less time for a call nothing could be read. */
+/** The minimum time for reads, in milliseconds. With less time, nothing could be read. */
 export const LEAST_READ_MS = 1000;
 
-/** How long a call may still take before it answers with what it has, in milliseconds. */
+/** How long a call may still take before its answer, in milliseconds. */
 export function timeLeft({ arrivedAt, waitMs, clock }: Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">): number {
   return Math.max(0, arrivedAt + waitMs - clock.now());
 }
 
-/** The name of a caller, as people know it: the owner of runs in another project begins with a digest of its keys. */
+/** The name of a caller without the digest of its keys, which precedes it in the owner of runs of another project. */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
 }

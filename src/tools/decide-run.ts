@@ -14,7 +14,7 @@ const input = () =>
     secret: z.string().describe("From the _meta of the answer that waits for the decision"),
   });
 
-/** Takes a person's decision in a view; models are not shown it. */
+/** Records a person's decision in a view. Models do not see this tool. */
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
@@ -34,8 +34,8 @@ interface InViewDecision {
 }
 
 /**
- * Carries out a person's decision in a view, and answers how the run stands then. Throws a ToolError where there is
- * nothing to decide with this secret, so that nothing is shown about runs of others.
+ * Executes a person's decision in a view, and answers with the status of the run. Throws a ToolError if this secret
+ * decides nothing, so that nothing is shown about runs of other callers.
  */
 export async function decidedInView(
   { runId, decision, secret }: InViewDecision,

@@ -2,67 +2,72 @@ import type * as z from "zod";
 import type { Failure } from "../answers/request-messages.ts";
 import type { ToolContext } from "./context.ts";
 
-/** The group of tools that a setting can switch off; `either` is listed with any of them. */
+/** The group of tools that a setting can switch off. Tools of `either` are listed with any of them. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** What a tool does to the world, which decides about read-only mode and about the annotations. */
+/** The effect of a tool. It determines the annotations, and whether read-only mode lists the tool. */
 export type Effect =
   /** Changes nothing anywhere. */
   | "reads"
-  /** Changes an API, adds only. */
+  /** Changes an API, and only adds. */
   | "adds"
-  /** Changes an API, may overwrite or take away. */
+  /** Changes an API, and may overwrite or delete. */
   | "changes"
-  /** Changes only what this server or the sandbox keeps. */
+  /** Changes only data that this server or the sandbox stores. */
   | "local"
-  /** Changes the sandbox; an API only where the call says so, and then not in read-only mode. */
+  /** Changes the sandbox. Changes an API only if the call requests that, and never in read-only mode. */
   | "tests";
 
-/** What a tool gives back: the same facts as data and as text. */
+/** The answer of a tool: the same facts as data and as text. */
 export interface ToolAnswer {
   readonly structured: Readonly<Record<string, unknown>>;
   readonly text: string;
   readonly isError: boolean;
-  /** With which a person decides on the run in a view. It travels beside the answer, where no model reads it. */
+  /** What a person needs to decide on the run in a view. It is sent outside the content, where no model reads it. */
   readonly decision?: { readonly runId: string; readonly secret: string };
-  /** The run that a person decides on where the client is to open the page; the call is answered with that request. */
+  /** The run to decide on, if the client is to open the page. The call is answered with that request. */
   readonly opens?: string;
 }
 
 /**
- * Instead of an answer: a question to the person, to be returned only where `context.canAsk` says that one can be asked.
- * The server asks it, and calls the handler again with the same input and with `context.reply`.
+ * A question to the person instead of an answer. May be returned only if `context.canAsk` returns true. The server asks
+ * the question, and calls the handler again with the same input and with `context.reply`.
  */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
-    /** Comes back in `context.reply`, sealed on its way: no client can make or change it. At most some hundred bytes. */
+    /**
+     * Returned in `context.reply`. It is signed, so that no client can make or change it. At most a few hundred bytes.
+     */
     readonly token: string;
     /**
-     * The answer where nobody has decided: the call has to end before ("unanswered"), or the question was closed without
-     * a decision ("closed"), and must not be asked in a way that no person has to see. Absent: there is nothing more to
-     * it than that.
+     * Makes the answer if nobody has decided: the call must end before ("unanswered"), or the question was closed
+     * without a decision ("closed") and must not be asked again in a way that may reach no person. If absent, there is
+     * a general answer.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Where the question was closed: asks on the page in place of it. Absent: there is none, or `undecided` does. */
+    /** Asks on the page after the question was closed. Absent if there is no page, or if `undecided` does that. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
 
-/** Why a question is without a decision. */
+/** Why a question has no decision. */
 export type Undecided = "unanswered" | "closed";
 
-/** What a call is answered while nobody has decided. */
+/** The answer of a call while nobody has decided. */
 export interface UndecidedAnswer {
   readonly answer: ToolAnswer;
-  /** Acts on a decision that comes after the answer. Absent: the question ends with the call. */
+  /** Acts on a decision that comes after the answer. If absent, the question ends with the call. */
   readonly later?: (accepted: boolean) => Promise<void>;
 }
 
-/** What a handler ends in. */
+/** The result of a handler. */
 export type ToolOutcome = ToolAnswer | ToolQuestion;
 
-/** What lists say of a tool, and what decides whether it is listed: all of it can be known without the tool's code. */
+/**
+ * The facts about a tool that lists show and that determine whether it is listed. They are known without loading the
+ * tool.
+ */
 export interface ToolFacts {
   readonly name: string;
   readonly title: string;
@@ -73,19 +78,22 @@ export interface ToolFacts {
   readonly needsSandbox?: true;
 }
 
-/** A tool, as data: what the agent reads about it, what it takes, and what it does. */
+/** A tool as data: its description for the agent, its arguments, and its handler. */
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
-  /** Makes the strict schema of the arguments; made at the first use, since zod schemas cost time at start-up. */
+  /** Makes the strict schema of the arguments. It is made at the first use, because zod schemas slow down start-up. */
   readonly input: () => Input;
-  /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, what errors become. */
+  /** Makes the advertised schema of the structured answer. It must allow `{environment, error}`, the form of errors. */
   readonly output: () => z.ZodObject;
-  /** Throws a ToolError, or lets an ApiError or an UnsupportedEventError through: one place of the server answers them. */
+  /**
+   * Executes a call. May throw a ToolError, an ApiError or an UnsupportedEventError; the server makes answers of them
+   * in one place.
+   */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 
 /**
- * A call that cannot be carried out as asked, in our own words: what is wrong, and what to do instead. For what no
- * schema can check, such as a ULID, a cursor or a name.
+ * A call that cannot be executed as requested: what is wrong, in our own words, and what to do instead. For errors that
+ * no schema can detect, such as an invalid ULID, cursor or name.
  */
 export class ToolError extends Error {
   readonly remedy: string | undefined;
@@ -95,7 +103,7 @@ export class ToolError extends Error {
   }
 }
 
-/** Gives what `make` made at the first use, each time. A rejected promise is kept, too. */
+/** Returns a function that calls `make` once and returns its result each time. A rejected promise is stored, too. */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {

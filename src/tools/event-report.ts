@@ -18,7 +18,7 @@ import { LEAST_READ_MS, type ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
-/** The argument that says what is to become of events whose answer is lost. */
+/** The argument that decides what happens to events whose answer is lost. */
 export const onUnknownArgument = () => ({
   onUnknown: z
     .enum(["report", "resend"])
@@ -28,10 +28,10 @@ export const onUnknownArgument = () => ({
 
 const RESULTS_READ = 50;
 
-/** The `uid` of an event, where it is known as it was given. */
+/** Returns the original `uid` of an event, if it is known. */
 type UidOf = (object: number) => string | undefined;
 
-/** The report about events, in the form of every write. */
+/** The report about events, in the same form as for every write. */
 function eventReport(about: {
   readonly environment: "live" | "sandbox";
   readonly tool: string;
@@ -48,7 +48,7 @@ function eventReport(about: {
 }): RenderedReport {
   const { state, uidOf, notes = [], ...rest } = about;
   const { runId, status } = rest;
-  // Of what was not sent nothing was corrected before sending.
+  // Events that were not sent were not corrected either.
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   const mended = mendedNotes(state.objects.filter((_, object) => state.standing(object) !== "failed"));
   return renderReport({
@@ -71,7 +71,7 @@ function eventReport(about: {
   });
 }
 
-/** What would become of events, none of which is sent. */
+/** Predicts what would happen to events, without sending them. */
 export async function plannedEventReport(
   about: { readonly environment: "live" | "sandbox"; readonly tool: string; readonly file?: InputFile | undefined },
   events: AsyncIterable<readonly GivenEvent[]>,
@@ -119,8 +119,8 @@ export async function plannedEventReport(
 const UIDS_KEPT = 2000;
 
 /**
- * The report about a run of events as it stands; what failed or is in doubt is named by what was given for it: by
- * `source`, where the call has it, else as far as it is kept.
+ * The report about the current state of an event run. Failed and doubtful events are identified by their original
+ * `uid`: from `source` if the call has it, otherwise from the stored input.
  */
 export async function eventRunReport(
   run: EventRun,
@@ -138,7 +138,8 @@ export async function eventRunReport(
   );
   const wanted = [...new Set([...first, ...rows])];
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
-  // Who is meant is shown where that is read soon: a large file is not read to its end after the call has waited.
+  // The original events are shown if they can be read soon. A large file is not read to its end after the call has
+  // waited.
   const given =
     (await unlessLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ?? new Map<number, unknown>();
   const { tool, input } = header.call;
@@ -159,7 +160,7 @@ export async function eventRunReport(
   });
 }
 
-/** Says what is not certain about events that succeeded. */
+/** Describes what is uncertain about events that succeeded. */
 function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   return [
     uncertain > 0 &&
@@ -180,8 +181,8 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
 }
 
 /**
- * The results that say most, what did not succeed with its `uid` as it was given. Of a single event only how it ended,
- * since the caller knows it and the verdict says the rest.
+ * The most informative results, with the original `uid` of what did not succeed. For a single event only its outcome,
+ * because the caller knows the event and the verdict contains the rest.
  */
 function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonly ObjectResult[] {
   const results = tellingResults(state, RESULTS_READ).map((result): ObjectResult => {
@@ -193,7 +194,7 @@ function firstResults(state: EventRunState, tool: string, uidOf: UidOf): readonl
   return results.map(({ uid, predicted, rule, observed, ...result }) => result);
 }
 
-/** The schema of an object with any fields, all of which are kept as they came: zod's own leave `__proto__` out. */
+/** The schema of an object with any fields. All fields stay as they came; zod's own schemas omit `__proto__`. */
 export function openObject() {
   return z
     .unknown()
@@ -205,12 +206,12 @@ export function openObject() {
     });
 }
 
-/** Deeper than any event needs, and far from where reading it back would fail. */
+/** Deeper than any event needs, and far below the depth at which reading it back would fail. */
 const DEEPEST = 100;
 
 /**
- * Throws a ToolError for values that JSON cannot carry as they are: numbers beyond its range, and endless nesting.
- * `where` says what is looked at.
+ * Throws a ToolError for values that JSON cannot represent: numbers beyond its range, and cyclic nesting. `where` names
+ * what is checked.
  */
 export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];

@@ -13,16 +13,16 @@ import type { ToolServices } from "./context.ts";
 import type { Toolset } from "./define-tool.ts";
 import { notAllowed, tooManyDeletes } from "./write/guards.ts";
 
-/** What a caller may do now; `refused` says why they may do nothing any more. */
+/** The current rights of a caller. `refused` is the reason if the caller has none any more. */
 export type CallerRights =
   | { readonly refused: string }
   | {
       readonly readOnly: boolean;
-      /** The folders that they may use; absent: those of the settings. */
+      /** The folders that the caller may use. If absent, those of the settings. */
       readonly folders?: readonly string[];
     };
 
-/** What decides whether a process may execute a run. */
+/** What determines whether a process may execute a run. */
 export interface GuardParts
   extends Pick<
     ToolServices,
@@ -30,21 +30,21 @@ export interface GuardParts
   > {
   readonly project: string;
   readonly toolsets: readonly Exclude<Toolset, "either">[];
-  /** Its reads are retried; absent where the management API is not configured. */
+  /** Its reads are retried. Absent if the management API is not configured. */
   readonly management: ManagementApi | undefined;
   readonly input: (runId: string) => ByteSource;
-  /** What a caller may do now; absent: whatever the settings allow. */
+  /** Returns the current rights of a caller. If absent, the settings alone decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
 }
 
-/** Plans that were read before: a page asks about each run that waits again and again. */
+/** The maximum number of plans whose check is remembered. The page asks repeatedly about each waiting run. */
 const MOST_PLANS = 100;
 
 type KnownPlans = Map<string, Pick<Refusal, "message" | "remedy"> | undefined>;
 
 /**
- * Makes the guard through which every run gets its executor. It looks at the settings of this process, at the rights of
- * the caller as they are now, and at what the run would change.
+ * Makes the guard that every run must pass before it is executed. It checks the settings of this process, the current
+ * rights of the caller, and what the run would change.
  */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
@@ -103,7 +103,7 @@ function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined
   return { code: "CALLER", message: "the caller of this run may only read now", remedy };
 }
 
-/** Refuses a run that would write files in folders which its caller may no longer use. */
+/** Refuses a run that would write files in folders that its caller may no longer use. */
 function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
   const ofCaller = "folders" in rights ? rights.folders : undefined;
   const used = isOfSaves(run) ? run.header.call.input.folders : isOfChanges(run) && ofCaller ? baseFolder(run) : [];
@@ -127,7 +127,7 @@ function isInside(folder: string, allowed: string): boolean {
   return steps === "" || !(steps === ".." || steps.startsWith(`..${sep}`) || steps.includes(":"));
 }
 
-/** Whether the settings let a change happen, by the targetings that it is about and by how much it deletes. */
+/** Refuses a change that the settings do not allow, because of its targetings or the number of its deletions. */
 async function byChange(
   header: RunHeader<WriteCall>,
   parts: GuardParts,
@@ -154,7 +154,7 @@ async function byChange(
   }
 }
 
-/** Why a plan may not be applied by the settings as they are now; undefined for another call. */
+/** Returns why the current settings do not allow a plan; undefined for other calls. */
 async function planNotApplied(
   { call, runId }: RunHeader<WriteCall>,
   bytes: ByteSource,
@@ -173,7 +173,7 @@ async function planNotApplied(
     plans.set(runId, refused);
     return refused;
   } catch (thrown) {
-    // Without a whole plan there is nothing that could be applied, and applying it says so.
+    // An incomplete plan cannot be applied, and applying it reports that.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }

@@ -56,8 +56,9 @@ export const getOption = {
 const position = z.int().min(0).max(LIMITS.getOffset.value);
 
 /**
- * One option with a page of its Context IDs; or with `saveTo` all of them in a file, or with `compareWith` what it shares
- * with another. Throws ApiErrors, a FileError where the file may not be written, and a ToolError for bad arguments.
+ * Returns one option with a page of its Context IDs. With `saveTo`, saves all of them to a file; with `compareWith`,
+ * compares them with another option. Throws ApiErrors, a FileError if the file may not be written, and a ToolError for
+ * bad arguments.
  */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
@@ -122,7 +123,7 @@ async function pageOf(
 }
 
 /**
- * The option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError where a name is
+ * Finds the option to compare with, by ID, or by name in the targeting of the first. Throws a ToolError if a name is
  * unknown, and ApiErrors.
  */
 export async function otherOption(
@@ -142,8 +143,8 @@ type Kind = (typeof KINDS)[number];
 const place = z.record(z.enum(KINDS), z.int().min(0));
 
 /**
- * What two options share and what only one of them holds: the numbers, and of the Context IDs as many as the page holds,
- * those that only one holds first. Throws ApiErrors, and a ToolError for a cursor of something else.
+ * Compares the Context IDs of two options: the counts, and a page of Context IDs with those that only one option has
+ * first. Throws ApiErrors, and a ToolError for a cursor of another query.
  */
 export async function compareOptions(
   optionId: string,
@@ -164,10 +165,10 @@ export async function compareOptions(
     onlyThere: there.contexts.filter((id) => !inHere.has(id)),
     shared: here.contexts.filter((id) => inThere.has(id)),
   };
-  // The differences come first; what both hold is listed only where that is wanted.
+  // The differences come first. Shared Context IDs are listed only on request.
   const listed = withShared ? KINDS : KINDS.filter((kind) => kind !== "shared");
   const [row, other] = [optionRow(here.option, "concise"), optionRow(there.option, "concise")];
-  // In turn, so that a page shows some of each kind.
+  // The kinds alternate, so that a page shows some of each.
   const rest = inTurn(listed.map((kind) => all[kind].slice(from[kind]).map((id) => ({ kind, id })))).slice(0, limit);
   const budget = pageBudget({ beside: [row, other, row, other] });
   const page = takeRows(
@@ -197,7 +198,7 @@ function ofEach<Value>(value: (kind: Kind) => Value): Readonly<Record<Kind, Valu
   return { onlyHere: value("onlyHere"), onlyThere: value("onlyThere"), shared: value("shared") };
 }
 
-/** The entries of several lists: the first of each, then the second of each, and so on. */
+/** Interleaves lists: the first entry of each, then the second of each, and so on. */
 function inTurn<Entry>(lists: readonly (readonly Entry[])[]): readonly Entry[] {
   const longest = Math.max(...lists.map(({ length }) => length));
   return Array.from({ length: longest }, (_, at) => lists.flatMap((list) => list.slice(at, at + 1))).flat();

@@ -51,10 +51,10 @@ const input = () =>
 const output = () => runOutput().extend({ runs: z.array(z.looseObject({})).optional(), cursor: z.string().optional() });
 
 type GetRun = z.output<ReturnType<typeof input>>;
-/** What of the runs is shown, or what of one of them. */
+/** The arguments that choose the items of a run, or the rows of the list. */
 type Asked = Omit<GetRun, "runId" | "status" | "tool" | "targetingId">;
 
-/** Shows runs: the recent ones, or one with its items. */
+/** Shows one run with its items, or the recent runs. */
 export const getRun = {
   name: "get_run",
   title: "Look at runs",
@@ -69,8 +69,8 @@ export const getRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * One run with a page of its items, or without `runId` the recent runs of the caller. Throws a ToolError where there is
- * none, for a cursor of something else, and where an argument does not fit.
+ * Shows one run with a page of its items, or without `runId` the recent runs of the caller. Throws a ToolError if there
+ * is no such run, for a cursor of another query, and for arguments that do not belong together.
  */
 export function showRunOrList(
   { runId, status, tool, targetingId, ...page }: GetRun,
@@ -111,7 +111,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
-    // Of what succeeded nothing is kept.
+    // The input of items that succeeded is not stored.
     return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
   };
   const wanted: number[] = [];
@@ -122,7 +122,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const picked = await reportOf(run, context);
   const wayBack = includeInput ? undefined : wayBackOf(run, context);
   const whole = wayBack === undefined ? picked : { ...picked, notes: [...(picked.notes ?? []), wayBack] };
-  // The rows themselves say where they are.
+  // The rows already name the positions.
   const report = includeInput
     ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
     : whole;
@@ -133,7 +133,9 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...report, results: fitting, page: { cursor, matching: wanted.length } });
 }
 
-/** The run, after waiting for it to be decided on and to rest, but no longer than the caller wants. */
+/**
+ * Waits until a run is decided on and has ended, but no longer than the caller wants. Returns the run as it is then.
+ */
 async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
@@ -149,7 +151,7 @@ async function atRestOrTime(run: Run, waitMs: number | undefined, context: ToolC
   return found;
 }
 
-/** The run that goes on, where a person agreed to that; else the run itself. */
+/** Returns the run that was resumed, if the run is an approval to resume it. Otherwise returns the run itself. */
 export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;
@@ -157,14 +159,14 @@ export async function followResumedRun(run: Run, context: ToolContext): Promise<
 
 const PLACES_BESIDE = 3;
 
-/** How many rows a page has where it is not said: with their input as many as fit. */
+/** The default number of rows on a page, without and with their input. With input, fewer may fit. */
 const MOST_SHOWN = 20;
 const MOST_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
-/** The heading of the rows, and their fence. */
+/** The size of the heading of the rows and of the marks around them. */
 const HEADING_TOKENS = 40;
 
-/** A row of the page; beside its input, the hash and the rule of an event say nothing new. */
+/** A row of the page. With its input, the hash and the rule of an event add nothing. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -205,13 +207,13 @@ async function listRuns(
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next)]);
 }
 
-/** The row of a run that waits, or of one that waited too long and is ended now. */
+/** The row of a waiting run. If it has waited too long, it is ended first. */
 async function asItStands(listed: ListedRun, context: ToolContext): Promise<ListedRun> {
   const run = await ownRun(listed.runId, context);
   return { ...listed, status: run.status(), counts: countsOf(run.state), updatedAt: changedAt(run.header, run.state) };
 }
 
-/** All kept runs of the caller, the newest first. */
+/** All stored runs of the caller, the newest first. */
 export async function recentRuns(context: ToolContext): Promise<readonly RunRow[]> {
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
@@ -219,7 +221,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/** Whether a listed run is a dry run that was not applied: lists show those only where planned runs are asked for. */
+/** Whether a listed run is a dry run that was not applied. Lists show those only on request for planned runs. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

@@ -52,8 +52,9 @@ export const getTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * One targeting, with the counts of its options where `counting` says so, from its cursor on; or those seen before, or
- * those whose names have the given one as a part. Throws ApiErrors, and a ToolError for a name or cursor of nothing.
+ * Reads one targeting; `counting` also counts its options, from its cursor on. Without a reference, lists the
+ * targetings seen before; if only part of a name matches, lists the candidates. Throws ApiErrors, and a ToolError for
+ * an unknown name or a wrong cursor.
  */
 export async function readTargeting(
   reference: TargetingReference,
@@ -87,7 +88,7 @@ function withOthers(answer: ToolAnswer, others: readonly SeenTargeting[]): ToolA
   return { ...answer, structured: { ...structured, others }, text: `${text}\n${othersText(others)}` };
 }
 
-/** `counting`: its options are counted, too, from the cursor on. */
+/** Reads one targeting. `counting` also counts its options, from its cursor on. */
 async function readOne(
   targetingId: string,
   counting: { readonly cursor: string | undefined } | undefined,
@@ -110,7 +111,10 @@ async function readOne(
   }
 }
 
-/** The targetings whose names have the given one as a part, where none has it as its name. */
+/**
+ * The targetings whose names contain the given text. Returns undefined if a targeting has exactly this name, or none
+ * contains it.
+ */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
   { environment, memory }: ToolContext,
@@ -122,7 +126,7 @@ async function withPart(
   return listed(having, (lines, omitted) => candidatesText(targetingName, lines, omitted), { environment });
 }
 
-/** The first of these targetings, as many as fit an answer; `textOf` makes its text of their lines. */
+/** Lists as many targetings as fit in an answer. `textOf` makes the text from their lines. */
 function listed(
   all: readonly SeenTargeting[],
   textOf: (lines: readonly string[], omitted: number) => string,
@@ -142,20 +146,20 @@ const counted = z.strictObject({
   withoutContexts: z.int(),
   contextIds: z.int(),
 });
-/** Where the counting goes on, and what was counted before. */
+/** The position at which counting continues, and the counts so far. */
 const place = z.strictObject({ top: z.int().min(0), inside: z.int().min(0).optional(), counted });
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 
-/** What was counted, and the cursor with which a further call goes on; absent where all was. */
+/** The counts, and the cursor to continue with. The cursor is absent if everything was counted. */
 export interface CountedSoFar {
   readonly summary: TargetingSummary;
   readonly cursor?: string;
 }
 
 /**
- * Counts what a targeting holds (`summary`), or as much of it as one wait is long enough for: a cursor goes on
- * from there. Throws ApiErrors, and a ToolError for a cursor of something else.
+ * Counts the contents of a targeting, as far as the time of one call allows. A cursor continues from there. Throws
+ * ApiErrors, and a ToolError for a cursor of another query.
  */
 export function summaryOf(
   targetingId: string,

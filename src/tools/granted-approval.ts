@@ -10,8 +10,9 @@ import { type Approved, type Decision, decide, type Person } from "./write/decid
 const STALE = "the run is no longer as it was when this was asked";
 
 /**
- * Starts what a person approved beside changes, once in all processes; "stale" where it would be something else by now.
- * The approval stands in its journal before anything is done. Throws ToolErrors where it cannot be done any more.
+ * Starts work that a person approved and that is not a change, once in all processes. Returns "stale" if it would be
+ * something else by now. The approval is recorded in its journal before anything is done. Throws ToolErrors if the work
+ * is no longer possible.
  */
 export async function grant(
   approval: ApprovalRun,
@@ -30,7 +31,7 @@ export async function grant(
   return (await approvals.runs.propose(header.runId, entries, "waiting")) ? "stale" : undefined;
 }
 
-/** What is needed to carry out a call for the one who made it. */
+/** The context for executing a call in the name of its original caller. */
 export function callerContext({ header }: Pick<Run, "header">, services: ToolServices): ToolContext {
   const { clock, stopping } = services;
   return { ...services, caller: header.caller, arrivedAt: clock.now(), signal: stopping, canAsk: () => false };
@@ -59,8 +60,8 @@ async function workOf(
 }
 
 /**
- * Resumes a run for a person who presses that button: theirs is the approval that it may need. Throws ToolErrors, and an
- * ExecutionRefusedError.
+ * Resumes a run for a person who presses the button. The button is also the approval, if the run needs one. Throws
+ * ToolErrors, and an ExecutionRefusedError.
  */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;

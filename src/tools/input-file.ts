@@ -7,7 +7,7 @@ import { fileWithinWait, unlessLate } from "./apis.ts";
 import type { ToolContext } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 
-/** The arguments that say how a file of rows is read; what is not given is detected. */
+/** The arguments about reading a file of rows. What is absent is detected. */
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
   sheet: z.string().optional().describe("Name or number"),
@@ -15,7 +15,7 @@ const rowsArguments = () => ({
   fillDown: z.array(z.string()).optional(),
 });
 
-/** The arguments that say how a sheet of options is read; what is not given is detected. */
+/** The arguments about reading a sheet of options. What is absent is detected. */
 export const sheetReadingArguments = () => ({
   ...rowsArguments(),
   separator: z.string().optional().describe("Between Context IDs"),
@@ -28,10 +28,10 @@ const fileArgument = (columns: string, beside: string) => ({
     .describe(`Instead of ${beside}: .xlsx, .csv, .tsv, .txt (${columns}), .ndjson or .json in an allowed folder`),
 });
 
-/** The arguments with which a tool takes rows of a file instead of another argument. */
+/** The arguments for taking events from the rows of a file instead of from another argument. */
 export const eventFileArguments = (columns: string) => ({ ...fileArgument(columns, "events"), ...rowsArguments() });
 
-/** The same for options and their Context IDs. */
+/** The arguments for taking options and their Context IDs from a file. */
 export const fileArguments = (columns: string) => ({ ...fileArgument(columns, "items"), ...sheetReadingArguments() });
 
 /** The arguments of a call that are about its file. */
@@ -41,7 +41,7 @@ export type FileArguments = Omit<SheetArguments, "sheet" | "encoding"> & {
   readonly encoding?: string | undefined;
 };
 
-/** Takes the arguments that are about a file out of those of a call. */
+/** Separates the arguments about a file from the other arguments of a call. */
 export function fileArgumentsOf<Given extends FileArguments>({
   file,
   encoding,
@@ -76,7 +76,7 @@ function encodingNamed(name: string | undefined): Encoding | undefined {
   );
 }
 
-/** How the arguments of a call say that a file is read. Throws a ToolError for an encoding that is not known. */
+/** Returns how a file is read, from the arguments of a call. Throws a ToolError for an unknown encoding. */
 export function sheetArguments({ encoding, sheet, columns, separator, fillDown }: FileArguments): SheetArguments {
   const number = sheet !== undefined && /^\d+$/.test(sheet.trim()) ? Number(sheet) : undefined;
   return {
@@ -89,10 +89,10 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
 }
 
 /**
- * Opens the file of a call; undefined where it has none. `beside` is the argument that means the same and its
- * value. How a sheet is read is found out as long as the call may take, and else when its rows are read. Throws a
- * ToolError when both are given or the bytes cannot be read within that time, and a FileError when the file may not or
- * cannot be read.
+ * Opens the file of a call. Returns undefined if there is none. `beside` contains the argument that the file replaces,
+ * with its value. The format of a sheet is detected within the time of the call, or later when its rows are read.
+ * Throws a ToolError if both are given or if the bytes cannot be read within that time, and a FileError if the file may
+ * not or cannot be read.
  */
 export async function openedFile(
   given: FileArguments,
@@ -108,7 +108,7 @@ export async function openedFile(
     throw new ToolError(`${useless} was given beside ${other}`, `${useless} is for file; leave it out.`);
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give one of the two.");
-  // Loaded with the first file that is given.
+  // Loaded with the first file.
   const [{ openFile }, { lookedAt }] = await Promise.all([
     import("../files/open-file.ts"),
     import("../files/looked-at.ts"),
@@ -121,8 +121,8 @@ export async function openedFile(
 }
 
 /**
- * The folders that a call may read: those of the setting, or over HTTP of the token; without any, those that the client
- * itself works in.
+ * The folders that a call may read: those of the setting, or of the token over HTTP. If there are none, the working
+ * folders of the client.
  */
 export async function readableDirs({
   allowedDirs,
@@ -131,13 +131,13 @@ export async function readableDirs({
   return allowedDirs.length > 0 ? allowedDirs : ((await roots?.()) ?? []);
 }
 
-/** The arguments with which a tool saves rows to a file. */
+/** The arguments for saving rows to a file. */
 export const saveArguments = (saveTo: string) => ({
   saveTo: z.string().optional().describe(saveTo),
   delimiter: z.string().optional().describe("Of .csv"),
 });
 
-/** Where a call saves to, and what separates the cells of a text file. */
+/** The file that a call saves to, and the separator between the cells of a text file. */
 export interface SaveArguments {
   readonly saveTo: string;
   readonly delimiter?: string | undefined;

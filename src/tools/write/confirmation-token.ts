@@ -4,7 +4,7 @@ import { ulidBytes, ulidOfBytes } from "../../spec/ulid.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 import { type ToolAnswer, ToolError } from "../define-tool.ts";
 
-/** Seals what a person is to agree to, in the form that answers have; `effect` says what it is. */
+/** Creates the token for an approval, in the form that answers use. `effect` describes what the person approves. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -15,7 +15,7 @@ export async function askFor(
   return { token, effect, expiresAt: new Date(expiresAt).toISOString() };
 }
 
-/** What a token means, expired or not. Throws a ToolError when this server did not give it to this caller. */
+/** Reads a token, expired or not. Throws a ToolError if this server did not issue it to this caller. */
 export async function confirmationIn(
   token: string,
   { sealKey, caller, clock }: Pick<ToolContext, "sealKey" | "caller" | "clock">,
@@ -26,12 +26,12 @@ export async function confirmationIn(
 }
 
 /**
- * Throws a ToolError when a confirmation starts nothing by now: it is too old, or the server has become strict since it
- * was given.
+ * Throws a ToolError if a confirmation can no longer start anything: it has expired, or the server has become strict
+ * since it was issued.
  */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // One that ends later than any that is given now was given while the clock was ahead.
+  // A token that ends later than any issued now was issued while the clock was ahead.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(
@@ -40,7 +40,7 @@ export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: Too
   );
 }
 
-/** The refusal of a confirmation that is too old. */
+/** The error for a confirmation that has expired. */
 export function expired(): ToolError {
   return new ToolError("the confirmation has expired; nothing was done", "Call again without it to plan again.");
 }
@@ -49,16 +49,16 @@ interface Agreement {
   readonly run: string;
   readonly digest: string;
   readonly caller: string;
-  /** Milliseconds since 1970, in whole seconds. */
+  /** In milliseconds since 1970, rounded to whole seconds. */
   readonly expiresAt: number;
 }
 
 export interface Confirmation extends Pick<Agreement, "run" | "expiresAt"> {
-  /** Whether it was made for exactly this effect. */
+  /** Whether the token was issued for exactly this effect. */
   readonly standsFor: (digest: string) => boolean;
 }
 
-/** The parts of a token, in bytes: 30 in all, which are 40 letters. */
+/** The sizes of the parts of a token, in bytes: 30 in all, which are 40 characters. */
 const RUN = 16;
 const SECONDS = 3;
 const MARK = 5;
@@ -67,9 +67,9 @@ const SECONDS_ROUND = 2 ** (8 * SECONDS);
 const TOKEN_LETTERS = 40;
 
 /**
- * Seals an agreement in 40 letters, so that nobody can make or change one. It holds the run and when it expires; the
- * caller and the effect are only in its seals, of which the second one is looked at once the effect is known again.
- * `key` has at least 32 bytes.
+ * Signs an agreement in 40 characters, so that nobody can make or change one. It contains the run and the expiry. The
+ * caller and the effect are only in its two signatures; the second one is checked when the effect has been computed
+ * again. `key` has at least 32 bytes.
  */
 export function sealConfirmation(key: Uint8Array, agreement: Agreement): string {
   const seconds = Buffer.alloc(4);
@@ -79,8 +79,9 @@ export function sealConfirmation(key: Uint8Array, agreement: Agreement): string 
 }
 
 /**
- * Opens a sealed confirmation; undefined when it is none of ours, was changed, or was made for another caller. Whether it
- * expired is not looked at; `now` (milliseconds since 1970) tells which of the times it is that its few bytes may mean.
+ * Opens a signed confirmation. Returns undefined if this server did not sign it, if it was changed, or if it was issued
+ * for another caller. Does not check the expiry. `now` (milliseconds since 1970) selects one of the times that its
+ * three bytes can mean.
  */
 function openConfirmation(
   key: Uint8Array,
@@ -88,7 +89,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Letters that mean the same bytes are no other token.
+  // Different characters that decode to the same bytes are not a valid token.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);
@@ -98,7 +99,7 @@ function openConfirmation(
   return { run, expiresAt, standsFor: (digest) => timingSafeEqual(sealsFor(digest).effect, given.effect) };
 }
 
-/** The time nearest to now whose seconds end like this. */
+/** The time nearest to now that ends in these seconds. */
 function nearestTime(seconds: number, now: number): number {
   const round = Math.round((now / 1000 - seconds) / SECONDS_ROUND);
   return (round * SECONDS_ROUND + seconds) * 1000;
@@ -120,17 +121,19 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/** Whether a decision in a view counts by the settings: hosts alone keep the model from deciding there. */
+/** Whether the settings accept a decision in a view. Only the host keeps the model from deciding there. */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }
 
-/** What a view is given with which a person decides: the secret is made for this run, its effect and this caller. */
+/**
+ * The data with which a person decides in a view. The secret is valid only for this run, its effect and this caller.
+ */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }
 
-/** Whether a secret is the one that was given for this run, its effect and this caller. */
+/** Whether a secret was issued for this run, its effect and this caller. */
 export async function isSecretFor(about: InView, given: string, sealing: Sealing): Promise<boolean> {
   const [bytes, secret] = [Buffer.from(given, "base64url"), await secretOf(about, sealing)];
   return bytes.length === secret.length && timingSafeEqual(bytes, secret);

@@ -21,18 +21,18 @@ export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, alone, once approved"),
 });
 
-/** The token of an earlier answer, and what was given beside it: the tool, and the call or its targeting alone. */
+/** The token of an earlier answer, and the arguments sent with it: the tool, and the call or only its targeting. */
 export interface GivenConfirmation {
   readonly tool: WriteTool;
   readonly token: string;
   readonly call?: WriteCall | undefined;
   readonly targetingId?: string | undefined;
-  /** Of a plan: the run that it is. */
+  /** For a plan: its run ID. */
   readonly runId?: string | undefined;
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the planned run that a confirmation means; when it was started before, reports it. */
+/** Starts the planned run that a confirmation belongs to. If it was started before, reports it. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);
@@ -81,8 +81,8 @@ async function startConfirmed(
 }
 
 /**
- * The plan of a run, unless the same confirmation, given twice, started it meanwhile: what the run takes away is then no
- * longer there to be planned.
+ * Returns the plan of a run, or "started" if the same confirmation, sent twice, has started the run meanwhile. What the
+ * run takes away may then be gone, so that planning fails.
  */
 async function plannedOrStarted<P>(
   runId: string,
@@ -108,7 +108,7 @@ function reportStarted(run: ChangeRun | undefined, context: ToolContext): Promis
   );
 }
 
-/** Checks that the arguments beside a confirmation are the planned ones. Throws a ToolError where they are not. */
+/** Checks that the arguments sent with a confirmation are the planned ones. Throws a ToolError if they are not. */
 function checkBeside(
   { tool, call, targetingId, runId, dryRun }: GivenConfirmation,
   { runId: plannedRun, call: planned }: ChangeHeader,

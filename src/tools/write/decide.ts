@@ -23,41 +23,46 @@ import { type ToolAnswer, ToolError, type ToolOutcome, type ToolQuestion } from 
 import { mayDecideInView } from "./confirmation-token.ts";
 import { effectOf, waitingAnywhere } from "./waiting.ts";
 
-/** Where a decision comes from. A channel says only who the person is: whether they may decide is checked here. */
+/** The channel of a decision. A channel only identifies the person; their rights are checked in this file. */
 type Channel = Decided["where"];
 
-/** A person whom a channel has recognised. */
+/** A person whom a channel has identified. */
 export interface Person {
   readonly who: string;
-  /** The caller whose runs are their own. */
+  /** The caller whose runs the person may decide on. */
   readonly caller: string;
-  /** Whether they decide on runs of other callers; absent: on none. */
+  /** Whether the person may decide on a run of another caller. If absent, they may not. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** The caller whose requests they may not approve, since these are their own; absent: there is none. */
+  /**
+   * The caller whose requests the person may not approve, because they are the person's own. Absent if there is none.
+   */
   readonly except?: string | undefined;
 }
 
-/** What a person decided, and what exactly they saw. */
+/** A person's decision, and the effect that they saw. */
 export interface Decision {
   readonly answer: "approved" | "declined";
   readonly channel: Channel;
   readonly person: Person;
-  /** Whether they saw exactly the effect with this digest. */
+  /** Whether the person saw exactly the effect with this digest. */
   readonly saw: (digest: string) => boolean;
-  /** Until when the decision counts, in milliseconds since 1970; absent: as long as the run waits. */
+  /** When the decision expires, in milliseconds since 1970. If absent, it counts as long as the run waits. */
   readonly until?: number;
 }
 
-/** A run that a call has just looked at again, and what begins once it is approved. */
+/** A run whose effect a call has just computed again, and the function that starts it once it is approved. */
 export interface Looked {
   readonly run: Pick<Run, "header">;
-  /** Of the effect that it would have now. */
+  /** The digest of the effect that the run would have now. */
   readonly digest: string;
-  /** Starts it; undefined where another process did, and "stale" where it would do something else by now. */
+  /** Starts the run. Returns undefined if another process started it, and "stale" if its effect has changed. */
   readonly start: (approved: Approved) => Promise<Run | "stale" | undefined>;
 }
 
-/** Starts what a person approved beside changes; undefined and "stale" as `Looked` has them. */
+/**
+ * Starts what a person approved, if it is not a change. Returns undefined if another process started it, and "stale" if
+ * its effect has changed.
+ */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
 export interface Approved {
@@ -65,7 +70,7 @@ export interface Approved {
   readonly decided: Decided;
 }
 
-/** Why a person may not decide, or not there. */
+/** Why a person may not decide, or may not decide in this channel. */
 export type Refused =
   | "NOT_THEIRS"
   | "READ_ONLY"
@@ -76,8 +81,9 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * What a decision came to. It counts, another one came first, the person saw another effect, the run would do something
- * else by now, it came too late, or the person may not decide.
+ * The result of a decision: "done" if it counts; "decided" if another decision came first; "changed" if the person saw
+ * another effect; "stale" if the run would do something else by now; "expired" if it came too late; "refused" if the
+ * person may not decide.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -87,8 +93,8 @@ export type Outcome =
 type Rights = Pick<ToolServices, "readOnly" | "confirm" | "trustViews" | "environment" | "project" | "page">;
 
 /**
- * Why a person may not decide on a run; undefined where they may. Who declines sends nothing, so that needs no key of
- * the project, and may be done by who asked.
+ * Returns why a person may not decide on a run, or undefined if they may. Declining sends nothing, so it needs no key
+ * of the project, and the person who requested the run may decline it.
  */
 export function refusal(
   { caller, project, environment }: Pick<RunHeader, "caller" | "project" | "environment">,
@@ -108,10 +114,11 @@ export function refusal(
 }
 
 /**
- * Decides on a run, once in all processes: the only way to do so. Every right is checked here; what the person saw is
- * compared with what the run would do now; and the decision stands in the run's record or journal before anything is
- * sent. `looked` is what a call has looked at just now; without it the run has to wait, and is planned again. `grant` does
- * what is no change; absent: that is not decided on here. Throws the errors of planning, and an ExecutionRefusedError.
+ * Decides on a run, once in all processes. Every decision passes through this function. It checks all rights, compares
+ * what the person saw with what the run would do now, and records the decision before anything is sent.
+ * `looked` is a run that the call has just planned. Without it, the run has to be waiting and is planned again. `grant`
+ * starts what is not a change; without it, such approvals are refused. Throws the errors of planning, and an
+ * ExecutionRefusedError.
  */
 export async function decide(
   runId: string,
@@ -130,7 +137,7 @@ export async function decide(
   if (decision.until !== undefined && decision.until < at) return { is: "expired" };
   const decided = { who: person.who, where: channel, at };
   if (answer === "declined") {
-    // The client asks about plans, too, which are listed as such.
+    // The client also asks about plans, and these are not stored as waiting runs.
     const isAsked = waiting !== undefined || channel === "client";
     return isAsked ? declined(run, decided, services) : { is: "decided" };
   }
@@ -160,7 +167,7 @@ async function begun({ run, start }: Looked, approved: Approved, services: ToolS
   return { is: "done", run: begun };
 }
 
-/** A change that is planned just now, for a decision on it. */
+/** A change that has just been planned, in the form that `decide` takes. */
 export function plannedChange(
   header: ChangeHeader,
   plan: Plan,
@@ -178,8 +185,8 @@ export function plannedChange(
 }
 
 /**
- * Starts a run that was planned in the background, by the decision that was given before, or where it needs none;
- * undefined where it needs an approval first.
+ * Starts a run that was planned in the background, if its earlier decision still applies or it needs none. Returns
+ * undefined if it needs approval first.
  */
 export async function beginPlanned(
   header: ChangeHeader,
@@ -199,7 +206,7 @@ export async function beginPlanned(
   return (await start(plan)) ?? changes.runs.lookAt(header.runId);
 }
 
-/** Plans a waiting change again, and starts it if it still does what the person saw. */
+/** Plans a waiting change again, and starts it if its effect is still the one that the person saw. */
 async function approvedChange(run: ChangeRun, approved: Approved, services: ToolServices): Promise<Outcome> {
   const changes = changesOf(services);
   const { header, state } = run;
@@ -238,8 +245,8 @@ function note(
 }
 
 /**
- * Starts a change that its call has planned just now: by the decision that was given, or where there is none since it
- * needs none. Gives the run, also where another process started it.
+ * Starts a change that its call has just planned, with the decision if there is one. Without a decision, the change
+ * must need no approval. Returns the run, even if another process started it.
  */
 export async function startDecided(
   header: ChangeHeader,
@@ -257,12 +264,14 @@ export async function startDecided(
   return changes.runs.find(header.runId);
 }
 
-/** An approval that came through the client of a call, of what it was compared with before if `saw` is not given. */
+/**
+ * An approval through the client of a call. By default, the caller has already compared the effect that the person saw.
+ */
 export function inClient(context: Pick<ToolContext, "person" | "caller">, saw: Decision["saw"] = () => true): Decision {
   return { answer: "approved", channel: "client", person: personOf(context), saw };
 }
 
-/** The refusal of an approval that does not count any more by the settings or rights as they are now. */
+/** The error for an approval that the current settings or rights do not allow. */
 export function refusedError(): ToolError {
   return new ToolError(
     "by the settings and rights as they are now this approval does not count; nothing was sent",
@@ -277,35 +286,35 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
 
 interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
-  /** What exactly a person agrees to: an approval of anything else counts for nothing. */
+  /** The digest of the effect. An approval counts only for the same digest. */
   readonly digest: string;
   readonly message: string;
-  /** The same in a sentence, by which a later question tells what has changed. */
+  /** The effect in one sentence. A later question compares it with the new effect. */
   readonly effect: string;
-  /** Says how the effect differs from the one that a person was asked about before. */
+  /** Describes how the effect differs from the earlier one that the person was asked about. */
   readonly changedFrom?: (effect: string) => string;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
-  /** Lets a person decide on the page where they closed the question; absent where `undecided` does that. */
+  /** Lets a person decide on the page after they closed the question. Absent if `undecided` does that. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
-  /** Goes ahead; `hints` are for the answer. */
+  /** Starts the work. `hints` are added to the answer. */
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
-  /** Lets a person decide in a view or on the page; absent where this cannot be decided there. */
+  /** Lets a person decide in a view or on the page. Absent if neither can decide this. */
   readonly onPage?: () => Promise<R>;
-  /** Answers with a token that means a later approval. */
+  /** Answers with a token for a later approval. */
   readonly token: () => Promise<R>;
-  /** What would happen, for an agent whose client cannot ask, where a token is not enough. */
+  /** Describes the effect, for an agent whose client cannot ask and for whom a token is not enough. */
   readonly described: () => string;
 }
 
 type NextStep = "start" | "ask" | "page" | "token" | "refuse";
 
-/** Whether a person decides outside of the call, in a view of their client or on the page. */
+/** Whether a person decides outside the call: in a view of their client or on the page. */
 export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | "inView">): boolean {
   return inView === true || page?.isOffered() === true;
 }
 
-/** Which channel decides: the first that is there. `strict` gives no token. */
+/** Chooses the first available channel for a decision. `strict` never chooses the token. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
@@ -318,15 +327,16 @@ export function chooseChannel(
 }
 
 /**
- * Goes ahead with a wish, or asks a person first: in the client, and when the server calls again with the reply acts on
- * it. Where something changed since they were asked they are asked again. Throws a ToolError where nobody can be asked.
+ * Starts the work of a request, or asks a person for approval first, in the first available channel. When the server
+ * repeats the call with the reply of the client, it follows the reply; if the effect has changed since the question, it
+ * asks again. Throws a ToolError if no channel can ask.
  */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
-  // What cannot be decided on the page goes on to the next channel.
+  // A request that cannot be decided on the page uses the next channel.
   const { page, inView, ...others } = context;
   switch (chooseChannel(wish.needsApproval, wish.onPage === undefined ? others : context)) {
     case "start":
@@ -342,7 +352,7 @@ export async function decided<R>(
       if (reply === undefined) return question(wish);
       if (!reply.accepted) return wish.declined();
       const asked = readQuestion(reply.token);
-      // What they agreed to is not what would happen now.
+      // The effect that they approved is not the effect that it would have now.
       if (asked?.digest !== wish.digest) return question(wish, wish.changedFrom?.(asked?.effect ?? ""));
       return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
     }
@@ -381,7 +391,7 @@ function writeQuestion(asked: Question): string {
   return JSON.stringify(asked);
 }
 
-/** What a reply is about; undefined where it is about something else. */
+/** Reads the question that a reply belongs to; undefined if the token is no question of `decided`. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

@@ -28,23 +28,23 @@ import { reportRun } from "../run-reports.ts";
 import { applyStep, type Given, planInTime, toldUnstarted } from "./planned.ts";
 
 interface Shown {
-  /** Its settlements hold what was predicted, too. */
+  /** The plan. Its settlements also contain the predicted outcomes. */
   readonly plan: Plan;
-  /** Takes the predictions back: the service itself says what fails when the plan is applied. */
+  /** Removes the predicted outcomes: when the plan is applied, the service itself decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }
 
 /**
- * Says what a call would do and what would fail, and sends no write. The plan is stored for a day as a run of its caller,
- * which `apply_plan` applies; while the store is away it is only shown.
+ * Reports what a call would do and what would fail, and sends no write. The plan is stored for a day as a run of its
+ * caller, for `apply_plan`. If the store is unavailable, the plan is only reported.
  */
 export async function dryRun(given: Given, changes: Changes, context: ToolContext): Promise<ToolAnswer> {
   const { call, bytes } = given;
   const shown = await planToShow(given, changes, context);
   if ("stop" in shown) return reportRun(await goOn(given, shown, changes, context), context);
   const { plan } = shown;
-  // The first rows of a large sheet may take long to be found again.
+  // Finding the first rows of a large sheet may take long.
   const notes = [...((await unlessLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
@@ -62,8 +62,8 @@ export async function dryRun(given: Given, changes: Changes, context: ToolContex
 }
 
 /**
- * A dry run that `apply_plan` applies: its plan as it is now, or what goes on being planned where that takes longer than
- * the call may, or the answer where it cannot be applied as it was shown.
+ * Prepares a dry run for `apply_plan`. Returns its plan as it is now; or the planning that continues if it takes longer
+ * than the call may; or the answer if the plan cannot be applied as it was shown.
  */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
@@ -90,7 +90,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** The plan of a dry run. Making it throws a FileError where it is not what was shown. */
+/** The continuing plan of a dry run. Its promise rejects with a FileError if the plan differs from what was shown. */
 function unlessChanged(
   { plan: making, stop }: Planning,
   { facts }: ChangeRun["state"],
@@ -112,7 +112,10 @@ function unlessChanged(
   return { plan: checked(), stop };
 }
 
-/** Planning takes longer than the call may: it goes on without the caller, who gets the run that will hold the plan. */
+/**
+ * Continues to plan in the background if planning takes longer than the call may. Returns the run that will store the
+ * plan.
+ */
 async function goOn(
   { call, bytes }: Given,
   planning: Planning,
@@ -156,7 +159,7 @@ async function planToShow({ call, bytes }: Given, changes: Changes, context: Too
   }
 }
 
-/** Stores what a dry run showed, with the digest that applying it is compared with. */
+/** Stores what a dry run showed, with a digest to compare with when it is applied. */
 async function propose(
   runId: string,
   plan: Plan,
@@ -194,7 +197,7 @@ function answerOf(
   });
 }
 
-/** How a plan differs from what was shown, in numbers; the answer lists what fails now. */
+/** Describes in numbers how a plan differs from what was shown. The answer itself lists what fails now. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);
@@ -223,8 +226,8 @@ function changesSince(before: RunState, plan: Plan): string {
 }
 
 /**
- * A digest of all that a plan would do: its objects, its steps, what would fail, and what it would take away. Two plans
- * with the same digest make the same changes.
+ * A digest of everything that a plan would do: its objects, its steps, what would fail, and what it would take away.
+ * Two plans with the same digest make the same changes.
  */
 function planDigest(plan: Plan): string {
   const hash = createHash("sha256").update(lossDigest(plan.losses));
@@ -236,7 +239,7 @@ function planDigest(plan: Plan): string {
   return hash.digest("base64url");
 }
 
-/** How the file of a call was read and its first rows were understood, as notes; none for a call without a file. */
+/** Notes on how the file of a call was read, with its first rows. Empty for a call without a file. */
 async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
   const file = fileOf(call);
   if (file === undefined || bytes === undefined) return [];

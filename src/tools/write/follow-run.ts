@@ -18,8 +18,8 @@ interface Followed {
 }
 
 /**
- * Waits for a run to rest, but no longer than a call may take; meanwhile tells the client how far it is. A caller who
- * gives up stops it. Where the client follows it as a task, waits only until it is stored.
+ * Waits for a run to end, but no longer than a call may take. Reports progress to the client meanwhile. Stops the run
+ * if the caller cancels. If the client follows the run as a task, only waits until the run is stored.
  */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   if (context.asTask) {
@@ -45,19 +45,21 @@ function tellProgress(run: Pick<Followed, "watch">, { progress }: Pick<ToolConte
   });
 }
 
-/** How far a run is, for a person; undefined before it is known how much there is to do. */
+/** Describes the progress of a run, for a person. Returns undefined before the number of items is known. */
 export function progressWords(done: number, items: number, waitingMs = 0): string | undefined {
   if (items === 0) return undefined;
   const waiting = waitingMs > 0 ? `, waiting ${thousands(Math.ceil(waitingMs / 1000))} s for the service` : "";
   return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;
 }
 
-/** Resolves when the work has ended, or when a call has taken as long as it may. Rejects as the work does. */
+/** Resolves when the work has ended, or when the call has used its time. Rejects if the work rejects. */
 export function atMostOneWait(work: Promise<unknown>, context: ToolContext): Promise<void> {
   return endOrTime(work, timeLeft(context), context);
 }
 
-/** Resolves when the work has ended, after so many milliseconds, or when `gaveUp` is aborted. Rejects as the work does. */
+/**
+ * Resolves when the work has ended, after `ms` milliseconds, or when `gaveUp` is aborted. Rejects if the work rejects.
+ */
 async function endOrTime(
   work: Promise<unknown>,
   ms: number,
@@ -76,7 +78,7 @@ async function endOrTime(
   }
 }
 
-/** Resolves when a run rests, or after so many milliseconds; meanwhile tells the client how far it is. */
+/** Resolves when a run rests, or after `ms` milliseconds. Reports progress to the client meanwhile. */
 export async function restOrTime(
   run: Pick<Followed, "rest" | "watch">,
   ms: number,
@@ -86,7 +88,7 @@ export async function restOrTime(
   await endOrTime(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/** Names the caller's runs that were cut short, for the answer of a write; not the one it is about. */
+/** Names the caller's other interrupted runs, for the answer about run `runId`. */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -97,7 +99,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Whether resuming a run does anything: an event that may have been recorded is not sent again. */
+/** Whether resuming a run has any effect. An event that may have been recorded is not sent again. */
 async function isHelped({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await unlessNothingKept(runs.find(runId)))?.state.counts();
@@ -112,12 +114,12 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** One retry, and none that takes long. */
+/** One retry, and a short timeout. */
 const GENTLY = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
- * What the targeting holds after a run that changed its options, read once; undefined where the options are of several,
- * nothing was changed, or the read fails.
+ * Reads how many options the targeting contains after a run that changed its options. Returns undefined if the options
+ * belong to several targetings, nothing was changed, or the read fails.
  */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,
@@ -133,12 +135,12 @@ export async function totalsAfter(
   return name === undefined || optionCount === undefined ? undefined : { targetingId, name, optionCount };
 }
 
-/** The management API with reads that give up soon, for what an answer can go without. */
+/** The management API with reads that give up early, for facts that an answer can omit. */
 export function gentleReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...GENTLY }));
 }
 
-/** What such a read gives; undefined where it fails, or one wait is over. */
+/** Returns the result of a read, or undefined if it fails or the call's time is over. */
 export async function unlessItFails<Value>(
   read: () => Promise<Value>,
   { signal }: ToolContext,

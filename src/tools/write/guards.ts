@@ -15,15 +15,17 @@ interface NotAllowed {
 
 const SETTING = "TARGETING_MCP_ALLOWED_TARGETINGS lists the targetings that may change.";
 const MOST_NAMED = 5;
-/** Options whose targetings are remembered: an option stays in its targeting. */
+/** The maximum number of options that are remembered as allowed. An option never moves to another targeting. */
 const MOST_KNOWN = 100_000;
 
-/** By list of allowed targetings: the options that are known to be in one of them, so that they are read once. */
+/**
+ * For each list of allowed targetings: the options that are known to be in one of them, so that each is read only once.
+ */
 const known = new WeakMap<readonly string[], Set<string>>();
 
 /**
- * Lets a write pass only if every targeting that it would change is allowed. `bytes` is the content of the call's file,
- * where it has one. Throws a ToolError before anything is written.
+ * Throws a ToolError if a write would change a targeting that is not allowed, before anything is written. `bytes` is
+ * the content of the call's file, if it has one.
  */
 export async function checkAllowed(
   call: WriteCall,
@@ -42,8 +44,9 @@ interface Allowed {
 }
 
 /**
- * Why a write may not pass: it would change a targeting that is not allowed. An option's targeting is read from the
- * service; what does not exist passes, since nothing can happen to it. Throws an ApiError where a read fails.
+ * Returns why a write is not allowed, or undefined if it is: it would change a targeting that is not allowed. The
+ * targetings of options are read from the service. Options that do not exist pass, because nothing can happen to them.
+ * Throws an ApiError if a read fails.
  */
 export async function notAllowed(
   call: WriteCall,
@@ -78,7 +81,7 @@ function refusal(kind: "targeting" | "option", ids: readonly string[]): NotAllow
   return { message: `${ids.length} ${kind}(s) ${why}: ${named}${more}`, remedy: SETTING };
 }
 
-/** Why a call may not delete as much as it names; undefined where it may. */
+/** Returns why a call may not delete as many objects as it names, or undefined if it may. */
 export function tooManyDeletes(
   call: WriteCall,
   maxDeletes: number,

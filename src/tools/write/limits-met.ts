@@ -10,14 +10,14 @@ import { gentleReads, unlessItFails } from "./follow-run.ts";
 const OF_OPTIONS = "TARGETING_CATEGORY_LIMIT_EXCEEDED";
 const OF_CONTEXT_IDS = "TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** Of more options the Context IDs are not read for the answer alone. */
+/** The maximum number of full options whose Context IDs are read for an answer. */
 const OPTIONS_READ = 3;
-/** The lists of a targeting with more options are not read for the answer alone. */
+/** The maximum number of options of a targeting whose list is read for an answer. */
 const MOST_LISTED = 5000;
 
 /**
- * What is to be reported of a run at rest that met a limit of management-api 8.1: where it stopped, which limit it was, how
- * much is there now. What cannot be read is left out.
+ * Collects the facts to report about a finished run that reached a limit of management-api 8.1: where it stopped, which
+ * limit it was, and how much is stored now. Omits what cannot be read.
  */
 export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
   const api = gentleReads(context);
@@ -39,7 +39,7 @@ export async function limitsMet(run: ChangeRun, context: ToolContext): Promise<L
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
 }
 
-/** The first object that a limit stopped, how many before and after it are in, and what is full. */
+/** The first object that a limit stopped, how many objects before and after it were applied, and what is full. */
 function whereItStopped({ state }: ChangeRun) {
   const sides = { before: { count: 0, isIn: 0 }, after: { count: 0, isIn: 0 } };
   const targetingIds = new Set<string>();
@@ -68,7 +68,7 @@ function whereItStopped({ state }: ChangeRun) {
   return { first, ...sides, isNew, targetingIds: [...targetingIds], optionIds: [...optionIds] };
 }
 
-/** Which limit the changes of an option met: what they give is compared with what it holds now. */
+/** Determines which limit the changes of an option reached, by comparing them with its current Context IDs. */
 function fullOption({ option, contexts }: OptionContents, { state }: ChangeRun): FullOption {
   const { _id, name } = option;
   let after = new Set(contexts);

@@ -21,7 +21,7 @@ import { atMostOneWait } from "./follow-run.ts";
 import type { Given } from "./planned.ts";
 import { effectOf, waitingRun } from "./waiting.ts";
 
-/** Answers with a token where nobody came to the page. Throws a ToolError where that is not enough. */
+/** Answers with a token if nobody came to the page. Throws a ToolError in strict mode. */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -33,10 +33,10 @@ export function tokenInstead(
 
 /** How long a run waits for a decision on the page, in milliseconds. */
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a call looks whether a person has decided, in whatever process, in milliseconds. */
+/** How often a call checks whether a person has decided, in any process, in milliseconds. */
 const LOOK_MS = 100;
 
-/** Keeps a run as one that waits for a person's decision on the page. */
+/** Stores a run as waiting for a person's decision on the page. */
 export async function keepWaiting(
   header: ChangeHeader,
   plan: Plan,
@@ -56,7 +56,10 @@ export async function keepWaiting(
   await changes.propose(header, plan);
 }
 
-/** Keeps a call's run for a person's decision on the page, and waits for it; `otherwise` where nobody comes there. */
+/**
+ * Stores a call's run for a decision on the page, and waits for it. Answers with `otherwise` if nobody comes to the
+ * page.
+ */
 export async function decideOnPage(
   { call, bytes }: Given,
   plan: Plan,
@@ -72,15 +75,15 @@ export async function decideOnPage(
 }
 
 /**
- * Lets a person decide on the page about a run whose call has answered. Where nobody comes there, a token is given for
- * it, unless that is not enough.
+ * Returns a function that lets a person decide on the page about a run whose call was answered. If nobody comes to the
+ * page, the agent can request a token, except in strict mode.
  */
 export function askLater(changes: Changes, context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     await keepWaiting(header, plan, { ...context, changes });
     const { runId, call } = header;
     const shown = context.page?.show({ runId, tool: call.tool }) ?? Promise.resolve(false);
-    // Nothing waits for it: a page that cannot be opened is one that nobody came to.
+    // No call waits for this. A page that cannot be opened counts as one that nobody came to.
     void shown
       .catch(() => false)
       .then((came) => {
@@ -89,7 +92,7 @@ export function askLater(changes: Changes, context: ToolContext) {
   };
 }
 
-/** The same for a plan, which is a run already. */
+/** Like `decideOnPage`, for a plan, which is already stored as a run. */
 export async function decidePlanOnPage(
   header: ChangeHeader,
   plan: Plan,
@@ -104,12 +107,12 @@ interface AskedApproval {
   readonly call: ApprovalCall;
   readonly name: string;
   readonly effect: Effect;
-  /** Answers once it was decided on. */
+  /** Makes the answer once the approval was decided. */
   readonly after: (approval: Run) => Promise<ToolAnswer>;
   readonly otherwise: () => Promise<ToolAnswer>;
 }
 
-/** Lets a person decide on the page whether something is done that is no change of its own, and waits for it. */
+/** Lets a person decide on the page about work that is not a change, and waits for the decision. */
 export async function decideApprovalOnPage(
   { call, name, effect, after, otherwise }: AskedApproval,
   context: ToolContext,
@@ -127,9 +130,9 @@ export async function decideApprovalOnPage(
 }
 
 /**
- * Shows a waiting run to a person, and waits for the decision as long as the call may. Gives `otherwise` where nobody
- * came to the page, and `after` once there is a decision; else the run is reported. A view is shown with the answer,
- * which is given at once.
+ * Shows a waiting run to a person, and waits for the decision as long as the call may. Answers with `otherwise` if
+ * nobody came to the page, and with `after` once there is a decision; otherwise reports the run. If the client has
+ * views, it answers at once and the view is shown with the answer.
  */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
@@ -150,7 +153,7 @@ async function askOnPage(
 
 type After = (run: Run) => Promise<ToolAnswer>;
 
-/** The client opens the page for its person; where it does not, its next channel is tried, and never a token. */
+/** Lets the client open the page for its person. If the client does not, uses its next channel, but never a token. */
 async function openedByClient(
   shown: { readonly runId: string; readonly tool: string },
   context: ToolContext,
@@ -168,7 +171,9 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/** Waits for the decision on a run as long as the call may, and reports it. A client with a task waits by itself. */
+/**
+ * Waits for the decision on a run as long as the call may, and reports the run. A client with a task waits by itself.
+ */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await atMostOneWait(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
@@ -177,7 +182,7 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
-/** The answer that the client shows in a view, and the secret with which a person decides there. */
+/** The answer that the client shows in a view, with the secret for a person's decision in it. */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};

@@ -10,7 +10,7 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/** The question about a run; undefined where nothing is to be decided on it any more. */
+/** The question about a waiting run. Returns undefined if there is nothing left to decide. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;
@@ -18,7 +18,7 @@ export async function runQuestion(runId: string, context: ToolContext): Promise<
   return { runId, digest, message: questionText({ sentence: effect ?? waits.effect, parts }) };
 }
 
-/** Decides on a run that waits for approval as the person behind the client said, by the effect that they were shown. */
+/** Records the decision of the person behind the client on a waiting run, for the effect that they were shown. */
 export function decideInClient(
   { runId, digest }: Pick<RunQuestion, "runId" | "digest">,
   isApproved: boolean,

@@ -24,7 +24,7 @@ export interface Given {
   readonly bytes: ByteSource | undefined;
 }
 
-/** What is said about a call that is planned and not started: in its state only what failed in planning has an outcome. */
+/** The report of a call that is planned and not started. Only items that failed in planning have an outcome. */
 export function toldUnstarted(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
   const { takenFor, nearIds, stale, rows } = state.facts;
   const picked = {
@@ -44,7 +44,7 @@ export function toldUnstarted(call: WriteCall, state: RunState, { environment }:
   };
 }
 
-/** Planning takes longer than a call may take, and nothing can go on without the caller. */
+/** The error if planning takes longer than a call may and cannot continue in the background. */
 export function tookTooLong(): ToolError {
   return new ToolError(
     "planning this took longer than a call may take; nothing was changed",
@@ -52,7 +52,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** The answer to a client that cannot ask: what would go, and the token with which the kept run is started. */
+/** The answer to a client that cannot ask: the effect, and the token that starts the stored run. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -73,7 +73,7 @@ export async function answerWithToken(
   });
 }
 
-/** The client declined: nothing is attempted, and that is no error. */
+/** The answer after the client declined. Nothing is sent, and this is no error. */
 export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effect?: Effect): ToolAnswer {
   const state = new RunState(plan);
   state.apply({ t: "stop", cause: "cancelled", at: 0, reason: ownReason("DECLINED") });
@@ -88,7 +88,7 @@ export function notDone(call: WriteCall, plan: Plan, context: ToolContext, effec
   });
 }
 
-/** A read that a plan needs failed: nothing was sent. */
+/** A read that a plan needs has failed. Nothing was sent. */
 export class PlanningError extends Error {
   readonly failed: ApiError;
   constructor(failed: ApiError) {
@@ -98,8 +98,8 @@ export class PlanningError extends Error {
 }
 
 /**
- * Makes a plan, but takes no longer for it than the call may take: then gives what goes on being made. A caller who
- * gives up before that stops it. Throws a PlanningError when a read of the API failed.
+ * Makes a plan. If this takes longer than the call may, returns the planning that continues. Stops it if the caller
+ * cancels before that. Throws a PlanningError if a read of the API failed.
  */
 export async function planInTime<Made>(
   make: (signal: AbortSignal) => Promise<Made>,
@@ -124,7 +124,7 @@ export async function planInTime<Made>(
   return made ?? { plan, stop };
 }
 
-/** The call that applies a stored dry run; none where the run is something else, or was applied. */
+/** The call that applies a stored dry run. Empty if the run is no dry run, or was applied. */
 export function dryRunSteps(
   { header, status }: ChangeRun,
   { readOnly }: Pick<ToolContext, "readOnly">,
@@ -132,7 +132,7 @@ export function dryRunSteps(
   return header.dryRun && status() === "planned" && !readOnly ? [applyStep(header.runId)] : [];
 }
 
-/** Throws a ToolError where a planned run is a dry run: it was not started, so nothing can be resumed. */
+/** Throws a ToolError if a run is a dry run that was not applied: there is nothing to resume. */
 export function checkNoDryRun({ header, status }: ChangeRun): void {
   if (!header.dryRun || status() !== "planned") return;
   throw new ToolError(
@@ -147,8 +147,9 @@ export function applyStep(runId: string): string {
 }
 
 /**
- * The answer where nobody has decided. A question that is only unanswered has a run that a later yes starts, if it would
- * still do the same, and a later no ends. One that was closed has none: no person may have seen it.
+ * The answer if nobody has decided. If the question is unanswered, the run is stored: a later approval starts it if it
+ * would still do the same, and a later refusal ends it. If the question was closed, no run is stored, because perhaps
+ * no person saw it.
  */
 export async function undecided(
   { call, bytes }: Given,

@@ -13,8 +13,8 @@ import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../context.ts";
 
 /**
- * A run that waits for a person's decision; undefined where it does not, or no longer. One that waited too long is
- * ended.
+ * Finds a change that waits for a decision in a view or on the page. Returns undefined if it does not wait, or no
+ * longer waits. Ends a run that has waited too long.
  */
 export async function waitingRun(
   runId: string,
@@ -24,7 +24,7 @@ export async function waitingRun(
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-/** The same for a change, or for what else a person is asked for. */
+/** Like `waitingRun`, for changes and for other work that needs approval. */
 export async function waitingOfAnyKind(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -33,7 +33,7 @@ export async function waitingOfAnyKind(
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
-/** A run that waits for an approval, on the page or elsewhere; undefined as above. */
+/** Like `waitingOfAnyKind`, for approvals in any channel. */
 export async function waitingAnywhere(
   runId: string,
   { runs, clock }: Pick<ToolServices, "runs" | "clock">,
@@ -53,7 +53,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
   return isOne && run.state.facts.waits !== undefined;
 }
 
-/** The same run; one that nobody decided on in time is ended first. */
+/** Ends a run if nobody decided on it in time. Returns the ended run, or the same run if it need not be ended. */
 export async function endedWhereTooLate(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
@@ -78,7 +78,10 @@ async function toolOf(runId: string | undefined, { runs }: Pick<ToolContext, "ru
   return run?.state.facts?.tool ?? run?.header.call.tool;
 }
 
-/** All that a person approves with a call: of a plan everything that it lists, too. Throws a FileError as `documentOf`. */
+/**
+ * Describes everything that a person approves with a call. For a plan, this includes all that the plan lists. Throws a
+ * FileError as `documentOf` does.
+ */
 export async function effectOf(
   { runId, call }: CallOfRun,
   { losses, objects, facts }: Planned,
@@ -101,8 +104,9 @@ interface Elsewhere {
 }
 
 /**
- * Keeps a run that is approved in the client or with a token: the page shows what it would do, where it is approved and
- * until when. One that waits for the page already goes on doing so, and a plan is listed as one.
+ * Stores a run that is approved in the client or with a token. The page shows its effect, the channel of the approval
+ * and the time limit. A run that already waits for the page continues to do so. Of another plan, only the effect is
+ * stored, because it is listed as a plan.
  */
 export async function keepElsewhere(
   header: ChangeHeader,
@@ -118,12 +122,15 @@ export async function keepElsewhere(
   await changesOf(context).propose(header, plan);
 }
 
-/** Lets the agent ask for the token of a run whose call has answered; where no token is given, its client may ask again. */
+/**
+ * Returns a function that stores a run whose call was answered, so that the agent can request its token. In strict mode
+ * there is no token, and the client may ask again instead.
+ */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
     const { confirm, clock } = context;
     const isToken = confirm !== "strict";
-    // A token may be asked for until the last of these minutes, and is valid for as long again.
+    // A token can be requested until the last of these minutes, and is then valid for the same time again.
     const until = clock.now() + (isToken ? 2 : 1) * CONFIRMATION_MS;
     const effect = await effectOf(header, plan, context);
     await keepElsewhere(header, plan, { effect, elsewhere: isToken ? "token" : "client", until }, context);

@@ -27,7 +27,7 @@ import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, notDone, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { tokenLater } from "./waiting.ts";
 
-/** The schema of every answer about a run; nested shapes stay open, so that it costs few tokens. */
+/** The schema of every answer about a run. Nested objects stay open to save tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
@@ -49,7 +49,7 @@ interface WriteOptions {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** Carries out a write: plans it, asks a person where it takes something away, runs it, and reports. */
+/** Executes a write: plans it, asks a person if it takes something away, runs it, and reports. */
 export async function write(
   call: WriteCall | undefined,
   { dryRun, bytes }: WriteOptions,
@@ -60,7 +60,7 @@ export async function write(
   checkDeletes(call, context);
   await checkAllowed(call, bytes, context);
   if (dryRun) {
-    // Loaded late: most calls are not dry.
+    // Loaded late: few calls are dry runs.
     const { dryRun: planOnly } = await import("./dry-runs.ts");
     return planOnly({ call, bytes }, changes, context);
   }
@@ -68,7 +68,7 @@ export async function write(
   return "run" in answer ? reportRun(answer.run, context, [], { notes: answer.hints }) : answer.outcome;
 }
 
-/** What a write came to before it is waited for: its run, with what happened before, or an answer without one. */
+/** The result of a write before waiting for its run: the run with hints for its answer, or an answer without a run. */
 type RunOrOutcome =
   | { readonly run: ChangeRun | undefined; readonly hints?: readonly string[] }
   | { readonly outcome: ToolOutcome };
@@ -80,7 +80,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
   const hints = ended?.open ? [endedHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, changes, context), hints);
-  /** Carries the call out, or attaches to the run of the same call that was made at the same time. */
+  /** Executes the call, or attaches to the run of an identical call that was made at the same time. */
   const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
     withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = effectOfCall(plan.losses, plan.objects, plan.facts.optionsThere);
@@ -94,7 +94,7 @@ async function runOrQuestion(given: Given, changes: Changes, context: ToolContex
       undecided: async (why) => {
         const none = () => undecided(given, plan, why, { changes, context });
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        // Hosts without a person close questions by themselves: a view or the page is tried, and never the token.
+        // Hosts without a person close questions by themselves. A view or the page is tried then, and never the token.
         const shown = await decideOnPage(given, plan, { changes, context }, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
@@ -120,7 +120,7 @@ function withHints(answer: RunOrOutcome, hints: readonly string[]): RunOrOutcome
   return "run" in answer ? { ...answer, hints: [...(answer.hints ?? []), ...hints] } : answer;
 }
 
-/** Planning takes longer than a call may take: it goes on without the caller, who gets the run's ID. */
+/** Continues to plan in the background if planning takes longer than the call may. The caller receives the run ID. */
 async function goOn(given: Given, planning: Planning, changes: Changes, context: ToolContext): Promise<RunOrOutcome> {
   const { call, bytes } = given;
   const { reply, confirm, caller } = context;
@@ -137,7 +137,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // No token is given where it is strict, and the call cannot be there to ask; a task can.
+  // In strict mode there is no token, and a call that has ended cannot ask. A task still can.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
@@ -152,7 +152,7 @@ async function goOn(given: Given, planning: Planning, changes: Changes, context:
   return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
 }
 
-/** Answers that the person declined in the client; a run of the same call that waited ends with that. */
+/** Answers that the person declined in the client. Ends a waiting run of the same call. */
 async function declined(
   call: WriteCall,
   plan: Plan,
