@@ -142,7 +142,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   const found = () => person.runs().find((row) => row.waiting !== undefined && row.runId !== runId);
   await expect.poll(found).toBeDefined();
   const undo = found();
-  expect(undo?.waiting?.effect).toMatch(/^Undoes run \w{26} \(apply_plan\): .* This deletes 25 options/);
+  expect(undo?.waiting?.effect).toMatch(/^Undoes an earlier run: .* This deletes 25 options/);
   const parts = new Map(undo?.waiting?.parts.map(({ title, objects }) => [title, objects]));
   expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
   expect(parts.get("Not restored: changed by others since")?.map(({ name }) => name)).toEqual(["Theirs"]);
