@@ -24,23 +24,26 @@ const ONLY_READS = "This server only reads (TARGETING_MCP_READ_ONLY).";
 const NOT_TYPED = "Nothing was approved: the name that was typed is not the one that this change asks for.";
 const CHANGED = "This page showed another effect than the run has now. Look at it again, then press the button.";
 
-/** What the page sends with a decision: the effect that it showed, and what the person typed to approve it. */
+/**
+ * The data of a decision on the page: the digest of the effect that the page showed, and the name that the person
+ * typed.
+ */
 const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
 
-/** What a person asks for a run, with what the page sent beside it. */
+/** A button press for a run, with the data that the page sent. */
 interface Pressed {
   readonly runId: string;
   readonly action: string;
   readonly data: unknown;
-  /** Who they are, as the audit names them. */
+  /** The name of the person in the audit log. */
   readonly who: string;
 }
 
-/** Carries out what a person asks for a run. Answers 404 where the run is not theirs to see. */
+/** Executes a person's action on a run. Returns 404 if the person may not see the run. */
 export async function actOn({ runId, action, data, who }: Pressed, shown: PageScope): Promise<Response> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return refusalAnswer(409, DAMAGED);
-  // The runs of others are only decided on.
+  // For the runs of other callers, only decisions are allowed.
   if (seen === undefined || !(seen.isOwn || isDecision(action))) return refusalAnswer(404, UNKNOWN);
   const { run } = seen;
   const { services } = seen.shown;
@@ -49,7 +52,7 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: PageSc
     await services.runs.cancel(runId);
     return dataAnswer({});
   }
-  // Declining sends nothing, so that a process without the project's key may record it.
+  // Declining sends nothing to the service, so a process without the project's key may record it.
   if (action !== "decline" && !(await canBeDriven(run, seen.shown))) return refusalAnswer(409, ENDED);
   try {
     if (action === "undo") return await undo(run, services);
@@ -74,7 +77,9 @@ export async function actOn({ runId, action, data, who }: Pressed, shown: PageSc
   }
 }
 
-/** What a person has to type to approve a run; undefined where nothing, or where it does not wait. */
+/**
+ * Returns the text that a person must type to approve a run; undefined if none is required or the run does not wait.
+ */
 async function wantedOf(runId: string, shown: PageScope): Promise<string | undefined> {
   const run = await waitingAnywhere(runId, shown.services);
   const { parts } = run?.state.facts.waits ?? {};
@@ -86,7 +91,7 @@ function isDecision(action: string): action is "approve" | "decline" {
   return action === "approve" || action === "decline";
 }
 
-/** The person who decides on the page, and on whose runs. */
+/** The person who decides on the page, and the runs that they may decide on. */
 function personOf(who: string, { caller, approves }: PageScope): Person {
   return { who, caller, approves: approves && ((run) => approves.of(run) !== undefined), except: approves?.except };
 }
@@ -115,12 +120,12 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NOT_HERE: [409, ENDED],
   ELSEWHERE: [409, ELSEWHERE],
   OWN_REQUEST: [403, OWN_REQUEST],
-  // The page is neither a view nor does it take tokens.
+  // The page is not a view and takes no tokens, so these reasons do not occur here.
   VIEWS_NOT_TRUSTED: [403, UNKNOWN],
   NO_TOKENS: [403, UNKNOWN],
 };
 
-/** Plans the way back from a run, which then waits for a decision. Throws the ToolError of what cannot be undone. */
+/** Plans the undo of a run. The new run then waits for a decision. Throws a ToolError if the run cannot be undone. */
 async function undo(run: Run, services: ToolServices): Promise<Response> {
   const { runId } = run.header;
   // Loaded late: few runs are undone.

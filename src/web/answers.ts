@@ -4,7 +4,7 @@ import { originIn } from "../platform/text.ts";
 import { isLoopback } from "../settings/value-types.ts";
 import { type LoginWays, PATHS, type Refusal } from "./wire.ts";
 
-/** The policy of the page: nothing from elsewhere, nothing inline, and never inside a frame. */
+/** The content security policy of the page: no foreign resources, no inline code, no frames. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -16,7 +16,7 @@ const POLICY = [
   "form-action 'self'",
 ].join("; ");
 
-/** The headers of every answer of the page's routes. */
+/** The headers of every response of the page's routes. */
 const PAGE_HEADERS = {
   "Content-Security-Policy": POLICY,
   "Referrer-Policy": "no-referrer",
@@ -24,7 +24,7 @@ const PAGE_HEADERS = {
   "Cache-Control": "no-store",
 } as const;
 
-/** An answer of the page's routes with its headers; `headers` come on top. */
+/** Returns a response with the page's headers. `headers` are added to them, or replace them. */
 export function pageAnswer(
   body: string | ReadableStream<Uint8Array> | null,
   { status = 200, headers = {} }: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> },
@@ -32,20 +32,20 @@ export function pageAnswer(
   return new Response(body, { status, headers: { ...PAGE_HEADERS, ...headers } });
 }
 
-/** Data for the page. */
+/** Returns a JSON response. */
 export function dataAnswer(data: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
   const type = { "Content-Type": "application/json; charset=utf-8" };
   return pageAnswer(JSON.stringify(data), { status, headers: { ...type, ...headers } });
 }
 
-/** A file to be saved; a browser never shows it, whatever it holds. */
+/** Returns a file as a download. The browser never displays it, whatever it contains. */
 export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Array>): Response {
   return pageAnswer(typeof content === "string" ? content : ReadableStream.from(content), {
     headers: { "Content-Type": "application/octet-stream", "Content-Disposition": `attachment; filename="${name}"` },
   });
 }
 
-/** What is refused, with one sentence that says why. */
+/** Returns an error response with one sentence that states the reason. */
 export function refusalAnswer(
   status: number,
   message: string,
@@ -55,7 +55,7 @@ export function refusalAnswer(
   return dataAnswer(refusal, status, headers);
 }
 
-/** The files that the build makes of the page, with their types. */
+/** The files of the page that the build makes, with their types. */
 const FILES = {
   page: { name: "page.html", type: "text/html; charset=utf-8" },
   script: { name: "page.js", type: "text/javascript; charset=utf-8" },
@@ -64,12 +64,12 @@ const FILES = {
   viewStyle: { name: "view.css", type: "text/css; charset=utf-8" },
 } as const;
 
-/** Built code lies in the folder of these files; source that is run as it is takes those of the last build. */
+/** Built code is in the same folder as these files. Code that runs from source uses the files of the last build. */
 const FOLDER = new URL(import.meta.url.endsWith(".ts") ? "../../dist/" : "./", import.meta.url);
 
 /**
- * The page, which holds no data: its script has a session or none. With `login` it learns how a person without session
- * gets one, or with `session` the token of a new one.
+ * Returns the page. It contains no data of runs: its script has a session or none. With `login`, the page receives
+ * the ways to log in; with `session`, the token of a new session.
  */
 export async function pageDocument(
   about: { readonly login: LoginWays } | { readonly session: string },
@@ -82,14 +82,16 @@ export async function pageDocument(
   return pageAnswer(isHead ? null : text, { headers: { "Content-Type": FILES.page.type } });
 }
 
-/** The page's script or style, which hold no data and so need no session; undefined for other paths. */
+/**
+ * Returns the page's script or style, which need no session because they contain no data; undefined for other paths.
+ */
 export async function pageAsset(path: string): Promise<Response | undefined> {
   const file = path === PATHS.script ? "script" : path === PATHS.style ? "style" : undefined;
   if (file === undefined) return undefined;
   return pageAnswer(await contentOf(file), { headers: { "Content-Type": FILES[file].type } });
 }
 
-/** One document that loads nothing: within a host it shows the run that the host hands to it. */
+/** Returns the view for hosts: one document that loads nothing and shows the run that the host passes to it. */
 export async function viewDocument(): Promise<string> {
   const [page, script, style] = await Promise.all([contentOf("page"), contentOf("viewScript"), contentOf("viewStyle")]);
   return page
@@ -102,12 +104,13 @@ function contentOf(file: keyof typeof FILES): Promise<string> {
   return readFile(new URL(FILES[file].name, FOLDER), "utf8");
 }
 
-/** The most bytes of a POST's body: the page sends decisions and short forms. */
+/** The maximum size of a POST body in bytes: the page sends decisions and short forms. */
 const MOST_BYTES = 65_536;
 
 /**
- * The refusal of a POST that does not come from the page itself: no `Origin`, or one of another server; undefined where
- * it may be carried out. `Host`, and the session where one is needed, have been checked before.
+ * Returns an error response if a POST does not come from the page itself: `Origin` is missing or names another server,
+ * or the body is not JSON. Returns undefined if the POST is allowed. Callers have checked `Host` and, if needed, the
+ * session.
  */
 export function refusedPost(request: Request): Response | undefined {
   if (!isSameOrigin(request)) return notOfPage();
@@ -115,7 +118,7 @@ export function refusedPost(request: Request): Response | undefined {
   return isJson ? undefined : refusalAnswer(415, "the page sends JSON");
 }
 
-/** Whether the browser says that a page of this very host and port sent the request. */
+/** Returns whether the browser states that a page of the same host and port sent the request. */
 function isSameOrigin({ headers }: Request): boolean {
   const origin = headers.get("origin");
   const site = headers.get("sec-fetch-site");
@@ -126,8 +129,9 @@ function isSameOrigin({ headers }: Request): boolean {
 }
 
 /**
- * The refusal of a POST that a page of this host sent by another scheme than this server has there: that of its
- * `address` for the host of it, `http` at this machine, and the one of its address elsewhere.
+ * Returns an error response if a POST comes from a page with the wrong scheme; undefined otherwise. The right scheme
+ * is `http` if the request was sent to a loopback address that is not the host of `address`, and the scheme of
+ * `address` in all other cases.
  */
 export function refusedScheme({ method, headers }: Request, address: string): Response | undefined {
   if (method !== "POST") return undefined;
@@ -138,7 +142,7 @@ export function refusedScheme({ method, headers }: Request, address: string): Re
   return from?.protocol === (isHere ? "http:" : protocol) ? undefined : notOfPage();
 }
 
-/** Where a request was sent to; the port that goes without saying is left out, whether or not `Host` names it. */
+/** Returns the URL that a request was sent to. The default port is omitted, even if `Host` names it. */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;
   return URL.canParse(url) ? new URL(url) : undefined;
@@ -148,13 +152,13 @@ function notOfPage(): Response {
   return refusalAnswer(403, "only the page of this server may send this");
 }
 
-/** Compares two secrets in a time that says nothing about them. */
+/** Compares two secrets in constant time. */
 export function isSame(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(one), digest(other));
 }
 
-/** The body of a POST as data, `{}` where it is empty; a refusal where it is too long or no JSON. */
+/** Returns the JSON body of a POST, `{}` if it is empty; an error response if it is too long or not JSON. */
 export async function bodyOf(request: Request): Promise<{ readonly data: unknown } | Response> {
   const decoder = new TextDecoder();
   let text = "";

@@ -4,14 +4,14 @@ import { hostname, userInfo } from "node:os";
 import { delimiter } from "node:path";
 import type { Settings } from "../settings/settings.ts";
 
-/** The variables of this process that say how a browser is opened, and whether a person is near. */
+/** Environment variables. They name the browser and show whether a person can see this machine's screen. */
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** An opener that fails does so at once. */
+/** The time within which a broken browser command fails, in milliseconds. */
 const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
-/** Whether a page may be opened in a person's browser, by the setting and, where it is `auto`, the surroundings. */
+/** Returns whether a page may be opened in a person's browser, by the setting and, for `auto`, the environment. */
 export function mayOpen(page: "auto" | "on" | "off", environment: Variables, platform = process.platform): boolean {
   const { BROWSER, DISPLAY, WAYLAND_DISPLAY, CI, SSH_CONNECTION, KUBERNETES_SERVICE_HOST, container } = environment;
   if (page === "off" || BROWSER === "none") return false;
@@ -23,8 +23,8 @@ export function mayOpen(page: "auto" | "on" | "off", environment: Variables, pla
 }
 
 /**
- * Opens an address in the person's browser, without a shell: by the first command that starts and does not fail at once.
- * False where there is none.
+ * Opens an address in the person's browser, without a shell. Uses the first command that starts and does not fail
+ * within two seconds. Returns false if no command works.
  */
 export async function openBrowser(
   address: string,
@@ -41,7 +41,7 @@ export async function openBrowser(
   return false;
 }
 
-/** The commands that open a browser, in the order in which they are tried. */
+/** Returns the commands that open a browser, in the order in which they are tried. */
 function openersOf({ BROWSER }: Variables, platform: NodeJS.Platform): readonly (readonly string[])[] {
   const own = (BROWSER ?? "").split(delimiter).flatMap((command) => (command === "" ? [] : [command.split(" ")]));
   if (own.length > 0) return own;
@@ -63,17 +63,17 @@ function started(program: string, args: readonly string[]): Promise<boolean> {
   });
 }
 
-/** The user of this machine who decides, as the audit names them. */
+/** Returns the name of this machine's user, for the audit log. */
 export function personHere(environment: Readonly<Record<string, string | undefined>>): string {
   try {
     return userInfo().username;
   } catch {
-    // A container may run as a user who has no name.
+    // In a container, the user may have no name.
     return environment.USER ?? "local";
   }
 }
 
-/** The caller of a command without callers: over a shared store the person of this machine. */
+/** Returns the caller of a command that has no callers: with a shared store, the user and host of this machine. */
 export function ownCaller({ store }: Pick<Settings, "store">): string {
   return store === undefined ? "local" : `local:${userInfo().username}@${hostname()}`;
 }

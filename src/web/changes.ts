@@ -14,29 +14,29 @@ import { type Lost, type LostOption, readLost } from "./lost.ts";
 import { kindOfPart } from "./waiting.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
-// What a run changes, or has changed, as rows with both sides. Of a plan they come from its document, of another run
-// that waits from what is approved, and of a run that was carried out from what it really did. What would be deleted is
-// read beside that, since plans have only the number of its Context IDs.
+// The changes of a run, as rows with both sides. For a plan, the rows come from its document; for another run that
+// waits, from the effect to approve; for a run that was executed, from its journal. Plans store only the number of
+// Context IDs that a deletion removes, so the objects to delete are read from the service.
 
-/** The most rows of one answer, the most Context IDs of one side, and the longest name. */
+/** The maximum rows of one answer, Context IDs of one side, and length of a name. */
 const MOST_ROWS = 100;
 const MOST_IDS = 5;
 const MOST_LETTERS = 300;
 const cut = (name: string): string => cutText(name, MOST_LETTERS);
-/** How long an answer waits for what is read of the service; after that it says that this is going on. */
+/** How long an answer waits for reads from the service, in milliseconds. After that it reports that they continue. */
 const READING_MS = 1500;
 
-/** A side with all its Context IDs: a search looks at each, whatever is shown. */
+/** A side with all its Context IDs. A search looks at all of them, even if only some are shown. */
 interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
 }
 
-/** A row with what orders it: its group, and its ID, by which options stand in the order in which they were made. */
+/** A row with its ID. Rows are sorted by group and ID; the order of IDs is the order of creation. */
 interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly _id?: string | undefined;
   readonly before?: WholeSide | undefined;
   readonly after?: WholeSide | undefined;
-  /** It gets Context IDs that are not known. */
+  /** The row gets Context IDs that are not known. */
   readonly lacksIds?: true | undefined;
 }
 
@@ -44,7 +44,7 @@ interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   readonly rows: readonly Placed[];
 }
 
-/** A page of what a run changes, in the order of the targeting: those of a kind, or whose names or Context IDs fit. */
+/** Returns a page of a run's changes in the order of the targeting, filtered by kind and by names or Context IDs. */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
   const { rows, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
@@ -60,18 +60,18 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   return { rows: shown, total: found.length, ...about };
 }
 
-/** A side with the first Context IDs, and before them those that are searched for. */
+/** Returns a side with its first Context IDs. Those that match the search come first. */
 function shownSide({ all, ...side }: WholeSide, text: string): ChangeSide {
   if (all === undefined) return side;
   const found = text === "" ? [] : all.filter((id) => id.toLowerCase().includes(text)).slice(0, MOST_IDS);
   return { ...side, contextIds: [...new Set([...found, ...all.slice(0, MOST_IDS)])].slice(0, MOST_IDS).map(cut) };
 }
 
-/** What was made last of a run, by its ID: pages of the same run are asked for one after the other. */
+/** The last computed changes of recent runs, by run ID: the page requests one page after another of the same run. */
 const last = new Map<string, Made>();
 const MOST_KEPT = 4;
 
-/** The changes of a run as it was stored, and the same once what it deletes was read. */
+/** The changes of a run as stored (`changes`), and with the deleted objects read from the service (`whole`). */
 interface Made {
   readonly mark: string;
   readonly changes: Promise<AllChanges>;
@@ -122,7 +122,7 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed };
 }
 
-/** The same with the Context IDs of what is deleted, and all that goes with whole targetings. */
+/** Adds the Context IDs of deleted options, and the options of deleted targetings. */
 async function withLost(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
   const deleted = stored.rows.filter(({ kind, _id }) => kind === "deleted" && _id !== undefined);
   if (deleted.length === 0) return withSearch(stored);
@@ -141,7 +141,7 @@ async function withLost(stored: AllChanges, services: ToolServices): Promise<All
   return withSearch({ ...withCounts(rows), unchanged });
 }
 
-/** Says that a search finds names alone, where Context IDs are not known that go. */
+/** Sets `findsNames` if some of the Context IDs that are removed are unknown: a search then finds only names. */
 function withSearch(all: AllChanges): AllChanges {
   const isKnown = all.rows.every(({ before, lacksIds }) => !lacksIds && (before?.all !== undefined || !before?.count));
   return isKnown ? all : { ...all, findsNames: true };
@@ -157,7 +157,7 @@ function ofLost({ _id, name, isGroup, group, count, contextIds }: LostOption): P
   return { kind: "deleted", _id, group: group === null ? null : cut(group), before };
 }
 
-/** Groups in the order in which they were made, then the top level; in each what was made first. */
+/** Sorts rows: groups in the order of their creation, then the top level. Within each, the oldest option is first. */
 function inOrder(rows: readonly Placed[]): readonly Placed[] {
   const first = new Map<string | null | undefined, string>();
   for (const { group, _id = "~" } of rows) {
@@ -183,15 +183,15 @@ function holds({ before, after, group }: Placed, text: string): boolean {
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
 }
 
-/** The Context IDs of a side. */
+/** Returns the number and list of a side's Context IDs. */
 function ids(all: readonly string[]): Pick<WholeSide, "count" | "all"> {
   return { count: all.length, all };
 }
 
-/** What is said of a row that is about a targeting. */
+/** The text for a row about a targeting. */
 const ITSELF = "the targeting itself";
 
-/** What a planned state, or an undo, would change. */
+/** Returns the changes of a plan or an undo plan. */
 function ofDocument(document: PlanDocument): readonly Placed[] {
   return plansOf(document).flatMap((plan) => [
     ...ofPlannedTargeting(plan),
@@ -240,7 +240,7 @@ function ofItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => stri
   };
 }
 
-/** Whether a group shows its sub-options, before and after. */
+/** Returns the texts that say whether a group shows its sub-options, before and after. */
 function showing(from: boolean | undefined, to: boolean | undefined) {
   const words = (shows: boolean | undefined) =>
     shows === undefined ? {} : { says: shows ? "shows its sub-options" : "hides its sub-options" };
@@ -252,7 +252,7 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
   return group?.kind === "change" && group.name !== undefined ? cut(group.name) : undefined;
 }
 
-/** What a call that waits would do: all that is approved, with the Context IDs that its input names. */
+/** Returns the changes of a call that waits: the effect to approve, with the Context IDs from the call's input. */
 function ofParts(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
   const given = givenIds(call);
   const rows = new Map<string, Placed>();
@@ -279,7 +279,9 @@ function ofPart({ name, _id, says, contextIds }: EffectObject, title: string): P
   return { kind: "deleted", _id, before: { ...side, count: contextIds, ...(isGroup && { isGroup, says }) } };
 }
 
-/** An option that loses or gets Context IDs; `earlier` is what is known of it from the other one. */
+/**
+ * Returns the row of an option that loses or gets Context IDs. `earlier` is the row from another part of the effect.
+ */
 function ofChangedPart(
   { name, _id = "", says, contextIds }: EffectObject,
   given: GivenIds,
@@ -290,7 +292,7 @@ function ofChangedPart(
   const { before = side, after = side, lacksIds } = earlier ?? {};
   const ofRow = { kind: "changed" as const, _id };
   if (contextIds === undefined) {
-    // Of those that it has already the effect counts none.
+    // The effect does not count Context IDs that the option has already.
     if (says !== `gets ${many(add.length, "Context ID")}`)
       return { ...ofRow, before, after: { ...after, says }, lacksIds: true };
     return { ...ofRow, before, after: { ...after, ...ids(add) }, lacksIds };
@@ -300,7 +302,7 @@ function ofChangedPart(
   return { ...ofRow, before: { ...before, ...lost }, after: isKnown ? after : { ...after, says }, lacksIds };
 }
 
-/** By ID or name of an option: the Context IDs that a call adds to it, and removes from it. */
+/** The Context IDs that a call adds and removes, by the ID or name of the option. */
 type GivenIds = ReadonlyMap<string, Partial<Record<"add" | "remove", readonly string[] | undefined>>>;
 
 function givenIds({ tool, input }: WriteCall): GivenIds {
@@ -312,7 +314,7 @@ function givenIds({ tool, input }: WriteCall): GivenIds {
   );
 }
 
-/** What a run has done, as far as it is known to have been applied. */
+/** Returns the changes of a run that are known to have been applied. */
 async function ofDone(
   { header: { runId }, state }: ChangeRun,
   groups: Map<string, string>,
@@ -327,7 +329,7 @@ async function ofDone(
   return [...done.targetings.map(ofTargeting), ...done.options.map((option) => ofOption(option, groups, names, done))];
 }
 
-/** The names of objects that are given by their IDs. */
+/** Returns the names of objects by their IDs. */
 function namesOf(state: RunState): ReadonlyMap<string, string> {
   const names = new Map<string, string>();
   for (let object = 0; object < state.objects.length; object += 1) {

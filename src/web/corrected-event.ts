@@ -10,12 +10,12 @@ import type { BodyLine, CorrectedEvent } from "./sandbox-wire.ts";
 type JsonObject = Readonly<Record<string, unknown>>;
 
 const SEED = 1;
-/** Longer bodies are compared without a search for the lines that are the same. */
+/** Texts with more lines than this are not compared line by line. */
 const MOST_LINES = 400;
 
 /**
- * The event as the service would record it, where that can be made: names are put right, required fields that are
- * missing get an example value, and what is too long is cut. Undefined where nothing was wrong, or where nothing helps.
+ * Returns the event with its mistakes corrected: names are fixed, missing required fields get an example value, and
+ * values that are too long are cut. Returns undefined if the event needs no correction or cannot be corrected.
  */
 export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   if (!isJsonObject(body)) return undefined;
@@ -30,7 +30,7 @@ export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   return { text, lines, examples, renamed: mended.filter((one) => !one.startsWith("eventName ")) };
 }
 
-/** The event with an example for each required field that it lacks, whose paths are added to `examples`. */
+/** Returns the event with an example value for each missing required field. Adds the paths of these to `examples`. */
 function filled(event: JsonObject, examples: string[]): JsonObject {
   const uid = typeof event.uid === "number" ? { uid: String(event.uid) } : {};
   const given: JsonObject = { ...event, ...uid };
@@ -45,7 +45,7 @@ function filled(event: JsonObject, examples: string[]): JsonObject {
   return { ...whole, items };
 }
 
-/** The parameters that a holder may have, and those that it must have. */
+/** The parameters that an object may have, and those that it must have. */
 interface Fields {
   readonly parameters: Readonly<Record<string, Parameter>>;
   readonly required: readonly string[];
@@ -68,7 +68,7 @@ function filledBy(
   return { ...holder, ...Object.fromEntries(added) };
 }
 
-/** The event with texts and lists cut to what the service takes (event-tracking-api 8). */
+/** Returns the event with texts and lists cut to the limits of the service (event-tracking-api 8). */
 function shortened(event: JsonObject): JsonObject {
   const { items } = event;
   const texts = withShortTexts(event);
@@ -86,7 +86,7 @@ function withShortTexts(holder: JsonObject): JsonObject {
   return Object.fromEntries(short);
 }
 
-/** The lines of two texts as one list: the same, removed, added, or changed in a part of them. */
+/** Returns the lines of two texts as one list. Each line is unchanged, removed, added or partly changed. */
 export function comparedLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
   if (before.length > MOST_LINES || after.length > MOST_LINES) {
     return after.map((text) => [{ is: "same", text }]);
@@ -117,13 +117,13 @@ export function comparedLines(before: readonly string[], after: readonly string[
   return lines;
 }
 
-/** A line that was changed, with the part that differs marked; two lines where they have little in common. */
+/** Returns a changed line with the difference marked; two separate lines if they have little in common. */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
   let end = 0;
   while (end < Math.min(before.length, after.length) - start && before.at(-1 - end) === after.at(-1 - end)) end += 1;
-  // A comma at the end is no change that a person looks for.
+  // A trailing comma is not shown as a change.
   const isComma = before.replace(/,$/, "") === after.replace(/,$/, "");
   if (isComma) return [[{ is: "same", text: after }]];
   const wordStart = start - (/[\w-]*$/.exec(before.slice(0, start))?.[0].length ?? 0);
@@ -139,7 +139,7 @@ function changedLine(before: string, after: string): readonly BodyLine[] {
   return [pieces.filter(({ text }) => text !== "")];
 }
 
-/** The pairs of positions of the longest list of lines that both have in this order. */
+/** Returns the longest common subsequence of lines, as pairs of positions. */
 function commonLines(before: readonly string[], after: readonly string[]): readonly (readonly [number, number])[] {
   const width = after.length + 1;
   const longest = new Uint16Array((before.length + 1) * width);

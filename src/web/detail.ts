@@ -37,11 +37,11 @@ import type {
 
 const MINUTE_MS = 60_000;
 
-/** The most rows of one answer, and the longest value in it. */
+/** The maximum rows of one answer, and the maximum length of a value. */
 const MOST_ROWS = 100;
 const MOST_LETTERS = 300;
 
-/** What happened to a run, in its order: requested, decided, checked again, applied. */
+/** Returns the history of a run in its order: requested, decided, checked again, applied. */
 export function storyOf(run: Run, row: RunRow): readonly StoryStep[] {
   const { createdAt, call } = run.header;
   const isPlan = call.tool === "apply_plan";
@@ -85,7 +85,7 @@ function endOf(run: Run, { status, counts, updatedAt }: RunRow): readonly StoryS
   return wait === undefined ? [step] : [{ title: wait, tone: "warn" }, step];
 }
 
-/** Retries and waits, where there were some. */
+/** Describes retries and waits; undefined if there were none. */
 function waitWords({ state: { requests } }: Run): string | undefined {
   const { resent, waitedMs } = requests;
   const seconds = Math.round(waitedMs / 1000);
@@ -96,7 +96,7 @@ function waitWords({ state: { requests } }: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-/** A page of what did not succeed, each row or item by itself. */
+/** Returns a page of the rows or items that did not succeed. */
 export function problemList({ state }: Run, query: URLSearchParams): ProblemList {
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const rows: ProblemRow[] = [];
@@ -122,11 +122,11 @@ function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
   return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
 }
 
-/** So many of each list are sent; the page says how many more there are. */
+/** The maximum length of each list. The page shows how many more there are. */
 const MOST_OF_KIND = 50;
 const MOST_DIFFERENCES = 70;
 
-/** A plan as the page draws it. */
+/** Returns a plan for the page. */
 export function planView(document: PlanDocument, services: ToolServices): PlanView {
   const { plan, wayBack } = document;
   const groupName = groupNamesOf(document);
@@ -162,7 +162,7 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
   };
 }
 
-/** The changes of an item, each with the group in which its option is, or will be. */
+/** Returns the changes of an item, each with the current or new group of its option. */
 function changesOfItem(plan: StatePlan, item: PlanItem, groupName: (id: string) => string): readonly PlanChange[] {
   const changes = itemChanges(plan, item, groupName);
   const placed = changes.find(({ kind }) => kind === "created" || kind === "moved");
@@ -180,12 +180,12 @@ function shownDifference({ name, _id, field, base, file, service }: Difference):
   return { name, _id, field: FIELD_WORDS[field], base, file, service };
 }
 
-/** Whether a run is one of a plan. */
+/** Returns whether a run applies a plan. */
 function isPlan(run: Run): boolean {
   return isChangeRun(run) && run.header.call.tool === "apply_plan";
 }
 
-/** What can be downloaded of a run. */
+/** Returns the files of a run that can be downloaded. */
 export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonly RunFile[]> {
   const { runId } = run.header;
   const kept = await Promise.all(
@@ -206,7 +206,7 @@ export async function filesOf(run: Run, { runs }: ToolServices): Promise<readonl
   ];
 }
 
-/** A file of a run, as a download; undefined where there is none of this name. */
+/** Returns a file of a run as a download; undefined if the run has no such file. */
 export async function downloadOf(run: Run, file: string, services: ToolServices): Promise<Response | undefined> {
   const known = (await filesOf(run, services)).find((one) => one === file);
   if (known === undefined) return undefined;
@@ -219,11 +219,11 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   return fileAnswer(`${runId}-${known}.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }
 
-/** The sheet that the run was given, with what became of each row, in the form in which it came. */
+/** Returns the run's input sheet, in its original format, with the result of each row. */
 async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
   const asked = sheetRunOf(run);
   if (asked === undefined) return undefined;
-  // Loaded late: few pages are asked for it.
+  // Loaded late: few people download it.
   const { formOfSheet, readSheetRun, resultSheet } = await import("../tools/result-sheet.ts");
   const found = await readSheetRun(asked, services);
   const form = formOfSheet(found);
@@ -236,7 +236,7 @@ async function savedSheet(run: Run, services: ToolServices): Promise<Response | 
   return fileAnswer(`${run.header.runId}-sheet.${ending}`, bytes());
 }
 
-/** Lines that are sent at once. */
+/** The number of lines that are sent at once. */
 const LINES = 500;
 
 async function* resultsOf(run: Run): AsyncGenerator<Uint8Array> {

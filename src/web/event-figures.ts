@@ -22,39 +22,41 @@ import type {
   Words,
 } from "./sandbox-wire.ts";
 
-/** The histogram: the last ten minutes, ten seconds a bar. */
+/** The histogram shows the last ten minutes, with one bar per ten seconds. */
 const BAR_MS = 10_000;
 const BARS = 60;
-/** The most unknown event names that are counted apart, and that one update holds. */
+/** The maximum number of unknown event names that are counted separately, and the number in one update. */
 const MOST_UNKNOWN = 1000;
 const UNKNOWN_ROWS = 20;
-/** The most letters of an event name in figures, and of a name or user in a list. */
+/** The maximum length of an event name in figures, and of a name or user ID in a list. */
 const MOST_LETTERS = 200;
 const LISTED_LETTERS = 1000;
 
 const EVENT_NAMES = Object.keys(EVENTS);
 
-/** The body of an event as it was sent; undefined where it is not JSON. */
+/** Returns the parsed body of an event; undefined if it is not JSON. */
 function bodyOf({ text, isJson }: ArrivedEvent): unknown {
   return isJson ? parseJson(text) : undefined;
 }
 
-/** The platform that an event names. */
+/** Returns the platform that an event names. */
 function platformOf(body: unknown): string | undefined {
   const platform = isFields(body) ? body.platform : undefined;
   return typeof platform === "string" ? platform.slice(0, 40) : undefined;
 }
 
-/** What all events of a sandbox since its last reset amount to. */
+/** The statistics of all events since the last reset of a sandbox. */
 export interface Figures {
-  /** Counts what has arrived since, each event once. */
+  /** Counts the events that arrived since the last call, and returns the statistics. */
   now(): EventFigures;
-  /** What events with a cause have in common, by its ID; undefined for a cause that is not counted any more. */
+  /** Returns the key of the cause with this ID; undefined if the cause is no longer counted. */
   readonly keyOf: (id: number) => string | undefined;
   readonly problemOf: ReturnType<typeof problemCounter>["rowOf"];
 }
 
-/** Counts the events of a log; `clock` gives milliseconds since 1970. Its memory does not grow with the events. */
+/**
+ * Counts the events of a log. `clock` returns milliseconds since 1970. Memory does not grow with the number of events.
+ */
 export function eventFigures(log: EventLog, clock: () => number): Figures {
   const problems = problemCounter();
   let coverage = coverageCounter();
@@ -104,11 +106,11 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
   };
 }
 
-/** The bars of the last ten minutes, in the order of time. */
+/** Returns the bars of the last ten minutes, sorted by time. */
 function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<number, HistogramBar> {
   const from = (Math.floor(now / BAR_MS) - BARS + 1) * BAR_MS;
   const kept = [...bars].filter(([at]) => at >= from).toSorted(([one], [other]) => one - other);
-  // Events can be dated otherwise than by this clock, as those of seeds are.
+  // The time of an event can differ from this clock, e.g. for seeded events.
   return new Map(kept.slice(-BARS));
 }
 
@@ -118,7 +120,7 @@ interface Counted {
   readonly parameters: Map<string, { readonly required: boolean; count: number; missing: number }>;
 }
 
-/** Counts what arrived of each event of the documents (event-tracking-api 2.2), and of names that are not supported. */
+/** Counts the events of each documented name (event-tracking-api 2.2), and the names that are not supported. */
 function coverageCounter() {
   const counted = new Map<string, Counted>(
     Object.entries<EventSpec>(EVENTS).map(([name, { parameters }]) => {
@@ -168,16 +170,18 @@ function unknownRows(unknown: ReadonlyMap<string, number>): readonly UnknownName
 type Finding = ArrivedEvent["findings"][number];
 type Rule = Finding["rule"];
 
-/** The most fields that one cause names. */
+/** The maximum number of fields that one cause names. */
 const MOST_FIELDS = 6;
-/** The most causes that are counted apart; events of others are counted together. */
+/** The maximum number of causes that are counted separately. Events with other causes are counted together. */
 const MOST_CAUSES = 200;
-/** The most causes of one update. */
+/** The maximum number of causes in one update. */
 const MOST_ROWS = 50;
-/** The most event names and platforms that are remembered of one cause. */
+/** The maximum number of event names and platforms that are stored for one cause. */
 const MOST_NAMES = 20;
 
-/** Rules that have nothing to do with what the event is: their events are one cause, whatever their names. */
+/**
+ * Rules that do not depend on the event name. Events that break only these have the same cause, whatever their names.
+ */
 const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
   "notAnObject",
   "authorization",
@@ -186,13 +190,13 @@ const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
   "eventNameLength",
 ]);
 
-/** Why an event was not recorded. Events with the same `key` have the same cause. */
+/** The reason why an event was not recorded. Events with the same `key` have the same cause. */
 interface Cause {
   readonly key: string;
   readonly words: Words;
 }
 
-/** Why an event was not recorded, or undefined for one that was. */
+/** Returns the reason why an event was not recorded; undefined for a recorded event. */
 function causeOf({ verdict, findings, eventName }: ArrivedEvent): Cause | undefined {
   if (verdict === "recorded") return undefined;
   const deciding = findings.filter(({ effect }) => effect === verdict);
@@ -207,7 +211,7 @@ function causeOf({ verdict, findings, eventName }: ArrivedEvent): Cause | undefi
   return { key: JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules]), words };
 }
 
-/** What is wrong, in a few words; `paths` are the fields concerned. */
+/** Describes what is wrong, in a few words. `paths` are the affected fields. */
 function wordsOf(rule: Rule, paths: readonly string[], eventName: string | null): Words {
   switch (rule) {
     case "authorization":
@@ -259,7 +263,7 @@ interface CountedCause {
   readonly platforms: Map<string, number>;
 }
 
-/** Counts events that were not recorded by their causes. Its memory is bounded, however many causes there are. */
+/** Counts the events that were not recorded, by cause. Memory is bounded, whatever the number of causes. */
 function problemCounter() {
   let counted = new Map<string, CountedCause>();
   let made = 0;
@@ -274,7 +278,7 @@ function problemCounter() {
     return counter;
   };
   return {
-    /** Counts an event with its number and its platform. */
+    /** Counts an event with its sequence number and platform. */
     add(event: ArrivedEvent, seq: number, platform: string | undefined): void {
       const cause = causeOf(event);
       if (cause === undefined || event.verdict === "recorded") return;
@@ -297,15 +301,15 @@ function problemCounter() {
       counted = new Map();
       others = 0;
     },
-    /** The most frequent causes, and how many events have others. */
+    /** Returns the most frequent causes, and the number of events with other causes. */
     rows(): { readonly problems: readonly EventCause[]; readonly otherProblems: number } {
       const all = [...counted.values()].toSorted((one, other) => other.count - one.count);
       const rest = all.slice(MOST_ROWS).reduce((sum, { count }) => sum + count, others);
       return { problems: all.slice(0, MOST_ROWS).map(rowOf), otherProblems: rest };
     },
-    /** What events of a cause have in common; undefined for a cause that is not counted any more. */
+    /** Returns the key of the cause with this ID; undefined if the cause is no longer counted. */
     keyOf: (id: number): string | undefined => [...counted.values()].find((one) => one.id === id)?.cause.key,
-    /** The cause with this key as it is counted. */
+    /** Returns the cause with this key, with its counts. */
     rowOf(key: string): EventCause | undefined {
       const found = counted.get(key);
       return found && rowOf(found);
@@ -325,20 +329,20 @@ function rowOf({ id, cause, verdict, count, firstAt, lastAt, latest, names, plat
   };
 }
 
-/** The most events of one update or one list. */
+/** The maximum number of events in one update or list. */
 const MOST_EVENTS = 100;
-/** The most problems of one event. */
+/** The maximum number of problems of one event. */
 const MOST_PROBLEMS = 20;
-/** Larger bodies are shown as they came. */
+/** Bodies larger than this number of characters are not corrected. */
 const MOST_CORRECTED = 100_000;
 
-/** An event as the page lists it. */
+/** Returns an event as a row of the page's list. */
 function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const { at, verdict, uid } = event;
   const cause = causeOf(event)?.words;
   const body = bodyOf(event);
   const platform = platformOf(body);
-  // Events are not looked up by very long names; they are shown all the same.
+  // The log has no names for events with very long names; the row shows the name from the body.
   const name = event.eventName ?? (isFields(body) && typeof body.eventName === "string" ? body.eventName : null);
   return {
     ...{
@@ -353,7 +357,7 @@ function eventRow(event: ArrivedEvent, seq: number): EventRow {
   };
 }
 
-/** The newest events after number `from`, oldest first, at most 100. */
+/** Returns the newest events after number `from`, oldest first, at most 100. */
 export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
   const rows: EventRow[] = [];
   const first = Math.max(from, log.newest() - MOST_EVENTS, log.cleared()) + 1;
@@ -364,16 +368,16 @@ export function rowsAfter(log: EventLog, from: number): readonly EventRow[] {
   return rows;
 }
 
-/** Which events a person looks at. */
+/** A filter of events. */
 interface Wanted {
-  /** Each word is in the result, the name, the uid, a rule or the body, in capital or small letters. */
+  /** Each word must be in the result, the name, the user ID, a rule or the body. Case does not matter. */
   readonly filter: string;
   readonly verdict?: string | undefined;
-  /** Events with one cause, by the key of it; null: by a cause that is not counted any more. */
+  /** Only events with the cause of this key; null: the cause is no longer counted, so no event matches. */
   readonly cause?: string | null | undefined;
 }
 
-/** The newest events before number `before` that fit, oldest first. */
+/** Returns the newest matching events before number `before`, oldest first. */
 export function fittingEvents(
   log: EventLog,
   { filter, verdict, cause }: Wanted,
@@ -395,7 +399,7 @@ export function fittingEvents(
   return { events: rows.slice(0, MOST_EVENTS).reverse(), older: rows.length > MOST_EVENTS };
 }
 
-/** How the page calls what the API calls ignored. */
+/** The page's word for events that the API calls ignored. */
 const DROPPED = "dropped";
 
 function fits({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern: RegExp): boolean {
@@ -405,7 +409,7 @@ function fits({ verdict, eventName, uid, findings, text }: ArrivedEvent, pattern
   );
 }
 
-/** An event with everything that is known of it; undefined for one that is forgotten. */
+/** Returns an event with all details; undefined if it is no longer stored. */
 export function eventDetail(log: EventLog, seq: number, figures: Figures): EventDetail | undefined {
   const event = log.at(seq);
   if (event === undefined) return undefined;
@@ -426,7 +430,7 @@ function problemOf(event: ArrivedEvent, figures: Figures) {
   return key === undefined ? undefined : figures.problemOf(key);
 }
 
-/** What is wrong with an event, and how to fix each of it, what decides first. */
+/** Returns the problems of an event, each with its fix. Decisive problems come first. */
 function problemsOf(event: ArrivedEvent): readonly EventProblem[] {
   const body = bodyOf(event);
   const found = arrivedFindings({ body, findings: event.findings, ...(body === undefined && { text: "" }) });

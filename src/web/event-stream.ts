@@ -1,41 +1,41 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { pageAnswer } from "./answers.ts";
 
-/** What a stream of updates tells. */
+/** A source of updates for streams. */
 export interface StreamSource<Message> {
   /**
-   * What a page at `position` does not have yet, and the position after it. Without a position, or with one that this
-   * server cannot go on from, that is everything.
+   * Returns the messages that a page at `position` does not have yet, and the new position. Returns all messages if
+   * there is no position, or if this server does not know it.
    */
   since(position: string | undefined): Update<Message> | Promise<Update<Message>>;
-  /** Calls `changed` whenever `since` may have more to tell, until the function that it gives is called. */
+  /** Calls `changed` each time `since` may have new messages. Returns a function that stops this. */
   watch(changed: () => void): () => void;
 }
 
-/** Messages to send now; none: nothing is sent. */
+/** Messages to send now. If there are none, nothing is sent. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;
 }
 
-/** At most four updates a second: changes in between travel together, and a browser draws each once. */
+/** At most four updates per second. Changes within the interval are sent together, so that browsers draw only once. */
 const EVERY_MS = 250;
-/** A line that says nothing, so that a broken connection is noticed on both sides. */
+/** The interval of keep-alive comments, in milliseconds. They let both sides notice a broken connection. */
 const SIGN_OF_LIFE_MS = 10_000;
 
-/** What distinguishes a stream, and when it ends. */
+/** The options of a stream. */
 interface StreamOptions<Message> {
-  /** What every connection begins with, whatever its position. */
+  /** The messages that every connection starts with, whatever its position. */
   readonly first: readonly Message[];
-  /** Ends the stream, e.g. as its session ends. */
+  /** Ends the stream, e.g. if its session ends. */
   readonly signal?: AbortSignal | undefined;
-  /** The stream has ended, by its page, its signal or an error. */
+  /** Called if the stream ends because of the page, the signal or an error. */
   readonly ended?: () => void;
 }
 
 /**
- * Answers with a stream of updates (`text/event-stream`): what the page does not have by its `Last-Event-ID`, then each
- * change. The data of an update is a JSON list of messages. Nothing is prepared for a page that does not read.
+ * Returns a response with a stream of updates (`text/event-stream`): first the messages after the `Last-Event-ID`,
+ * then each change. The data of an update is a JSON list of messages. Updates are computed only as the page reads.
  */
 export function eventStream<Message>(
   request: Request,
@@ -78,7 +78,7 @@ export function eventStream<Message>(
   return pageAnswer(stream, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } });
 }
 
-/** The changes of a source one after another, at most four a second. */
+/** Waits for the changes of a source, at most four per second. */
 function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal | undefined) {
   let isChanged = true;
   let isOver = signal?.aborted ?? false;
@@ -103,7 +103,7 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
     });
   let isStopped = false;
   return {
-    /** Waits for a change, or for the time of a sign of life; false once the stream is over. */
+    /** Waits for a change or the next keep-alive comment. Returns false if the stream has ended. */
     async next(): Promise<boolean> {
       if (!isChanged && !isOver) await woken(SIGN_OF_LIFE_MS);
       const early = last + EVERY_MS - Date.now();
@@ -112,7 +112,7 @@ function changesOf<Message>(source: StreamSource<Message>, signal: AbortSignal |
       isChanged = false;
       return !isOver;
     },
-    /** Whether it was not stopped before. */
+    /** Stops the watch. Returns false if it was stopped before. */
     stop(): boolean {
       if (isStopped) return false;
       isStopped = true;

@@ -4,7 +4,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import type { FaultField, FaultKind, FaultRow, FaultsMessage } from "./sandbox-wire.ts";
 
-/** The longest time that the page asks a sandbox to wait, in milliseconds. */
+/** The maximum delay that can be set on the page, in milliseconds. */
 const MOST_MS = 600_000;
 
 const applied: FaultField = { name: "applied", label: "After the request was carried out", value: false };
@@ -14,7 +14,7 @@ const retryAfter: FaultField = {
   ...{ least: 0, most: LIMITS.retryAfterMs.value },
 };
 
-/** The kinds of faults, each with the fields that it alone has (docs/reference/sandbox.md). */
+/** The kinds of faults, each with its specific fields (docs/reference/sandbox.md). */
 const KINDS = {
   status: {
     says: "answered with an error status",
@@ -41,7 +41,7 @@ const KINDS = {
 
 const OPERATIONS = ["write", "read", "any", ...Object.keys(ROUTES)];
 
-/** The active faults, and those that can be added. */
+/** Returns the active faults, and the kinds that can be added. */
 export function faultsMessage(faults: Faults): FaultsMessage {
   const kinds = Object.entries(KINDS).map(([name, { says, fields }]) => ({ name, says, fields }));
   return { kind: "faults", faults: faults.list().map(faultRow), operations: OPERATIONS, kinds };
@@ -60,7 +60,7 @@ function kindOf(fault: Fault): string {
   return "delayMs" in fault && fault.delayMs !== undefined ? `${fault.kind}, ${fault.delayMs} ms` : fault.kind;
 }
 
-/** What happens to a request in which a fault is triggered. */
+/** Describes what happens to a request that triggers a fault. */
 function whatHappens(fault: Fault): string {
   const afterwards = "applied" in fault && fault.applied;
   switch (fault.kind) {
@@ -93,7 +93,7 @@ const newFault = z.looseObject({
   forMs: z.int().min(1).max(MOST_MS).optional(),
 });
 
-/** Adds a fault as the page describes it; gives what is wrong with it, where it cannot be added. */
+/** Adds a fault from the page's form data. Returns an error text if the data is invalid. */
 export function addFault(faults: Faults, data: unknown): string | undefined {
   const described = newFault.safeParse(data);
   if (!described.success) return z.prettifyError(described.error);

@@ -2,16 +2,16 @@ import type { ServerResponse } from "node:http";
 import { localhostAllowedHostnames, validateHostHeader, validateOriginHeader } from "@modelcontextprotocol/server";
 import { originIn } from "../platform/text.ts";
 
-/** Calls `give` once an answer has ended in any way; at once where its client is gone already. */
+/** Calls `give` after a response has ended in any way; immediately if the client is already disconnected. */
 export function onResponseClosed(outgoing: ServerResponse, give: () => void): void {
   if (outgoing.destroyed) give();
   else outgoing.once("close", give);
 }
 
-/** All places for callers are in use: the client is told to try again later. */
+/** Thrown if all places for callers are in use. The client is asked to try again later. */
 export class TooBusyError extends Error {}
 
-/** An answer without an MCP server: a JSON-RPC error with an HTTP status. */
+/** Returns a JSON-RPC error with an HTTP status, for requests that reach no MCP server. */
 export function httpError(
   status: number,
   message: string,
@@ -21,14 +21,15 @@ export function httpError(
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
 }
 
-/** The host names that `Host` and `Origin` may carry: this machine's, and the given ones. */
+/** Returns the host names that `Host` and `Origin` may contain: those of this machine, and the given names. */
 export function allowedHostnames(more: readonly string[]): string[] {
   return [...new Set([...localhostAllowedHostnames(), ...more.map((name) => name.toLowerCase())])];
 }
 
 /**
- * Refuses what a page of another site sends through a browser (DNS rebinding, cross-site requests): a `Host` or
- * `Origin` that is not allowed. Programs send no `Origin`.
+ * Rejects requests that a page of another site sends through a browser (DNS rebinding, cross-site requests): those
+ * with a `Host` or `Origin` that is not allowed. Programs send no `Origin`. Returns undefined if the request is
+ * allowed.
  */
 export function rejectForeignHost(headers: Headers, hostnames: string[]): Response | undefined {
   const host = validateHostHeader(headers.get("host"), hostnames);

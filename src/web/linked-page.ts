@@ -16,17 +16,17 @@ import type { PageScope } from "./seen.ts";
 import { pageSessions } from "./sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS, type ShownEnvironment } from "./wire.ts";
 
-/** The page of this machine's user, which links open. */
+/** The page of this machine's user. It is opened with links. */
 export interface LinkedPage {
-  /** Makes a link that opens the page once. */
+  /** Returns a link that opens the page once. */
   link(): string;
   /** How long a link works, in milliseconds. */
   readonly linkMs: number;
-  /** How many pages are open now. */
+  /** Returns how many pages are open now. */
   readonly open: () => number;
-  /** Resolves with true when a page is opened from now on, or is open; with false after so many milliseconds. */
+  /** Resolves to true as soon as a page is open; to false if none is open after `ms` milliseconds. */
   someoneWithin(ms: number): Promise<boolean>;
-  /** Answers a request, of which `Host` has been checked. */
+  /** Answers a request. The caller has checked `Host`. */
   readonly serve: (request: Request) => Promise<Response>;
 }
 
@@ -34,7 +34,7 @@ const USED = "This link was used before, or is more than two minutes old. The ne
 const NO_SESSION: LoginWays = { message: "This page is opened by the server itself, with a link that works once." };
 const TRIED_AGAIN = "The link of this page was tried a second time, and refused. If that was not you, decline.";
 
-/** The page at an address of loopback, which says of which environment it is; its streams end with `signal`. */
+/** Creates the page at a loopback address. It shows the environment; its streams end with `signal`. */
 export function linkedPage(
   shown: PageScope,
   { address, environment, signal }: Pick<Parts, "address" | "environment"> & { readonly signal?: AbortSignal },
@@ -74,7 +74,7 @@ export function linkedPage(
   };
 }
 
-/** What the routes of the page need beside what they show. */
+/** The parts that the page's routes need in addition to the shown runs. */
 interface Parts {
   readonly links: ReturnType<typeof oneTimeLinks>;
   readonly watch: StreamWatch;
@@ -116,7 +116,7 @@ function router(shown: PageScope, { links, watch, environment, address, triedAga
   };
 }
 
-/** The texts that the page has posted under these names; a refusal where the page did not send them. */
+/** Returns the texts that the page posted under these names; an error response if the request is not valid. */
 export async function postedTexts<Name extends string>(
   request: Request,
   names: readonly Name[],
@@ -131,7 +131,7 @@ export async function postedTexts<Name extends string>(
 
 const LINK_MS = 120_000;
 
-/** Keeps the codes of links of this process; each works once, within two minutes. */
+/** Stores the codes of this process's links. Each works once, within two minutes. */
 function oneTimeLinks(now: () => number) {
   const made: { readonly code: string; readonly until: number; isUsed: boolean }[] = [];
   return {
@@ -140,7 +140,10 @@ function oneTimeLinks(now: () => number) {
       made.push({ code, until: now() + LINK_MS, isUsed: false });
       return code;
     },
-    /** Uses a code up: `fresh`, or `used` where it was used before, or `unknown` where it is late or none of ours. */
+    /**
+     * Redeems a code. Returns `fresh`; `used` if it was redeemed before; or `unknown` if it has expired or never
+     * existed.
+     */
     use(given: string) {
       const link = made.find(({ code }) => isSame(code, given));
       if (link === undefined) return "unknown";

@@ -3,15 +3,16 @@ import { findOptions } from "../reads/option-contents.ts";
 import { type PlacedOption, placedOptions, withContexts } from "../reads/saved-options.ts";
 import type { ToolServices } from "../tools/context.ts";
 
-// What a deletion that waits would take away, read for the person who decides: the stored effect has counts alone.
+// The objects that a waiting deletion would remove. They are read for the person who decides, because the stored effect
+// has only counts.
 
-/** As many options are read one by one for their Context IDs; of more only names and counts are shown. */
+/** The maximum number of options whose Context IDs are read. Above that, only names and counts are shown. */
 const MOST_READ = 2000;
-/** As many options of whole targetings are listed. */
+/** The maximum number of options that are listed. */
 const MOST_LISTED = 20_000;
 const MOST_MS = 60_000;
 
-/** An option that goes. */
+/** An option that would be deleted. */
 export interface LostOption {
   readonly _id: string;
   readonly name: string;
@@ -19,11 +20,14 @@ export interface LostOption {
   /** The name of its group; null at the top level. */
   readonly group: string | null;
   readonly count: number | undefined;
-  /** All of its Context IDs; absent where they were not read. */
+  /** All its Context IDs; absent if they were not read. */
   readonly contextIds?: readonly string[];
 }
 
-/** What is deleted: by ID what is deleted by itself, and all options of the targetings that are deleted. */
+/**
+ * The objects to delete: `options` are the options that are deleted individually, by ID; `within` are all options of
+ * the deleted targetings.
+ */
 export interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
   readonly within: readonly LostOption[];
@@ -31,7 +35,10 @@ export interface Lost {
   readonly isWhole: boolean;
 }
 
-/** Reads the options, and those in the targetings, with these IDs. Undefined where they cannot be read now. */
+/**
+ * Reads the options with these IDs, and all options of the targetings. Returns undefined if they cannot be read now or
+ * are too many.
+ */
 export async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
   { management }: Pick<ToolServices, "management">,

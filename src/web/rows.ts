@@ -38,17 +38,17 @@ import {
   type RunRow,
 } from "./wire.ts";
 
-/** As many as are kept by default once they have ended. */
+/** The maximum number of recent runs: the default number of ended runs that are stored. */
 const MOST_RUNS = 500;
-/** Why this process cannot carry out what a person asks for a run. */
+/** The reason why this process cannot execute a person's action on a run. */
 export const ENDED = "The server that requested this is no longer running: ask the agent to make the change again.";
-/** Why a run that waits cannot be approved any more. */
+/** The reason why a run that waits can no longer be approved. */
 export const STALE = "Changed since it was planned.";
-/** What is said of a run whose record cannot be read. */
+/** The text for a run whose record cannot be read. */
 export const DAMAGED =
   "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
   "undone. Compare the targeting with what was wanted.";
-/** Why nothing happens to a run that was begun. */
+/** The reasons why a started run makes no progress. */
 const STANDS_STILL = {
   onStore:
     "No server or worker executes this run now. It continues by itself once one with the key of its project runs: start " +
@@ -56,7 +56,7 @@ const STANDS_STILL = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** The recent runs and all that may be unfinished, in any order; `ofOthers` are more of them. */
+/** Returns the recent runs and all runs that may be unfinished, in any order. `ofOthers` are added to them. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
@@ -67,7 +67,7 @@ export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): P
   return rows;
 }
 
-/** The runs that may be unfinished or wait for an approval, and are not among the recent ones. */
+/** Returns the runs that may be unfinished or wait for an approval and are not in `rows`. */
 async function openBeside(rows: readonly RunRow[], shown: PageScope): Promise<readonly RunRow[]> {
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
@@ -98,7 +98,7 @@ async function listedRow(listed: ListedRun, names: ReadonlyMap<string, string>, 
   };
 }
 
-/** The buttons of a run that is only listed, with Undo where something of it may go back. */
+/** Returns the actions for a listed run that does not wait, with Undo if some of its changes can be undone. */
 function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
   const actions = actionsOf(status, open && !about?.isOver, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
@@ -107,7 +107,7 @@ function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["stat
   return { actions: [...actions, ...undoes], undoUntil: updatedAt + shown.services.keep.days * DAY_MS };
 }
 
-/** Who approved or declined a run, in words. */
+/** Describes who approved or declined a run. */
 function decisionWords({
   is,
   who,
@@ -122,7 +122,7 @@ function decisionWords({
   );
 }
 
-/** The name of a targeting in a sentence: of a run that waits its ID where the name is not known. */
+/** Returns the name of a targeting for a sentence. If the name is unknown, a run that waits shows the ID. */
 function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
   return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
 }
@@ -133,7 +133,7 @@ function nameIn(run: Run): string | undefined {
 
 const DAY_MS = 86_400_000;
 
-/** How many objects of a run there are, and how many are done. */
+/** Returns how many objects a run has, and how many are done. */
 function workOf({ items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"]) {
   return { items, done: succeeded + alreadyDone + skipped };
 }
@@ -142,22 +142,22 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"]): TitleParts
   return did && { isUndo: plannedBy === "undo_run", changes: did };
 }
 
-/** What a plan that waits would change. */
+/** Returns the changes that a waiting plan would make; undefined for other runs. */
 function planOf(run: Run): TitleParts["plan"] {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   return { isUndo: run.header.call.input.plannedBy === "undo_run", changes: countsOfWaiting(run) };
 }
 
-/** What makes files of runs; loaded late, since only a run that is looked at has some. */
+/** Loads the module for the files of runs. Loaded late, because only the details of a run need it. */
 const files = () => import("./detail.ts");
 
-/** A damaged run of this caller; undefined where they have none with this ID. */
+/** Returns the details of a damaged run of this caller; undefined if the caller has no such run. */
 async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
   return listed && { run: await listedRow(listed, new Map(), shown), story: [], failures: [], downloads: [] };
 }
 
-/** One run with everything beneath its row; undefined where there is none that this person may see. */
+/** Returns a run with all its details; undefined if this person may see no such run. */
 export async function runDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === "damaged") return damagedDetail(runId, shown);
@@ -174,13 +174,13 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   };
 }
 
-/** A file of a run, as a download; undefined where there is none that this person may see. */
+/** Returns a file of a run as a download; undefined if this person may see no such file. */
 export async function downloaded(runId: string, file: string, shown: PageScope): Promise<Response | undefined> {
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
   return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
 }
 
-/** The row of a run, for the person who is shown it. */
+/** Returns the row of a run for the person `to`. */
 async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<RunRow> {
   const { header, state } = run;
   const { runId, caller, createdAt, environment } = header;
@@ -216,14 +216,17 @@ function plannedByOf(run: Run): string | undefined {
   return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
 }
 
-/** The one targeting of a run, by the name that it has by now where it was seen since. */
+/** Returns the only targeting of a run, with its latest known name. */
 export async function targetingOf(run: Run, { services: { memory } }: PageScope): Promise<RunRow["targeting"]> {
   const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
   if (_id === undefined) return undefined;
   return { _id, name: (await memory.recent()).find((one) => one._id === _id)?.name ?? nameIn(run) };
 }
 
-/** What is said of a run that no process drives although nothing of this machine stopped it. */
+/**
+ * Returns the reason why an interrupted run makes no progress; undefined if it was stopped on this machine or is not
+ * interrupted.
+ */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
@@ -233,8 +236,8 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
 }
 
 /**
- * Whether a run could be driven: this process has the key of its project, in the same environment, and it or another one
- * that lives would drive it.
+ * Returns whether a run could be executed: this process has the key of the run's project, in the same environment, and
+ * this or another live process would execute it.
  */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
@@ -243,7 +246,7 @@ export async function canBeDriven({ header }: Pick<Run, "header">, { services, p
   return isOurs && runs.isTakenUp(header.project);
 }
 
-/** The buttons of a run, with Undo where something of it may go back. */
+/** Returns the actions for a run, with Undo if some of its changes can be undone. */
 async function withUndo(
   run: Run,
   actions: readonly RunAction[],
@@ -273,7 +276,7 @@ function mayGoBack(run: Run): boolean {
 
 const UNSTARTED: ReadonlySet<string> = new Set(["running", "planned", "needs_confirmation"]);
 
-/** What a row says of a run that waits for a decision to the person who is shown it. */
+/** Returns the part of a row that describes a waiting decision, for the person `to`. */
 async function waitingParts(
   run: ChangeRun | ApprovalRun,
   { targeting }: Pick<RunRow, "targeting">,
@@ -295,7 +298,7 @@ async function waitingParts(
   };
 }
 
-/** A page of all objects of a kind whose name has a text in it; undefined where there is none that this person may see. */
+/** Returns a page of the objects of one kind, filtered by name; undefined if this person may see none. */
 export async function effectObjects(
   runId: string,
   query: URLSearchParams,
@@ -307,7 +310,7 @@ export async function effectObjects(
   return part === undefined ? undefined : objectsOf(part, query);
 }
 
-/** A page of what a run changes, or has changed; undefined where there is none that this person may see. */
+/** Returns a page of a run's changes; undefined if this person may not see the run. */
 export async function changesOf(
   runId: string,
   query: URLSearchParams,
@@ -317,7 +320,7 @@ export async function changesOf(
   return seen === undefined || seen === "damaged" ? undefined : changeList(seen.run, query, seen.shown.services);
 }
 
-/** A page of what did not succeed in a run of this person; undefined where they have none. */
+/** Returns a page of the rows or items that did not succeed; undefined if this person has no such run. */
 export async function problemsOf(
   runId: string,
   query: URLSearchParams,

@@ -7,32 +7,32 @@ import { bothOf, type SandboxBeside } from "./sandbox-beside.ts";
 import { type PageScope, runsOfOthers } from "./seen.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
 
-/** A person who is logged in to the page: as what the audit names them, and what they are shown. */
+/** A person who is logged in to the page: their name in the audit log, and the runs that they may see. */
 export interface Viewer {
   readonly who: string;
   readonly shown: PageScope;
 }
 
-/** What a page knows of its server. */
+/** The server's facts that the page shows. */
 interface About extends Pick<Hello, "environment" | "returns" | "logsOut"> {
-  /** The sandbox whose views are shown beside the runs; absent: there is none. */
+  /** The sandbox whose views are shown with the runs; absent if there is none. */
   readonly sandbox?: SandboxBeside | undefined;
 }
 
-/** What the page receives of a session while its stream is open. */
+/** The connection between a session and its open streams. */
 export interface StreamWatch {
-  /** A stream of the session is open until the given function is called. */
+  /** Called when a stream of the session opens. The returned function is called when it closes. */
   readonly opened: () => () => void;
-  /** What a person has to know about the session by now. */
+  /** Returns the current notice about the session. */
   readonly notice?: () => string;
-  /** Aborted when the session is over, or its server ends. */
+  /** Aborted if the session has ended or its server stops. */
   readonly signal?: AbortSignal;
 }
 
-/** How often an open page looks at the runs, which any process may change, and whether its session lasts, in milliseconds. */
+/** How often an open page checks its session and the runs, which any process may change, in milliseconds. */
 const LOOK_MS = 500;
 
-/** What a page receives until its session is over, which is checked while its stream is open. */
+/** Returns a watch that ends streams with the session. The session is checked while a stream is open. */
 export function endingWith(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
@@ -45,7 +45,7 @@ export function endingWith(
       const look = async (): Promise<void> => {
         if (!(await isIn())) ending.abort();
       };
-      // What cannot be read now is looked at again.
+      // If a check fails, the next one decides.
       const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS).unref();
       return () => {
         clearInterval(timer);
@@ -116,10 +116,10 @@ function nothingHere(): Response {
   return refusalAnswer(404, "The page has nothing here.");
 }
 
-/** After a look that took long, since there are many runs, it pauses so many times as long. */
+/** The pause after a read is this many times as long as the read, since reads of many runs are slow. */
 const PAUSE_FACTOR = 5;
 
-/** What the pages of runs receive: all recent runs, whenever one of them has changed. */
+/** Returns the updates of the runs page: all recent runs, each time one of them has changed. */
 function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> {
   const ofOthers = runsOfOthers(shown);
   const rowsNow = async () => runRows(shown, await ofOthers());

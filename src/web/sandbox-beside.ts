@@ -3,19 +3,19 @@ import { pageAnswer, refusalAnswer } from "./answers.ts";
 import type { StreamSource } from "./event-stream.ts";
 import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 
-// The sandbox of a server on the page of its runs: its views show what the sandbox's own page shows, and come from there.
+// Shows a server's sandbox on the page of its runs. The data comes from the sandbox's own page.
 
-/** What a person may do with the sandbox: everything on this machine, and elsewhere only look. */
+/** What a person may do with the sandbox: everything on this machine, and only read from elsewhere. */
 export type SandboxRights = "all" | "reads";
 
-/** A sandbox whose views a page shows beside its runs. */
+/** A sandbox whose views are shown with the runs. */
 export interface SandboxBeside {
   /** Its host and port. */
   readonly address: string;
   readonly views: readonly ViewName[];
-  /** What its page receives, for as long as a page is open. */
+  /** Returns the updates of the sandbox's page. They flow as long as a page is open. */
   readonly updates: () => StreamSource<Message>;
-  /** Answers a request of the page that is about the sandbox; undefined where it is about something else. */
+  /** Answers a request that is about the sandbox; undefined for other requests. */
   answer(request: Request, body: unknown): Promise<Response | undefined>;
 }
 
@@ -26,13 +26,13 @@ const VIEWS = {
 const READS = [PATHS.events, PATHS.targetings];
 const CHANGES = [...READS, PATHS.faults, PATHS.reset];
 
-/** What a server knows of the sandbox that it can look at, and of where that listens. */
+/** The parts of a server that lead to its sandbox. */
 interface SandboxOf {
   readonly sandbox?: unknown;
   readonly testBench?: { readonly url: () => Promise<string> } | undefined;
 }
 
-/** The sandbox of a server, where there is one that can be looked at from here; undefined where not. */
+/** Returns the sandbox of a server; undefined if there is none or it cannot be reached. */
 export async function sandboxBeside(
   { sandbox, testBench }: SandboxOf,
   rights: SandboxRights,
@@ -48,12 +48,12 @@ export async function sandboxBeside(
       answer: (request, body) => answerOf(page, rights, request, body),
     };
   } catch {
-    // Without its sandbox the page still shows its runs; the tools say why it cannot be reached.
+    // Without its sandbox, the page still shows its runs. The tools report why it cannot be reached.
     return undefined;
   }
 }
 
-/** Finds the sandbox once, and again only where it was not found and some time has passed. */
+/** Returns a function that finds the sandbox once. If that fails, it tries again after some time. */
 export function whileFound(find: () => Promise<SandboxBeside | undefined>, now = Date.now) {
   let finding: Promise<SandboxBeside | undefined> | undefined;
   let at = 0;
@@ -68,7 +68,7 @@ export function whileFound(find: () => Promise<SandboxBeside | undefined>, now =
 
 const FIND_AGAIN_MS = 10_000;
 
-/** The page of a sandbox, which gives each session to this machine. */
+/** The page of a sandbox, which opens a session for any program on this machine. */
 interface SandboxPage {
   readonly url: string;
   token(isOver?: string): Promise<string>;
@@ -99,7 +99,10 @@ async function sessionOf(url: string): Promise<string> {
   return z.string().parse(JSON.parse(decodeURIComponent(content)));
 }
 
-/** Asks the sandbox's page with its token, and once more where that is over, since the sandbox started again. */
+/**
+ * Sends a request to the sandbox's page. If the session has ended because the sandbox was restarted, sends it again
+ * with a new token.
+ */
 async function asked(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
   const token = await page.token();
   const send = (by: string) => {
@@ -131,7 +134,7 @@ async function answerOf(
     : {};
   try {
     const { status, headers, body: content } = await asked(page, pathname + search, init);
-    // The session of the person is another one: it is not over.
+    // The sandbox refused this server's session. The person's own session is still valid, so the status is not 401.
     if (status === 401) return refusalAnswer(502, "The sandbox refused the session of this page.");
     const kept = ["content-type", "content-disposition"].flatMap((name) => {
       const value = headers.get(name);
@@ -143,12 +146,12 @@ async function answerOf(
   }
 }
 
-/** After an end of its stream the sandbox is asked again so long later, in milliseconds. */
+/** The pause before the stream of the sandbox is opened again, in milliseconds. */
 const AGAIN_MS = 1000;
-/** The most updates that wait for a page that does not read; then it gets everything again. */
+/** The maximum number of messages that wait for a page that does not read. After that, it receives everything again. */
 const MOST_WAITING = 50;
 
-/** Follows the stream of the sandbox's page for as long as this page is open. */
+/** Returns the updates of the sandbox's page. Follows its stream as long as this page is open. */
 function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Message> {
   let waiting: Message[] = [];
   let count = 0;
@@ -172,7 +175,7 @@ function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Messa
   };
 }
 
-/** A message of the sandbox's page as this page has it. */
+/** Converts a message of the sandbox's page for this page. */
 function passedOn(message: Message, rights: SandboxRights): readonly Message[] {
   if (message.kind === "hello") return [];
   return [message.kind === "sandbox" && rights === "reads" ? { ...message, readOnly: true } : message];
@@ -192,7 +195,7 @@ async function follow(
         if (isBehind) break;
       }
     } catch {
-      // It is asked again.
+      // The next round tries again.
     }
     if (!signal.aborted && !isBehind) take([{ kind: "sandbox", address: page.url, appKey: "", isLost: true }]);
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
@@ -213,7 +216,7 @@ async function* updatesIn({ body }: Response): AsyncGenerator<readonly Message[]
   }
 }
 
-/** What two sources tell, as one. */
+/** Combines two sources into one. */
 export function bothOf(one: StreamSource<Message>, other: StreamSource<Message>): StreamSource<Message> {
   return {
     async since(position) {

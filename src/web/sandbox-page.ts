@@ -28,8 +28,8 @@ const ROWS = 150;
 const newEvent = z.strictObject({ text: z.string() });
 
 /**
- * The page of a sandbox at `url`: its events, targetings and faults. Requests have been found to come from this machine
- * before. Loading the page gives a session without a link, since nothing real is behind it.
+ * Returns the handler of a sandbox's page at `url`: its events, targetings and faults. The caller has checked that
+ * requests come from this machine. Loading the page opens a session without a link, because the data is not real.
  */
 export function sandboxPage(world: World, url: string): (request: Request) => Promise<Response> {
   const sessions = pageSessions({ person: z.literal("local") });
@@ -62,7 +62,7 @@ export function sandboxPage(world: World, url: string): (request: Request) => Pr
   };
 }
 
-/** Carries out a POST of the page. */
+/** Executes a POST of the page. */
 async function change(world: World, path: string, request: Request): Promise<Response> {
   const body = await bodyOf(request);
   if (body instanceof Response) return body;
@@ -87,14 +87,14 @@ async function change(world: World, path: string, request: Request): Promise<Res
   return world.faults.remove(Number(id)) ? dataAnswer({}) : refusalAnswer(404, "this fault is no longer there");
 }
 
-/** What the page reads is made of. */
+/** The sources of the page's data. */
 interface Read {
   readonly world: World;
   readonly figures: Figures;
   readonly url: string;
 }
 
-/** Answers what the page reads beside its stream. */
+/** Answers the page's requests for data, except the stream. */
 async function data({ world, figures, url }: Read, { pathname, searchParams: query }: URL): Promise<Response> {
   if (pathname === PATHS.events) return eventList({ world, figures }, query);
   if (pathname === PATHS.eventTests) {
@@ -143,7 +143,7 @@ function notAllowed(): Response {
   return refusalAnswer(405, "the page is read by GET");
 }
 
-/** How far a page is: which events it has, and which versions of the other parts. */
+/** The position of a page in the updates: the events that it has, and the versions of the other parts. */
 interface Position {
   readonly newest: number;
   readonly cleared: number;
@@ -151,12 +151,12 @@ interface Position {
   readonly faults: number;
 }
 
-/** The updates of the pages of a sandbox: the events that arrive, its targetings, and its faults. */
+/** Returns the updates of a sandbox's page: its events, targetings and faults. */
 export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
 ): StreamSource<Message> {
-  // Positions of a process that has ended mean nothing here.
+  // Positions of an earlier process are not valid here.
   const process = randomBytes(6).toString("hex");
   const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
@@ -200,20 +200,21 @@ function positionOf(told: string | undefined, process: string): Position {
   return { newest, cleared, state, faults };
 }
 
-/** A file of tests. */
+/** A generated test file. */
 interface TestFile {
   readonly fileName: string;
   readonly text: string;
 }
 
-/** Whether a text is the name of a format of tests. */
+/** Returns whether a text is the name of a test format. */
 export function isTestFormat(format: string): format is TestFormat {
   return ["vitest", "playwright", "curl", "json"].includes(format);
 }
 
 /**
- * Generates tests for what has not arrived: all cases of the events that never came, and the whole event where a
- * parameter never did. Undefined where everything arrived. `sandboxUrl` is where a page under test sends its events.
+ * Generates tests for events and parameters that have not arrived: all cases for missing events, and the full event
+ * if only a parameter is missing. Returns undefined if everything has arrived. `sandboxUrl` is the address to which a
+ * page under test sends its events.
  */
 export async function testsForUnseen(
   coverage: readonly CoverageRow[],
@@ -225,7 +226,7 @@ export async function testsForUnseen(
     .filter(({ count, parameters }) => count > 0 && parameters.some((parameter) => parameter.count === 0))
     .map(({ name }) => name);
   if (never.length + partly.length === 0) return undefined;
-  // Loaded late: few pages are asked for tests.
+  // Loaded late: few people generate tests.
   const [{ generateEventTests }, { emitSuite, SUITE_FORMATS }] = await Promise.all([
     import("../events/suites/generate.ts"),
     import("../events/suites/emit.ts"),

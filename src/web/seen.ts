@@ -7,26 +7,26 @@ import { callerName, type ToolServices } from "../tools/context.ts";
 import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
-/** What a person is shown: the runs of one caller, and those of others that they decide on. */
+/** The runs that a person may see: those of one caller, and those of other callers that the person decides on. */
 export interface PageScope {
   readonly services: ToolServices;
-  /** Whose runs are shown; "" has none. */
+  /** The caller whose runs are shown; "" has none. */
   readonly caller: string;
-  /** The project that this process could drive runs of; a name to show. */
+  /** The project whose runs this process could execute, with its display name. */
   readonly project: { readonly id: string; readonly name: string };
-  /** The runs of others that are decided on here; absent: there are none. */
+  /** The runs of other callers that are decided on here; absent if there are none. */
   readonly approves?: Approving;
 }
 
-/** Which runs of others a person decides on. */
+/** The runs of other callers that a person decides on. */
 interface Approving {
-  /** What could drive a run; undefined where it is not this person's to decide on. */
+  /** Returns the scope that could execute a run; undefined if this person may not decide on the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /** Whose runs this person does not approve, since they asked for them: the caller's name. */
+  /** The name of the caller whose runs this person may not approve, because the person requested them. */
   readonly except?: string | undefined;
 }
 
-/** Where the changes of a server go, as the page shows it: a project is named where it has a name of its own. */
+/** Returns the environment that a server's changes go to, for the page. A project without its own name is not shown. */
 export function shownEnvironment(
   { environment, apiUrl }: Pick<ToolServices, "environment" | "apiUrl">,
   { id, name }: PageScope["project"],
@@ -38,15 +38,15 @@ export function shownEnvironment(
   };
 }
 
-/** A run that a person may see, and what could drive it. */
+/** A run that a person may see, and the scope that could execute it. */
 export interface SeenRun {
   readonly run: Run;
   readonly shown: PageScope;
-  /** Whether it is one of the caller whose runs are shown: others are only decided on. */
+  /** Whether the run belongs to the shown caller. On the runs of other callers, the person only decides. */
   readonly isOwn: boolean;
 }
 
-/** A run of this person, or one that they decide or decided on; undefined where there is none that they may see. */
+/** Returns a run of this person, or one that they decide or have decided on; undefined if they may see no such run. */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
@@ -55,7 +55,7 @@ export async function visibleRun(runId: string, shown: PageScope): Promise<SeenR
   return its && { run, shown: its, isOwn: false };
 }
 
-/** What `reading` gives; "damaged" where the record of the run is. */
+/** Returns the result of `reading`; "damaged" if it fails because the record of the run is damaged. */
 export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damaged"> {
   try {
     return await reading;
@@ -65,7 +65,7 @@ export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | "damage
   }
 }
 
-/** Whether a run waits, or waited, for a decision outside of the client that asked for it. */
+/** Returns whether a run waits, or has waited, for a decision outside the client that requested it. */
 function waitedForPerson(run: Run): boolean {
   if (!(isChangeRun(run) || isApproval(run))) return false;
   const { waits, decided } = run.state.facts;
@@ -74,22 +74,25 @@ function waitedForPerson(run: Run): boolean {
   );
 }
 
-/** What is said where another person has to approve. */
+/** The message if another person must approve a run. */
 export const OWN_REQUEST = "You asked for this yourself: another person has to approve it.";
 
-/** Why this person may not approve a run; undefined where they may. */
+/** Returns the reason why this person may not approve a run; undefined if they may. */
 export function notApproved({ header: { caller } }: Pick<Run, "header">, { approves }: PageScope): string | undefined {
   if (approves?.except === undefined || callerName(caller) !== approves.except) return undefined;
   return OWN_REQUEST;
 }
 
-/** How long a run that did not wait for a decision is not looked at again, in milliseconds; a new one may be about to. */
+/**
+ * How long a run that does not wait is not read again, in milliseconds. Runs younger than `NEW_MS` are always read
+ * again, because they may soon wait.
+ */
 const LOOK_AGAIN_MS = 2000;
 const NEW_MS = 10_000;
 
 /**
- * Finds the runs of others that wait for this person's decision; they stay among those it gives once they are decided on,
- * so that what becomes of them is seen.
+ * Returns a function that finds the runs of other callers that wait for this person's decision. Decided runs stay in
+ * its results, so that the person sees their outcome.
  */
 export function runsOfOthers(shown: PageScope): () => Promise<readonly SeenRun[]> {
   const waited = new Set<string>();

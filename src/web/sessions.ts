@@ -3,35 +3,38 @@ import * as z from "zod";
 import type { EndedSessions } from "../runs/backend.ts";
 import { TOKEN_HEADER } from "./wire.ts";
 
-/** A person's session with the page. Its token is kept by the page alone, which sends it with each request. */
+/** A person's session with the page. Only the page stores the token of the session; it sends it with each request. */
 export interface PageSession<Person> {
-  /** Which session it is, as long as it is renewed. */
+  /** The ID of the session, which renewals keep. */
   readonly id: string;
-  /** Who it is, as it was opened. */
+  /** The person, as known when the session was opened or last renewed. */
   readonly person: Person;
   readonly endsAt: number;
 }
 
-/** The sessions of those who share a key. */
+/** The sessions that are encrypted with the same key. */
 interface PageSessions<Person> {
-  /** Opens a session, for 12 hours or a shorter time; gives its token. */
+  /** Opens a session for 12 hours, or for `lastsMs` if that is shorter. Returns its token. */
   open(person: Person, lastsMs?: number): string;
-  /** Gives the token with which a session goes on until its end, with what is known of its person now. */
+  /** Returns a new token for a session, with the same end and current data about the person. */
   renew(session: PageSession<Person>, person: Person): string;
-  /** The session of a request's token, while it lasts. Throws where it cannot be read which sessions were ended. */
+  /**
+   * Returns the session of a request's token; undefined if it is not valid or has ended. Throws if the store of ended
+   * sessions cannot be read.
+   */
   of(request: Request): Promise<PageSession<Person> | undefined>;
-  /** Ends a session: none of its tokens is accepted any more, in other processes after two seconds at the latest. */
+  /** Ends a session. Its tokens are refused immediately, and by other processes after at most two seconds. */
   end(session: PageSession<Person>): Promise<void>;
 }
 
 const LAST_MS = 12 * 3_600_000;
-/** For so long after a look a session counts as not ended by another process, in milliseconds. */
+/** How long a session counts as not ended by another process after the last check, in milliseconds. */
 const FRESH_MS = 2000;
 
 /**
- * Keeps sessions in their tokens, sealed: with a key of this process they end with it, and with one that others share
- * they last in each of them. `person` is the form of what is sealed; `shared` are the sessions that any of these
- * processes has ended.
+ * Stores sessions in their encrypted tokens. With a key of this process, the sessions end with the process; with a
+ * shared key, they are valid in all processes. `person` is the schema of the person; `shared` stores the sessions that
+ * any of these processes has ended.
  */
 export function pageSessions<Person>({
   person: form,
@@ -46,9 +49,9 @@ export function pageSessions<Person>({
 }): PageSessions<Person> {
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
-  /** The sessions that were ended before their time, with that time. */
+  /** The sessions that were ended early, with their regular end. */
   const ended = new Map<string, number>();
-  /** When it was last read that another process has not ended a session. */
+  /** When it was last checked that no other process had ended a session. */
   const lookedAt = new Map<string, number>();
   const isEnded = async (id: string, endsAt: number): Promise<boolean> => {
     if (ended.has(id) || shared === undefined) return ended.has(id);
@@ -81,28 +84,28 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Makes and reads sealed texts of one kind: who does not have the key can neither read, make nor change one. */
+/** Encrypts and decrypts texts of one kind. Without the key, nobody can read, create or change one. */
 interface Seal<Content> {
-  /** Seals content until a time, in milliseconds since 1970. */
+  /** Encrypts content that is valid until `endsAt`, in milliseconds since 1970. */
   seal(content: Content, endsAt: number): string;
-  /** The content of a sealed text; undefined where it is none of this kind and key, or its time is over. */
+  /** Returns the content of a text; undefined if its kind or key is wrong, or it has expired. */
   open(text: string): { readonly content: Content; readonly endsAt: number } | undefined;
 }
 
-/** What texts are sealed with: a key that purposes share, and the purpose, which has a key of its own made of it. */
+/** The options of a seal: a key that several purposes share, and the purpose, for which a separate key is derived. */
 interface SealOptions<Content> {
   readonly key: Uint8Array;
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
-  /** How long one counts at most, in milliseconds: what ends later was sealed while the clock was ahead. */
+  /** The maximum validity, in milliseconds. A later end means that the text was made while the clock was ahead. */
   readonly mostMs: number;
   readonly now: () => number;
 }
 
-/** Seals texts of one purpose by authenticated encryption (AES-GCM). */
+/** Encrypts texts of one purpose with authenticated encryption (AES-GCM). */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // A number of zod is finite: an end that is none would never be over.
+  // Numbers in zod are finite. An infinite end would never expire.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {
@@ -113,7 +116,7 @@ export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOpt
     },
     open(text) {
       const bytes = Buffer.from(text, "base64url");
-      // Of the texts that mean these bytes only the one that was made is taken.
+      // Several texts decode to the same bytes. Only the canonical text is accepted.
       const decrypted = bytes.toString("base64url") === text ? decrypt(bytes, own) : undefined;
       if (decrypted === undefined) return undefined;
       const { data } = sealed.safeParse(JSON.parse(decrypted));
@@ -123,7 +126,7 @@ export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOpt
   };
 }
 
-/** The text in these bytes; undefined where they were not made with this key. */
+/** Returns the decrypted text; undefined if the bytes were not made with this key. */
 function decrypt(bytes: Buffer, key: Uint8Array): string | undefined {
   if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
   const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
@@ -132,7 +135,7 @@ function decrypt(bytes: Buffer, key: Uint8Array): string | undefined {
   try {
     return Buffer.concat([text, decipher.final()]).toString("utf8");
   } catch {
-    // The tag does not fit: Node says so by an error without a class of its own.
+    // The tag does not match. Node throws an error without its own class for this.
     return undefined;
   }
 }

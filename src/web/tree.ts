@@ -3,21 +3,21 @@ import type { Project, StoredOption } from "../sandbox/rules/store.ts";
 import type { World } from "../sandbox/world.ts";
 import type { OptionDetail, OptionList, OptionRow, TargetingRow } from "./sandbox-wire.ts";
 
-/** The most rows of one answer, the most Context IDs of an option in it, and the most letters of a name. */
+/** The maximum rows of one answer, Context IDs of one option, and length of a name. */
 const MOST_ROWS = 500;
 const MOST_CONTEXTS = 1000;
 const MOST_LETTERS = 1000;
 const cut = (name: string): string => cutText(name, MOST_LETTERS);
 
-/** Which part of a list is wanted. */
+/** The requested part of a list. */
 export interface Part {
   readonly from: number;
   readonly limit: number;
 }
 
 /**
- * Gives all targetings with their sizes, and when each was last changed since the sandbox was ready. What was deleted is
- * noticed from one call to the next.
+ * Returns a function that lists all targetings with their sizes, and the time of each one's last change since the
+ * sandbox was ready. Deletions are noticed by comparing with the previous call.
  */
 export function targetingSizes(world: World): () => readonly TargetingRow[] {
   const known = new Map<string, { readonly options: number; readonly contexts: number; readonly changedAt: number }>();
@@ -41,7 +41,7 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/** The Context IDs of each targeting of a project, and when an option of it was last changed. */
+/** Returns the number of Context IDs of each targeting of a project, and when an option of it was last changed. */
 function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; lastAt: number }> {
   const sizes = new Map<string, { contexts: number; lastAt: number }>();
   for (const { targeting, contexts, updatedAt } of options.values()) {
@@ -53,7 +53,7 @@ function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; 
   return sizes;
 }
 
-/** What is directly in a targeting, or in a group of it; undefined where there is no such targeting or group. */
+/** Returns the options directly in a targeting or group; undefined if there is no such targeting or group. */
 export function optionsIn(
   world: World,
   targetingId: string,
@@ -70,7 +70,7 @@ export function optionsIn(
   return undefined;
 }
 
-/** The Context IDs of an option, in the order of their arrival; undefined where there is no such option. */
+/** Returns the Context IDs of an option in the order in which they were added; undefined if there is no such option. */
 export function contextIdsOf(world: World, targetingId: string, optionId: string): OptionDetail | undefined {
   for (const { options } of world.projects.values()) {
     const option = options.get(optionId);
@@ -81,7 +81,9 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
   return undefined;
 }
 
-/** The options of all targetings whose name contains a text, in capital or small letters, or that hold it as a Context ID. */
+/**
+ * Returns the options of all targetings whose name contains a text (case-insensitive) or that have it as a Context ID.
+ */
 export function foundOptions(world: World, search: string, { from, limit }: Part): OptionList {
   const wanted = search.toLowerCase();
   const options: OptionRow[] = [];

@@ -7,15 +7,15 @@ import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import type { DidCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
-/** The most objects of a kind that a row or a page of them holds. */
+/** The maximum number of objects of one kind in a row, or in a page of objects. */
 const MOST_OBJECTS = 100;
-/** From so many deletions on a person types the targeting's name to approve them. */
+/** From this number of deletions on, a person must type the targeting's name to approve them. */
 const LARGE = 100;
-/** What a person can type: letters, marks, digits, punctuation, symbols and single spaces, and not too many of them. */
+/** Names that a person can type: letters, marks, digits, punctuation, symbols and single spaces, of limited length. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
 const MOST_TYPED = 60;
 
-/** What is said of a run that waits, beside what the person may do: absent where it waits for nothing. */
+/** Describes a run that waits for an approval; undefined if the run does not wait. */
 export function waitingOf(
   run: ChangeRun | ApprovalRun,
   { days, targeting }: { readonly days: number; readonly targeting: RunRow["targeting"] },
@@ -36,7 +36,9 @@ export function waitingOf(
   };
 }
 
-/** An effect as people read it: what can be undone stands beside it, and runs have no IDs. */
+/**
+ * Returns an effect as text for people, without the undo sentences, which are shown separately, and without run IDs.
+ */
 function effectWords(effect: string): string {
   const plain = UNDO_ENDS.reduce((text, end) => text.replaceAll(end, ""), effect);
   return plain.replace(/^Undoes run \w+(?: \(\w+\))?/, "Undoes an earlier run");
@@ -52,7 +54,7 @@ const DELETED: Readonly<Record<string, string>> = {
   "Options deleted": "option",
 };
 
-/** What the button does: `Delete 260 options`, `Apply 5 changes`. */
+/** Returns the label of the approve button: `Delete 260 options`, `Apply 5 changes`. */
 function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): string {
   if (!isChangeRun(run)) return run.header.call.tool === "resume_run" ? "Resume the run" : "Send the tests";
   const { call } = run.header;
@@ -71,7 +73,7 @@ function actOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): stri
   return changed > 0 ? `Change ${many(changed, "option")}` : "Approve";
 }
 
-/** How many options are concerned, of how many in their targeting. */
+/** Returns how many options are affected, and how many their targeting has. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);
@@ -93,8 +95,9 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
 }
 
 /**
- * What a person has to type to approve something large, on the page alone: the name of its targeting, or the ID where the
- * name cannot be typed, or else how much it deletes. Undefined where it is not large.
+ * Returns the text that a person must type on the page to approve a large deletion: the name of its targeting; the ID
+ * if
+ * the name cannot be typed; otherwise the number of deletions. Returns undefined if the deletion is not large.
  */
 export function typedFor(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);
@@ -106,12 +109,12 @@ export function typedFor(parts: readonly EffectPart[], targeting: RunRow["target
   return _id ?? thousands(deleted);
 }
 
-/** Whether a person typed what they had to: spaces around it and decomposed letters do not matter. */
+/** Returns whether a person typed the required text. Surrounding spaces and decomposed letters do not matter. */
 export function isTyped(typed: string | undefined, wanted: string): boolean {
   return typed?.trim().normalize("NFC") === wanted;
 }
 
-/** What a row holds of a kind: the page asks for the others. */
+/** Returns the first objects of one kind, for a row. The page requests the others. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const isBeside = kindOfPart(title) === undefined ? (true as const) : undefined;
   return { title, count, objects: objects.slice(0, MOST_OBJECTS).map(shownObject), isBeside };
@@ -121,7 +124,7 @@ function shownObject({ name, says }: EffectPart["objects"][number]): ShownPart["
   return { name, ...(says !== undefined && { says }) };
 }
 
-/** A page of the objects of a kind whose name has a text in it. */
+/** Returns a page of the objects of one kind, filtered by name. */
 export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjects {
   const text = (query.get("search") ?? "").toLowerCase();
   const found = part.objects.filter(
@@ -131,30 +134,30 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
   return { objects: found.slice(from, from + MOST_OBJECTS).map(shownObject), total: found.length };
 }
 
-/** What the sentence about a run is made of. What is not known of it is absent. */
+/** The facts that the title of a run is made of. Unknown facts are absent. */
 export interface TitleParts {
   readonly tool: string;
   readonly status: string;
   readonly items: number;
   readonly done: number;
   readonly did?: DidCounts | undefined;
-  /** The name of the one targeting that it is about. */
+  /** The name of its only targeting. */
   readonly targeting?: string | undefined;
   /** The name of its only object. */
   readonly only?: string | undefined;
-  /** How many options go with the targetings that it deletes. */
+  /** How many options are deleted together with their targetings. */
   readonly options?: number | undefined;
-  /** The new name of its only object, where it is renamed. */
+  /** The new name of its only object, if it is renamed. */
   readonly to?: string | undefined;
   readonly fileName?: string | undefined;
-  /** Of a plan: what it is, and how many changes it holds. */
+  /** For a plan: whether it is an undo plan, and how many changes it contains. */
   readonly plan?: { readonly isUndo: boolean; readonly changes: DidCounts } | undefined;
 }
 
-/** The longest name in a sentence. */
+/** The maximum length of a name in a title. */
 const MOST_LETTERS = 80;
 
-/** Verbs as they begin a sentence: of what was done, and of what is not. */
+/** The first word of a title: in the past tense if the run succeeded at least partly, otherwise the base form. */
 const VERBS = {
   add: ["Added", "Add"],
   import: ["Imported", "Import"],
@@ -170,7 +173,7 @@ const VERBS = {
   resume: ["Resumed", "Resume"],
 } as const;
 
-/** A run as a sentence without its end, which begins with a verb: `Added 3,000 options to Footwear KR`. */
+/** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
 export function titleOf({ tool, status, items, done, did, plan, ...names }: TitleParts): string {
   const cut = (name: string | undefined) => (name === undefined ? undefined : cutText(name, MOST_LETTERS));
   const [targeting, only, to, file] = [names.targeting, names.only, names.to, names.fileName].map(cut);
@@ -224,12 +227,12 @@ export function titleOf({ tool, status, items, done, did, plan, ...names }: Titl
   }
 }
 
-/** What goes with targetings: ` and its 333 options`. */
+/** Returns the text about options that are deleted with targetings: ` and its 333 options`. */
 function withOptions(only: string | undefined, options = 0): string {
   return options === 0 ? "" : ` and ${only === undefined ? "their" : "its"} ${many(options, "option")}`;
 }
 
-/** Counts of changes: `1 new, 3 changed, 1 deleted`. */
+/** Returns counts of changes as text: `1 new, 3 changed, 1 deleted`. */
 function changeCounts(counts: DidCounts | undefined): string {
   if (counts === undefined) return "";
   const words = { created: "new", changed: "changed", deleted: "deleted" } as const;
@@ -239,7 +242,7 @@ function changeCounts(counts: DidCounts | undefined): string {
   return parts.join(", ");
 }
 
-/** The name of the only object of a run, and the one that it gets where it is renamed. */
+/** Returns the name of a run's only object, and its new name if it is renamed. */
 export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   const { objects } = run.state;
   if (objects.length !== 1 || isApproval(run)) return {};
@@ -250,7 +253,7 @@ export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
   return name === undefined ? {} : { only: name };
 }
 
-/** How many objects a run that waits would create, change and delete: of a plan all that it lists. */
+/** Returns how many objects a waiting run would create, change and delete. For a plan, all listed objects count. */
 export function countsOfWaiting(run: Run): DidCounts {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return countsOfEffect(partsOf(run));
   const counts = { created: 0, changed: 0, deleted: 0 };
@@ -263,17 +266,17 @@ export function countsOfWaiting(run: Run): DidCounts {
   return counts;
 }
 
-/** What a run that waits would do, by kind. */
+/** Returns the effect of a waiting run, by kind. */
 export function partsOf(run: Run): readonly EffectPart[] {
   return isChangeRun(run) || isApproval(run) ? (run.state.facts.waits?.parts ?? []) : [];
 }
 
-/** How many options go with the targetings that a run would delete. */
+/** Returns how many options are deleted together with their targetings. */
 export function optionsWithin(parts: readonly EffectPart[]): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
 }
 
-/** How many objects an effect creates, changes and deletes; one that stands in several parts counts once. */
+/** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */
 function countsOfEffect(parts: readonly EffectPart[]): DidCounts {
   const counts = { created: 0, changed: 0, deleted: 0 };
   const changed = new Set<string>();
@@ -299,7 +302,7 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof DidCounts>> = {
   "Options created": "created",
 };
 
-/** What a part of an effect does to its objects; undefined where it says what becomes of objects in an undo. */
+/** Returns the kind of change of an effect part; undefined if the part is a note about an undo. */
 export function kindOfPart(title: string): keyof DidCounts | undefined {
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

@@ -1,13 +1,16 @@
 import type { EventsMessage, FaultsMessage, SandboxMessage, TargetingsMessage } from "./sandbox-wire.ts";
 
-// The types that cross the wire between a server and its page; undefined fields stay behind. Times are milliseconds since
-// 1970. All texts are plain text: a server cuts very long ones; the page puts them into text nodes, with escapes for
-// invisible characters.
+// The types of the data between a server and its page. Undefined fields are omitted. Times are milliseconds since 1970.
+// All texts are plain text. A server cuts very long texts. The page puts texts into text nodes and escapes invisible
+// characters.
 
-/** The views of the page. A sandbox alone has the last three; other servers have the first three, and those of their sandbox. */
+/**
+ * The views of the page. A sandbox has only the last three. Other servers have the first three, and the views of their
+ * sandbox if they have one.
+ */
 export type ViewName = "overview" | "approvals" | "runs" | "targetings" | "events" | "faults";
 
-/** What one update of the stream holds: one or several of these, in the order in which they apply. */
+/** A message of the stream. An update contains one or several messages, in the order in which they apply. */
 export type Message =
   | Hello
   | NoticeMessage
@@ -20,193 +23,197 @@ export type Message =
 /** The first message of every stream. */
 export interface Hello {
   readonly kind: "hello";
-  /** The views that this server has, in the order of the navigation. */
+  /** The views of this server, in the order of the navigation. */
   readonly views: readonly ViewName[];
-  /** What the runs are about, and the sandbox's views where `sandbox` does not say another one. */
+  /** The environment of the runs; also that of the sandbox's views, if `sandbox` is absent. */
   readonly environment: ShownEnvironment;
-  /** The sandbox of the views of a sandbox, where the runs are not those of it. */
+  /** The environment of the sandbox's views, if the runs belong to another one. */
   readonly sandbox?: ShownEnvironment | undefined;
-  /** Whether a page that lost this server waits for it to come back; else it says that the server has ended. */
+  /**
+   * Whether a page that lost this server waits for its return. Otherwise the page reports that the server has ended.
+   */
   readonly returns: boolean;
-  /** Whether the settings are read-only: no Approve, Undo, Cancel or Resume run. */
+  /** Whether the settings are read-only. There are then no buttons Approve, Undo, Cancel and Resume run. */
   readonly readOnly?: boolean;
   /** Whether the person logged in, and so can log out. */
   readonly logsOut?: boolean;
 }
 
-/** Where changes and events go. */
+/** The environment that changes and events go to. */
 export interface ShownEnvironment {
   readonly kind: "live" | "sandbox";
-  /** The project by its name, where it has one. */
+  /** The name of the project, if it has one. */
   readonly project?: string | undefined;
   /** The service's host, or the sandbox's address. */
   readonly address?: string | undefined;
-  /** As whom the person is logged in, where they logged in. */
+  /** The name under which the person is logged in, if they logged in. */
   readonly who?: string | undefined;
 }
 
-/** Something that the person has to know about the session, e.g. that its link was tried a second time. */
+/** A notice about the session, e.g. that its link was tried a second time. */
 interface NoticeMessage {
   readonly kind: "notice";
   readonly text: string;
 }
 
-/** Runs that are new or have changed since the last update; the first one of a stream has the recent ones. */
+/** Runs that are new or have changed since the last update. The first message of a stream has the recent runs. */
 export interface RunsMessage {
   readonly kind: "runs";
-  /** The runs of this message are all that there are; others are forgotten. */
+  /** This message contains all runs. The page drops all others. */
   readonly whole?: boolean;
   readonly runs: readonly RunRow[];
-  /** IDs of runs that are no longer kept. */
+  /** IDs of runs that are no longer stored. */
   readonly gone?: readonly string[];
 }
 
-/** What the page can ask for a run; each is a POST to `/page/runs/{runId}/{action}`. */
+/** The actions of the page on a run. Each is a POST to `/page/runs/{runId}/{action}`. */
 export type RunAction = "approve" | "decline" | "cancel" | "undo" | "resume";
 
-/** How the objects of a run stand. */
+/** The number of a run's objects by outcome. */
 export type RunCounts = Readonly<
   Record<"items" | "succeeded" | "alreadyDone" | "failed" | "notApplied" | "unknown" | "pending", number>
 > & { readonly skipped?: number };
 
-/** What the status of a run can be, as in the results of tools. */
+/** The statuses of a run, as in the results of tools. */
 export const RUN_STATUSES = [
   ...(["succeeded", "partial", "failed", "unknown", "running"] as const),
   ...(["interrupted", "cancelled", "planned", "needs_confirmation"] as const),
 ];
 
-/** How many things a run created, changed and deleted. */
+/** How many objects a run created, changed and deleted. */
 export type DidCounts = Readonly<Record<"created" | "changed" | "deleted", number>>;
 
-/** A run as the lists show it. */
+/** A run in a list. */
 export interface RunRow {
   readonly runId: string;
-  /** The run as a sentence without its end, e.g. `Added 3,000 options to Footwear KR`; long names are cut. */
+  /** The title of the run, without a full stop, e.g. `Added 3,000 options to Footwear KR`. Long names are cut. */
   readonly title: string;
   readonly tool: string;
   readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
-  /** When it was approved, where that is known: what comes before was waiting. */
+  /** When it was approved, if known. The time before that was spent waiting. */
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   readonly counts: RunCounts;
   readonly environment?: "live" | "sandbox";
-  /** What it did, where runs of its kind change something. */
+  /** What it changed, if runs of its kind change something. */
   readonly did?: DidCounts | undefined;
-  /** Who called the tool, e.g. `local` or `token:ci`. */
+  /** The caller of the tool, e.g. `local` or `token:ci`. */
   readonly caller?: string;
-  /** What the client of the caller calls itself: at most 40 letters, and proof of nothing. */
+  /** The client's name for itself, which proves nothing; at most 40 characters. */
   readonly client?: string | undefined;
-  /** The name of the file that the call was given. */
+  /** The name of the call's input file. */
   readonly fileName?: string | undefined;
   readonly project?: string | undefined;
   readonly targeting?: { readonly _id?: string; readonly name?: string | undefined } | undefined;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** Who agreed or declined, and where, in words. */
+  /** Who approved or declined, and where, as text. */
   readonly decided?: string | undefined;
-  /** Until when what it did can be undone. */
+  /** The time until which its changes can be undone. */
   readonly undoUntil?: number | undefined;
-  /** Why nothing happens to a run that is unfinished, and what makes it go on; or that its record is damaged. */
+  /** The reason why an unfinished run makes no progress and how to continue it, or that its record is damaged. */
   readonly standsStill?: string | undefined;
-  /** Of a run that waits for an approval. */
+  /** Only for a run that waits for an approval. */
   readonly waiting?: Waiting | undefined;
-  /** The actions that its buttons are for. */
+  /** The actions that have buttons. */
   readonly actions: readonly RunAction[];
-  /** Why an action of `actions` cannot be taken now; its button is disabled, and this sentence stands beside it. */
+  /** The reasons why actions in `actions` cannot be taken now. Their buttons are disabled and the reasons are shown. */
   readonly disabled?: Readonly<Partial<Record<RunAction, string>>> | undefined;
 }
 
-/** What a person has to know to decide on a run. */
+/** The facts that a person needs to decide on a run. */
 export interface Waiting {
-  /** Of the effect: a decision names the one that the person saw. */
+  /** The digest of the effect. A decision names the digest that the person saw. */
   readonly digest: string;
-  /** What the button does, in words: `Delete 260 options`. */
+  /** The label of the button, e.g. `Delete 260 options`. */
   readonly act: string;
   readonly counts: DidCounts;
-  /** How many options it deletes or takes Context IDs from, and of how many, where that is known. */
+  /** How many options it deletes or changes, and the total if known. */
   readonly magnitude?: Magnitude | undefined;
-  /** How many Context IDs go with what is deleted or taken away. */
+  /** How many Context IDs are deleted or removed. */
   readonly contextIds?: number | undefined;
-  /** What a person has to type to approve it, since it is large: the targeting's name. */
+  /** The text that a person must type to approve a large deletion, usually the targeting's name. */
   readonly typed?: string | undefined;
   /** The exact effect in a sentence. */
   readonly effect: string;
-  /** The same by kind and by name. */
+  /** The effect by kind and name. */
   readonly parts: readonly EffectPart[];
-  /** What is lost, and what can be undone, one sentence each. */
+  /** What cannot be restored, and what can be undone, one sentence each. */
   readonly lost: readonly string[];
   readonly undoable: readonly string[];
   /** For how many days it can be undone. */
   readonly undoDays?: number | undefined;
   readonly expiresAt: number;
-  /** What has changed since it was planned, one sentence each; it cannot be approved then. */
+  /** What has changed since it was planned, one sentence each. If present, the run cannot be approved. */
   readonly stale?: readonly string[] | undefined;
-  /** Where it is approved instead of here; it goes when that ends. */
+  /** Where it is approved instead of here. Declining is still possible here. */
   readonly elsewhere?: "client" | "token" | undefined;
-  /** The server that asked has ended: nothing could drive the run. */
+  /** The server that requested this has ended, and no process can execute the run. */
   readonly ended?: boolean | undefined;
 }
 
-/** How much of a whole is concerned. */
+/** How large a change is in relation to its targeting. */
 interface Magnitude {
   readonly count: number;
   readonly whole?: number | undefined;
   readonly verb: "deleted" | "changed";
-  /** What goes with it, where whole targetings are deleted. */
+  /** The rest of the sentence if whole targetings are deleted. */
   readonly within?: string | undefined;
 }
 
-/** What a run does to the objects of one kind, e.g. `Options deleted`. */
+/** The effect of a run on the objects of one kind, e.g. `Options deleted`. */
 export interface EffectPart {
   readonly title: string;
   readonly count: number;
-  /** The first ones. */
+  /** The first objects. */
   readonly objects: readonly EffectObject[];
-  /** It says what becomes of objects beside the changes themselves, e.g. what does not come back. */
+  /** The part is a note about objects, not a change, e.g. that they cannot be restored. */
   readonly isBeside?: true | undefined;
 }
 
-/** An object, and what is said about it, e.g. `12 Context IDs`. */
+/** An object with a note, e.g. `12 Context IDs`. */
 interface EffectObject {
   readonly name: string;
   readonly says?: string;
 }
 
-/** The answer of `GET /page/runs/{runId}/effect?part=N&search=TEXT&from=N`: a page of the objects that fit, of all. */
+/** The answer of `GET /page/runs/{runId}/effect?part=N&search=TEXT&from=N`: a page of the matching objects. */
 export interface EffectObjects {
   readonly objects: readonly EffectObject[];
   readonly total: number;
 }
 
-/** A step in the story of a run. */
+/** A step in the history of a run. */
 export interface StoryStep {
   readonly title: string;
   readonly at?: number | undefined;
-  /** What is said beside it, e.g. `5 of 5`, or `3 requests, 1 retried`. */
+  /** A note, e.g. `5 of 5`, or `3 requests, 1 retried`. */
   readonly says?: string | undefined;
   readonly tone: "good" | "warn" | "bad" | "idle";
 }
 
-/** The answer of `GET /page/runs/{runId}/changes?kind=…&search=…&from=N&limit=N`: a page of what a run changes or changed. */
+/** The answer of `GET /page/runs/{runId}/changes?kind=…&search=…&from=N&limit=N`: a page of the changes of a run. */
 export interface ChangeList {
   readonly rows: readonly ChangeRow[];
-  /** How many rows fit the search and kind. */
+  /** How many rows match the search and kind. */
   readonly total: number;
   readonly counts: DidCounts;
-  /** How many options of the targeting stay as they are, where that is known. */
+  /** How many options of the targeting stay unchanged, if known. */
   readonly unchanged?: number | undefined;
-  /** How many Context IDs go with what is deleted, or are taken away. */
+  /** How many Context IDs are deleted with their options, or removed. */
   readonly removed?: number | undefined;
-  /** The names and Context IDs of what is deleted are being read: ask again. */
+  /** The names and Context IDs of deleted objects are still being read. Request the list again. */
   readonly isReading?: boolean;
-  /** Context IDs that go are not known: a search finds names alone. */
+  /** Some of the removed Context IDs are not known, so a search finds only names. */
   readonly findsNames?: boolean;
 }
 
-/** What becomes of one object, in the order of the targeting: `before` is absent where it is new, `after` where it goes. */
+/**
+ * The change of one object, in the order of the targeting. `before` is absent if it is new, `after` if it is deleted.
+ */
 export interface ChangeRow {
   readonly kind: keyof DidCounts;
-  /** The group that it stands in, afterwards; null: the top level; absent: not known, or it is a targeting. */
+  /** The group that it is in afterwards; null: the top level; absent: unknown, or the object is a targeting. */
   readonly group?: string | null | undefined;
   readonly before?: ChangeSide | undefined;
   readonly after?: ChangeSide | undefined;
@@ -216,16 +223,16 @@ export interface ChangeRow {
 export interface ChangeSide {
   readonly name: string;
   readonly isGroup?: boolean | undefined;
-  /** Of one that is moved: the group that it is in; null: the top level. */
+  /** Only if it is moved: its group on this side; null: the top level. */
   readonly within?: string | null | undefined;
   /** How many Context IDs it has, loses or gets, and the first of them. */
   readonly count?: number | undefined;
   readonly contextIds?: readonly string[] | undefined;
-  /** What else is to be said, e.g. `shows its sub-options`. */
+  /** A further note, e.g. `shows its sub-options`. */
   readonly says?: string | undefined;
 }
 
-/** The answer of `GET /page/runs/{runId}/failures?from=N`: a page of what did not succeed, each by itself. */
+/** The answer of `GET /page/runs/{runId}/failures?from=N`: a page of the rows or items that did not succeed. */
 export interface ProblemList {
   readonly rows: readonly ProblemRow[];
   readonly total: number;
@@ -234,51 +241,51 @@ export interface ProblemList {
 /** One row or item that did not succeed. */
 export interface ProblemRow {
   readonly outcome: FailureRow["outcome"];
-  /** Which one, in words: `line 3`, `item 4`. */
+  /** Its position as text: `line 3`, `item 4`. */
   readonly place: string;
   readonly value: string;
   readonly problem: string;
   readonly suggestion: string;
 }
 
-/** One run with everything beneath its row: the answer of `GET /page/runs/{runId}`. */
+/** A run with all its details: the answer of `GET /page/runs/{runId}`. */
 export interface RunDetail {
   readonly run: RunRow;
   readonly story: readonly StoryStep[];
   readonly failures: readonly FailureRow[];
   readonly failuresOmitted?: number;
   readonly plan?: PlanView;
-  /** What can be downloaded, each at `/page/runs/{runId}/{file}`. */
+  /** The files that can be downloaded, each at `/page/runs/{runId}/{file}`. */
   readonly downloads: readonly RunFile[];
   readonly nextSteps?: readonly string[];
 }
 
 export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 
-/** Objects that did not succeed for one reason. */
+/** Objects that did not succeed for the same reason. */
 export interface FailureRow {
   readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
   readonly count: number;
-  /** Which ones, in words: `items 1-50`, `line 3`. */
+  /** Their positions as text: `items 1-50`, `line 3`. */
   readonly places: string;
   readonly message: string;
   readonly remedy: string;
 }
 
-/** The diff of a plan; lists hold the first ones, `omitted` says how many more there are of each kind. */
+/** The diff of a plan. Lists contain the first entries; `omitted` is the number of further entries of each kind. */
 export interface PlanView {
   readonly targeting: Readonly<Partial<Record<"_id" | "name" | "rename", string | undefined>>>;
   readonly changes: readonly PlanChange[];
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
-  /** Limits that would be exceeded and other reasons for which it cannot be applied, one sentence each. */
+  /** Exceeded limits and other reasons why it cannot be applied, one sentence each. */
   readonly refused?: readonly string[];
-  /** Of a way back: what does not come back as it was, or not at all, one sentence each. */
+  /** Only for an undo plan: what is not restored, or is restored with differences, one sentence each. */
   readonly differs?: readonly string[];
   readonly omitted?: Readonly<Partial<Record<PlanChange["kind"] | "conflicts" | "drift" | "differs", number>>>;
 }
 
-/** The value of a field: of parents the name (null: top level), of Context IDs their number. */
+/** The value of a field: for parents the name (null: top level), for Context IDs their number. */
 export type ShownValue = string | number | boolean | null;
 
 /** One change of one object. */
@@ -286,17 +293,17 @@ export interface PlanChange {
   readonly kind: "created" | "renamed" | "moved" | "contexts" | "settings" | "deleted" | "adopted";
   readonly name: string;
   readonly _id?: string | undefined;
-  /** The name of the group in which it is, or will be; absent at the top level. */
+  /** The name of its current or new group; absent at the top level. */
   readonly group?: string | undefined;
   readonly from?: ShownValue | undefined;
   readonly to?: ShownValue | undefined;
   readonly added?: number | undefined;
   readonly removed?: number | undefined;
-  /** The targeting itself is meant. */
+  /** The change is about the targeting itself. */
   readonly isTargeting?: boolean | undefined;
 }
 
-/** What differs between the base, the file and the service. */
+/** A difference between the base, the file and the service. */
 export interface PlanDifference {
   readonly name: string;
   readonly _id?: string | undefined;
@@ -306,63 +313,66 @@ export interface PlanDifference {
   readonly service?: ShownValue | undefined;
 }
 
-/** The answer to every POST that is not carried out, with its status 4xx: why, in one sentence. */
+/** The answer to every POST that is refused, with a status of 4xx and the reason in one sentence. */
 export interface Refusal {
   readonly message: string;
 }
 
-/** The body of each `401`: how a person can log in here; with neither there is no way in but a link. */
+/** The body of each `401`: the ways to log in. If there are none, the page can only be opened with a link. */
 export interface LoginWays {
   readonly message: string;
-  /** `POST /login` takes `{"token": …}`. */
+  /** `POST /login` accepts `{"token": …}`. */
   readonly token?: boolean;
-  /** Path to which a POST begins the login at the authorization server: it answers an IssuerLogin. */
+  /** The path for a POST that starts the login at the authorization server. Its answer is an IssuerLogin. */
   readonly issuer?: string;
-  /** The session goes on once a POST to `/page/renew` has given it another token. */
+  /** The session continues after a POST to `/page/renew`, which returns another token. */
   readonly renews?: boolean;
 }
 
-/** The answer to what opens or renews a session: the token that each request of the page carries from then on. */
+/** The answer to requests that open or renew a session: the token that all later requests of the page must contain. */
 export interface OpenedSession {
   readonly session: string;
 }
 
-/** What a login at the authorization server begins with. */
+/** The start of a login at the authorization server. */
 export interface IssuerLogin {
-  /** Where the person goes. */
+  /** The address that the person is sent to. */
   readonly location: string;
-  /** What the page keeps until they are back, and sends then together with the query. */
+  /** The state that the page stores until the person returns, and then sends together with the query. */
   readonly login: string;
 }
 
-/** The paths of the page, on the server that it came from. */
+/** The paths of the page on its server. */
 export const PATHS = {
   page: "/",
   script: "/page/page.js",
   style: "/page/page.css",
   /** The event stream of Messages. */
   stream: "/page/stream",
-  /** `/page/runs/{runId}` is a RunDetail, `/page/runs/{runId}/{file}` a download, and a POST to `…/{action}` acts. */
+  /**
+   * `/page/runs/{runId}` returns a RunDetail, `/page/runs/{runId}/{file}` a download. A POST to `…/{action}` executes
+   * it.
+   */
   runs: "/page/runs",
-  /** `/open/{code}` serves the page, whose script redeems the code by a POST of `{code}` to `redeem`. */
+  /** `/open/{code}` serves the page. Its script redeems the code with a POST of `{code}` to `redeem`. */
   open: "/open/",
   redeem: "/page/redeem",
   /** A POST of `{token}` logs in, and one to `logout` ends the session. */
   login: "/login",
   logout: "/page/logout",
-  /** A POST gives what is needed to go to the authorization server, which leads back to `callback`. */
+  /** A POST returns the address of the authorization server, which later redirects the person to `callback`. */
   issuer: "/login/issuer",
-  /** Serves the page, whose script sends the query with which the person came back by a POST to the same path. */
+  /** Serves the page. Its script sends the query of the redirect in a POST to the same path. */
   callback: "/callback",
-  /** A POST has the person's rights looked at again, and gives the token with which the session goes on. */
+  /** A POST checks the person's rights again, and returns a new token for the session. */
   renew: "/page/renew",
   events: "/page/events",
-  /** Tests for what has not arrived, as a file. */
+  /** Tests for events and parameters that have not arrived, as a file. */
   eventTests: "/page/events/tests",
   targetings: "/page/targetings",
   faults: "/page/faults",
   reset: "/page/reset",
 } as const;
 
-/** The header of every request for data, and of every POST, that holds the session's token. */
+/** The header with the session's token, in every request for data and every POST. */
 export const TOKEN_HEADER = "X-Page-Token";
