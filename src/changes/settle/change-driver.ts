@@ -8,7 +8,7 @@ import type { JournalEntry, MadeRows, Settlement, Step, StepChange } from "../ro
 import type { RunState } from "../state/change-state.ts";
 import type { ServerClock } from "./service-clock.ts";
 
-/** What an answer leads to: changes of steps, and further steps. */
+/** The effects of an answer: changes of steps, and further steps. */
 export interface Consequences {
   readonly changes: readonly StepChange[];
   readonly steps?: readonly Step[];
@@ -16,7 +16,7 @@ export interface Consequences {
   readonly made?: MadeRows;
 }
 
-/** What sending and settling use while a run of changes is driven. */
+/** What sending requests and resolving their outcomes need while a change run executes. */
 export interface ChangeDriver {
   readonly api: ManagementApi;
   readonly state: RunState;
@@ -29,27 +29,27 @@ export interface ChangeDriver {
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
   record(entry: JournalEntry): void;
-  /** Records what the end of a request changed. */
+  /** Records the effects of a finished request. */
   change(changes: readonly StepChange[], more?: Omit<Consequences, "changes">): void;
-  /** Notes that the request announced last did not leave. */
+  /** Records that the last announced request was not sent. */
   withhold(): void;
   flush(): Promise<void>;
-  /** As `flush`, for a request that is to leave by a turn of the project; throws a LeaseLostError, too. */
+  /** Like `flush`, for a request that is sent under the project's write lock. Also throws a LeaseLostError. */
   intend(turn: Turn): Promise<Intent>;
-  /** Whether a request may be announced: false once this process knows that the run is to stop. */
+  /** Whether a request may be announced. False once this process knows that the run must stop. */
   mayAnnounce(): boolean;
   /**
-   * Whether a request may leave whose intent is on the disk: false once the run was asked to stop, in whatever process.
-   * To be asked right before it leaves.
+   * Whether an announced request may be sent after its announcement is on disk. False once any process has asked the
+   * run to stop. Call it right before sending.
    */
   mayLeave(intent: Intent): Promise<boolean>;
   readonly lease: Turn;
-  /** Opens a connection for the next request, where none is idle; throws an ApiError. */
+  /** Opens a connection for the next request if none is idle. Throws an ApiError. */
   connect(operation: BulkOperation): Promise<void>;
-  /** Sends one request that carries these steps, as far as the fence lets it; throws an ApiError. */
+  /** Sends one request with these steps, if the fence permits it. Throws an ApiError. */
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Steps with different keys may not share a request. */
   readonly apartBy?: (step: number) => string;
-  /** Tells the watchers of the run that nothing is sent for so many milliseconds. */
+  /** Notifies the watchers of the run that nothing is sent for this many milliseconds. */
   waiting(ms: number): void;
 }

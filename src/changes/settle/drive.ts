@@ -13,9 +13,9 @@ import { type BatchEnd, sendBatch, sendingOf } from "./send-request.ts";
 import { takeBack } from "./take-back.ts";
 
 /**
- * Drives a planned run until nothing is left to try or it has to stop: packs what is ready, sends request by request,
- * tries deferred steps again. Gives why it stopped; `cause` says what an aborted signal means. `first`
- * are the requests that come first, where they are known.
+ * Executes a planned run until nothing is left to try or it must stop. It packs the steps that are ready, sends request
+ * by request, and retries deferred steps. It records why the run stopped; `cause` explains an aborted signal. `first`
+ * contains the first requests, if they are known.
  */
 export async function drive(
   driver: ChangeDriver,
@@ -24,7 +24,7 @@ export async function drive(
   first?: Requests,
 ): Promise<void> {
   const stop = (why: StopCause, reason?: Reason): void => {
-    // The process that has taken the run over records how it stops.
+    // If another process has taken over the run, that process records how the run stops.
     driver.lease.lost.throwIfAborted();
     driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
   };
@@ -48,14 +48,15 @@ export async function drive(
         orStopped(
           driver,
           hold(async (turn) => {
-            // Not before nobody else of this project writes.
+            // Runs only after the write lock is acquired, so that nobody else in this project is writing.
             if (!isNoted) await noteNewest(driver);
             isNoted = true;
             return sendBatch(driver, sending, turn);
           }),
         );
       let end = await inTurn();
-      // Another process has had its turn since: steps in doubt are settled first, then the rest is sent.
+      // Another process has held the write lock since then. The next attempt resolves in-doubt steps first, then sends
+      // the rest.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -64,7 +65,7 @@ export async function drive(
   }
 }
 
-/** Waits for the sending, but ends as soon as the run is stopped while it waits for its turn. */
+/** Waits for the sending. Returns early if the run is stopped while it waits for the write lock. */
 async function orStopped(driver: ChangeDriver, sending: Promise<BatchEnd>): Promise<BatchEnd | "stopped"> {
   try {
     return await sending;
@@ -79,15 +80,18 @@ const SHARED_BY_ALL = new Set([
   "RATE_LIMITED",
 ]);
 
-/** A wrong key stops unsent steps for the same reason; a request without an answer says nothing about other steps. */
+/**
+ * Returns the reason for the steps that were not sent. A wrong key stops them for the same reason; a request without an
+ * answer says nothing about other steps.
+ */
 function endReason(reason: Reason): Reason {
   return SHARED_BY_ALL.has(reason.code) ? reason : ownReason("RUN_ENDED", { because: reason.code });
 }
 
 /**
- * What to do with refused steps that waited for other changes, once nothing else is left to send: break circles of
- * names, and try those again for which something changed; let the rest fail. Gives the turns in which they leave;
- * undefined where there is nothing to go on with.
+ * Decides what to do with refused steps that waited for other changes, once nothing else is left to send. Breaks cycles
+ * of names and retries the steps for which something has changed; the other steps fail. Returns the order in which the
+ * steps are sent, or undefined if no step was deferred.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();
@@ -116,12 +120,12 @@ interface Deferred {
 export type Turns = ReadonlyMap<number, number>;
 
 /**
- * Turns for changes that were refused: within one request a rename may take a name that an earlier item frees
- * (management-api 4.1), so that each follows the one whose name it wants. A chain of any length leaves at once.
+ * Returns an order for refused changes. Within one request a rename may take a name that an earlier item frees
+ * (management-api 4.1), so each change follows the one whose name it wants. A chain of any length is sent at once.
  */
 export function turnsOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
-  // The member of a circle that has a temporary name comes last, since its old name is free already.
+  // The member of a cycle that has a temporary name comes last, because its old name is already free.
   const isLast = ({ step }: Deferred) => state.stepsChanging(targetOf(step) ?? "").some(({ prepares }) => prepares);
   const starts = [...deferred.filter(isLast), ...deferred];
   const turns = new Map<number, number>();
@@ -131,7 +135,7 @@ export function turnsOf(state: RunState): Turns {
   return turns;
 }
 
-/** Steps, those that have no turn before the others. */
+/** Sorts steps by their turns. Steps without a turn come first. */
 export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
@@ -144,9 +148,9 @@ function otherChanges({ step }: Deferred): OptionChanges {
 }
 
 /**
- * Finds renames that wait for each other in circles, and gives one of each circle a temporary name first. Its other
- * changes are sent with it, so that it is refused before any name has moved; for this reason a circle in which several
- * change more than their names is left alone.
+ * Finds renames that wait for each other in cycles, and creates a step that first gives one member of each cycle a
+ * temporary name. That step also contains the member's other changes, so that it is refused before any name has
+ * changed. A cycle in which several members change more than their names is therefore not broken.
  */
 export function breakCircles(driver: ChangeDriver, deferred: readonly Deferred[]): readonly Step[] {
   const maker = StepMaker.after(driver.state.steps);
@@ -170,7 +174,7 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // The old name of each is the one that the rename before it wants.
+  // The old name of each member is the name that the previous rename wants.
   const formerName = before === undefined ? undefined : wantedName(before.step);
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();
@@ -180,13 +184,19 @@ function temporaryName(
     : maker.updateOption({ id }, { ...otherChanges(chosen), name }, fields);
 }
 
-/** Changes of which each wants what the next one has; from `circleFrom` on, the last one wants what that one has. */
+/**
+ * Changes in a chain: each wants what the next one has. If `circleFrom` is set, the last one wants what the member at
+ * that position has.
+ */
 interface Path {
   readonly members: readonly Deferred[];
   readonly circleFrom?: number;
 }
 
-/** Every change in one path. A path begins where `starts` says, and ends where the next one is known already. */
+/**
+ * Divides changes into paths, so that each is in exactly one path. A path begins at a change of `starts`, and ends if
+ * the next change is already in a path.
+ */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

@@ -6,15 +6,15 @@ import type { OptionItem, Step, StepChange } from "../rows/entries.ts";
 import type { ChangeDriver } from "./change-driver.ts";
 import type { Order } from "./service-clock.ts";
 
-/** An option or targeting, by its ID, that has the name of a step in doubt. */
+/** An option or targeting, by its ID, that has the name of an in-doubt step. */
 export interface Claim {
   readonly id: string;
   readonly step: Step;
 }
 
 /**
- * Whether a thing was made before or after the first attempt of a step, which is known for top-level options by what
- * was the newest before the run, and otherwise by the service's clock. An ID that is no ULID tells nothing.
+ * Returns whether an object was created before or after the first attempt of a step. For top-level options, the newest
+ * option before the run proves it; otherwise the service's clock must. An ID that is not a ULID proves nothing.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const newest = isUlid(id) ? newestBefore(driver, step) : undefined;
@@ -23,12 +23,15 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return newest === null || id > newest ? "after" : "before";
 }
 
-/** As `orderOf`, by the clock alone: for what may be no top-level option. */
+/** Like `orderOf`, by the clock alone: for objects that may not be top-level options. */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return isUlid(id) ? driver.serverClock.order(ulidTime(id), firstAttempt(driver, step)) : "unclear";
 }
 
-/** Whether a thing was made after the first attempt of a step, or, where no reading can tell, most likely so. */
+/**
+ * Whether an object was created after the first attempt of a step. If no reading proves it, returns whether that is
+ * likely.
+ */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;
@@ -40,8 +43,8 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
 }
 
 /**
- * The newest top-level option before the run, for steps that make top-level options: what is newer was not there
- * before, whatever the clocks say. Undefined where that is not known.
+ * Returns the newest top-level option before the run, for steps that create top-level options. Any newer option did not
+ * exist before, whatever the clocks say. Returns undefined if it is unknown.
  */
 function newestBefore(driver: ChangeDriver, step: Step): string | null | undefined {
   if (step.bindings.some(({ field }) => field === "parent")) return undefined;
@@ -55,9 +58,9 @@ function targetingOf({ state }: ChangeDriver, step: Step): string | undefined {
 }
 
 /**
- * Notes the newest option of each targeting that options are to be added to, before any is: before the first request of
- * the run, or, where the run made the targeting, once it is there. Where it cannot be read (a key without the read scope),
- * only the clocks can tell old from new later.
+ * Records the newest option of each targeting before options are added to it: before the first request of the run or,
+ * if the run creates the targeting, right after that. If it cannot be read (a key without the read scope), only the
+ * clocks can later distinguish old from new.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const targetings = new Set<string>();
@@ -77,7 +80,10 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
   }
 }
 
-/** The newest top-level option of a targeting, null where it has none; undefined where that cannot be read. */
+/**
+ * Returns the newest top-level option of a targeting, with a null `_id` if it has none. Returns undefined if it cannot
+ * be read.
+ */
 async function newestIn(
   { api }: ChangeDriver,
   targeting: string,
@@ -91,12 +97,12 @@ async function newestIn(
   return newest === undefined && total > 0 ? undefined : { _id: newest?._id ?? null };
 }
 
-/** How often the service's clock is read, at the most, to tell old from new. */
+/** How often the service's clock is read at most to distinguish old from new. */
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until it shows of every claim that can be shown to be newer than its first attempt that it
- * is, or no reading helps. Gives `unread` where a reading failed, or the run was stopped, so that a later one may tell.
+ * Reads the service's clock until it proves every provable claim to be newer than its first attempt, or until no
+ * further reading helps. Returns `unread` if a reading failed or the run was stopped; a later reading may then decide.
  */
 export async function sharpen(
   driver: ChangeDriver,
@@ -115,7 +121,8 @@ export async function sharpen(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // First whether it is newer; where that reading says no, the next one, a round trip later, tells that it is older.
+    // Waits for a time that shows whether it is newer. If that reading says no, the next one, a round trip later, shows
+    // that it is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();
@@ -140,7 +147,10 @@ async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<bool
   }
 }
 
-/** Reads once more where no answer came: what the first write of a process proves may rest on this read alone. */
+/**
+ * Repeats a read once if no answer came, because the proof for the first write of a process may depend on this read
+ * alone.
+ */
 async function orOnceMore<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -150,7 +160,7 @@ async function orOnceMore<T>(read: () => Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** Gives undefined where the read fails: a failed read proves nothing. */
+/** Returns undefined if the read fails: a failed read proves nothing. */
 export async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -166,10 +176,10 @@ export interface MadeStep {
 }
 
 /**
- * What was made, with the IDs of what was made inside. A targeting's answer names none of its options, and a group's 50
- * of its sub-options at the most, in an order that is not documented: so lists are read. Where the first group of a
- * request has them in the order in which they were sent, the others are taken to have, too. A read that fails leaves
- * the IDs out.
+ * Returns the changes of successful creates, with the IDs of the objects inside. The answer for a targeting contains
+ * none of its option IDs. The answer for a group contains at most 50 of its sub-options, in an undocumented order.
+ * Therefore lists are read. If the first group of a request has its sub-options in the order in which they were sent,
+ * the same is assumed of the other groups. If a read fails, the IDs are omitted.
  */
 export async function withInsideIds(driver: ChangeDriver, made: readonly MadeStep[]): Promise<readonly StepChange[]> {
   const first = made.find(({ step, change }) => step.objects.length > 2 && hasAll(step, change));
@@ -199,7 +209,7 @@ function withoutIds(change: StepChange): StepChange {
   return rest;
 }
 
-/** The change with IDs that were read; undefined where they cannot be. */
+/** Returns the change with the IDs that were read; undefined if they cannot be read. */
 async function readInside(driver: ChangeDriver, { step, change }: MadeStep): Promise<StepChange | undefined> {
   if (change.to !== "done" || change._id === undefined) return change;
   try {
@@ -222,7 +232,7 @@ async function namesInside(
   return targetingId === undefined ? undefined : readOptionNames(driver.api, targetingId, driver.signal, id);
 }
 
-/** The names of what a step makes inside, in the order of its objects. */
+/** Returns the names of what a step creates inside its main object, in the order of its objects. */
 function namesOf(step: Step): readonly string[] {
   const inside = (option: OptionItem): readonly string[] => (option.children ?? []).map(({ name }) => name);
   if (step.operation === "addOptions") return inside(step.item);

@@ -15,7 +15,7 @@ import { type Claim, clockOrderOf, isNewer, orderOf, orUndefined, sharpen } from
 
 const nameTaken = z.looseObject({ existingId: z.string().optional(), existingIds: z.array(z.string()).optional() });
 
-/** The IDs that a name duplicate error gives (management-api 7.3). */
+/** Returns the IDs in the detail of a duplicate-name error (management-api 7.3). */
 export function existingIds(reason: Reason): readonly string[] {
   const parsed = nameTaken.safeParse(reason.detail ?? {});
   if (!parsed.success) return [];
@@ -23,23 +23,23 @@ export function existingIds(reason: Reason): readonly string[] {
   return existingId === undefined ? several : [existingId, ...several];
 }
 
-/** A create whose first attempt stayed unanswered, and whose resend met its name. */
+/** A create whose first attempt was not answered, and whose resend found its name taken. */
 export interface MetItsName {
   readonly step: Step;
   readonly reason: Reason;
 }
 
 interface OpenCreate extends MetItsName {
-  /** The IDs that may be ours: those that have the name and are not older than the first attempt. */
+  /** The IDs that may be ours: they have the name, and are not older than the first attempt. */
   readonly ids: readonly string[];
 }
 
 /**
- * Decides whether the name that a resent create found taken is its own earlier work: it is when the existing ID is
- * newer than the first attempt and the thing is what was sent. An older one is another writer's: `failed`. `madeNow`
- * says that the resend made other items of the same unit, so that the first attempt cannot have made this one. Without
- * proof it is `unknown`. Reads List Options pages, newest first; for targetings each one; `namesIn` where a group met the
- * name of one of its sub-options.
+ * Decides whether the taken name of a resent create is the result of its own earlier attempt. It is if the existing
+ * object is newer than the first attempt and equals what was sent. An older object belongs to another writer: `failed`.
+ * `madeNow` says that the resend created other items of the same unit, so that the first attempt cannot have created
+ * this one. Without proof the outcome is `unknown`. Options are read from List Options pages, newest first, and
+ * targetings one by one. `namesIn` is used if a group found the name of one of its sub-options taken.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -69,7 +69,7 @@ export async function reconcileCreates(
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, step, namesIn));
     const made = candidates.map((id) => found.get(id)).find((record) => record !== undefined && isAsSent(step, record));
     const mayBeTold = (readings === "unread" && made !== undefined) || candidates.some((id) => unread.has(id));
-    // The newest top-level option proves nothing about sub-options: only the clock does.
+    // The newest top-level option proves nothing about sub-options; only the clock does.
     const isOlder = elsewhere.includes(each) && claimsOf(each).every((one) => clockOrderOf(driver, one) === "before");
     if (made !== undefined && isNewer(driver, { id: made._id, step })) {
       changes.push({ step: step.id, to: "done", _id: made._id, ...childIdsOf(made) });
@@ -80,8 +80,9 @@ export async function reconcileCreates(
 }
 
 /**
- * What is ours by the newest option before the run was made after its first attempt: its ID tells the clock how far ahead
- * the service can be, and so of what travelled with it, which only the clock can tell.
+ * Teaches the clock from objects that the newest option before the run proves to be ours. They were created after their
+ * first attempt, so their IDs show how far ahead the service's clock can be. That helps to decide about items of the
+ * same request that only the clock can decide.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
@@ -96,8 +97,8 @@ function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: Lo
 }
 
 /**
- * Whether a step makes a group, and the targeting has nothing of its name: a group is made together with its
- * sub-options, so that a sub-option whose name was taken is not its own work.
+ * Whether a step creates a group and the targeting has nothing with the group's name. A group is created together with
+ * its sub-options, so a sub-option whose name is taken is then not the step's own work.
  */
 async function hasNoGroup(driver: ChangeDriver, step: Step, namesIn: OptionNames): Promise<boolean> {
   const place = step.bindings.find(({ field }) => field === "targeting");
@@ -111,10 +112,10 @@ function claimsOf({ step, ids }: OpenCreate): readonly Claim[] {
   return ids.map((id) => ({ id, step }));
 }
 
-/** The read failed: a resumed run reads again. */
+/** The read failed. A resumed run reads again. */
 const UNREAD = ownReason("NO_ANSWER", { reason: "what has the name now could not be read" });
 
-/** No further read would prove more: a resumed run leaves it. */
+/** Returns the reason for an outcome that no further read can prove. A resumed run does not try again. */
 function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
@@ -123,7 +124,7 @@ function childIdsOf(made: FoundObject): { readonly childIds?: readonly string[] 
   return made.children === undefined ? {} : { childIds: made.children };
 }
 
-/** The fields in which a sent item and a found one are compared. */
+/** The fields in which a sent item and an existing object are compared. */
 interface FoundObject {
   readonly _id: string;
   readonly name: string;
@@ -134,7 +135,7 @@ interface FoundObject {
   readonly children?: readonly string[] | undefined;
 }
 
-/** Whether a found thing equals what the step sent. Fields that the service does not return count as equal. */
+/** Whether an existing object equals what the step sent. Fields that the service does not return count as equal. */
 function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -151,7 +152,7 @@ function isAsSent(step: Step, made: FoundObject): boolean {
   );
 }
 
-/** Leaves out of what was found the options that hold other Context IDs than were sent. */
+/** Removes options from the result whose Context IDs differ from those that were sent. */
 async function withSameContexts(
   driver: ChangeDriver,
   wanted: readonly OpenCreate[],
@@ -165,7 +166,7 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // An existing option that differs from what was sent is another writer's.
+  // An existing option that differs from what was sent belongs to another writer.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -218,7 +219,8 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
 }
 
 /**
- * Looks for options in a list, the newest first where the service gives a total, until all were met or none is left.
+ * Searches a list for options until all are found or the list ends. Starts with the newest if the service returns a
+ * total.
  */
 async function findNewest(
   api: ManagementApi,
@@ -244,7 +246,7 @@ async function findNewest(
   return [...found.values()];
 }
 
-/** Gives an empty list where the service says that the targeting or group does not exist. */
+/** Returns an empty list if the service says that the targeting or group does not exist. */
 async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   try {
     return await reading;
@@ -257,8 +259,8 @@ async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
 /**
- * Whether a refused change may work once another change of the same run is applied: the name, the Context ID or the
- * place that it wants is held by something that this run changes too.
+ * Whether a refused change may work once another change of the same run is applied: something that this run also
+ * changes occupies the name, the Context ID or the position that it needs.
  */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
@@ -281,17 +283,19 @@ export function mayWorkLater(state: RunState, step: Step, reason: Reason): boole
   }
 }
 
-/** The ID of what a step changes. */
+/** Returns the ID of the object that a step changes. */
 export function targetOf(step: Step): string | undefined {
   return step.bindings.find((binding) => binding.field === "_id")?.id;
 }
 
-/** The name that a step gives, if it gives one. */
+/** Returns the name that a step sets, if it sets one. */
 export function wantedName(step: Step): string | undefined {
   return step.item?.name;
 }
 
-/** An update weighs as a group item when, and only when, it names a `parent` (management-api 8.1). */
+/**
+ * Whether a step is a move. An update counts as a group item if and only if it contains `parent` (management-api 8.1).
+ */
 function isMove(step: Step): boolean {
   return step.operation === "updateOptions" && step.weight.groupItems > 0;
 }

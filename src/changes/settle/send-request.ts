@@ -15,14 +15,14 @@ import { type Answered, metOwnName, settleAnswers } from "./settle-items.ts";
 type Attempt =
   | { readonly kind: "answer"; readonly answer: BulkAnswer }
   | { readonly kind: "error"; readonly error: ApiError }
-  /** The request did not leave, since the run was asked to stop. */
+  /** The request was not sent, because the run was asked to stop. */
   | { readonly kind: "withheld" }
-  /** The request did not leave, since another process has the turn. */
+  /** The request was not sent, because another process has the write lock. */
   | { readonly kind: "turnLost" };
 
 /**
- * How sending a batch of steps ended: the run goes on, it ends for this reason, or it goes on with the batch once it is
- * this process's turn again.
+ * How sending a batch of steps ended: the run continues, it ends for this reason, or it continues with the batch once
+ * this process has the write lock again.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -33,16 +33,17 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 
 interface Sending {
   batches: readonly Batch[];
-  /** Whether a first attempt has left: all further ones repeat its steps. */
+  /** Whether a first attempt was sent. All further attempts repeat its steps. */
   again: boolean;
   /**
-   * How long it may still be retried, in milliseconds. Halves of a request share it, so that what is halved and fails
-   * on fails for no longer than a whole one does; to lose the turn is no failed attempt and costs nothing of it.
+   * How long the request may still be retried, in milliseconds. The halves of a request share this budget, so that
+   * halving does not extend the time of failing attempts. Losing the write lock is not a failed attempt and costs
+   * nothing.
    */
   budgetMs: number;
 }
 
-/** All of a batch of steps. */
+/** Returns a sending of all these steps as one batch. */
 export function sendingOf(driver: ChangeDriver, steps: readonly number[]): Sending {
   return { batches: [fresh(steps)], again: false, budgetMs: driver.retryBudgetMs };
 }
@@ -52,11 +53,11 @@ function fresh(ids: readonly number[]): Batch {
 }
 
 /**
- * Sends one request until every item in it is settled: waits and resends as management-api 4.2 and 4.3 say, halves what
- * the service refuses as a whole, and applies answers. Every request is journaled before it leaves, and leaves
- * only while this process has its turn. Ends the run when the retry budget is spent or when no further request could
- * succeed. Stops between requests when the driver's signal is aborted, or the turn is lost; what is not settled then
- * stays pending. Throws a LeaseLostError where another process drives the run.
+ * Sends one request until every item in it has an outcome. Waits and resends according to management-api 4.2 and 4.3,
+ * halves requests that the service refuses as a whole, and applies answers. Every request is recorded in the journal
+ * before it is sent, and is sent only while this process holds the write lock. Ends the run if the retry budget is used
+ * up or if no further request could succeed. Stops between requests if the driver's signal is aborted or the write lock
+ * is lost; the remaining items then stay pending. Throws a LeaseLostError if another process executes the run.
  */
 export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Turn): Promise<BatchEnd> {
   const batches = [...sending.batches];
@@ -77,9 +78,9 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "end") return { ended: true, reason: next.reason };
     if (next.kind === "halve") batches.unshift(...halves(next.ids).map(fresh));
     if (next.kind === "resend") {
-      // Otherwise a crash during the pause would put the answered items in doubt.
+      // Without this, a crash during the pause would put the answered items in doubt.
       if (attempt.kind === "answer") await driver.flush();
-      // A refusal of an item in doubt is counted by itself; a request that was held back is no failed attempt.
+      // Refusals of an in-doubt item are counted separately. A request that was held back is not a failed attempt.
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -113,7 +114,8 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // Read again after the write to the disk: the closer to the request, the more its answer tells about the clock.
+  // The clock is read again after the write to disk: the closer to the request, the more precise the comparison with
+  // the service's clock.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);
@@ -130,7 +132,7 @@ async function attemptOnce(
   }
 }
 
-/** Connects first, so that no time passes for it between the announcement of a request and the request. */
+/** Connects first, so that connecting takes no time between the announcement of a request and the request. */
 async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
   try {
     await driver.connect(operation);
@@ -141,7 +143,7 @@ async function failureToConnect(driver: ChangeDriver, operation: BulkOperation):
   }
 }
 
-/** Undefined where the turn is lost: the recorded request is then marked as withheld. */
+/** Returns undefined if the write lock is lost. The recorded request is then marked as withheld. */
 async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
     return await driver.intend(turn);
@@ -152,7 +154,10 @@ async function intendOrUndo(driver: ChangeDriver, turn: Turn): Promise<Intent | 
   }
 }
 
-/** The times inside the first and the last ID that a request has just made: those between them tell no more. */
+/**
+ * Returns the times inside the first and the last ID that a request has just created. The IDs between them add no
+ * information.
+ */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (operation !== "createTargetings" && operation !== "addOptions") return [];
   let first: string | undefined;
@@ -166,7 +171,10 @@ function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly 
   return [first, last].flatMap((id) => (id !== undefined && isUlid(id) ? ulidTime(id) : []));
 }
 
-/** The retry budget is spent: what may have been applied is unknown, the rest was never applied. */
+/**
+ * Ends a batch because the retry budget is used up. Steps that may have been applied are `unknown`; the rest are
+ * `notApplied`.
+ */
 function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): Reason {
   driver.change(
     stepsOf(driver, ids).map((step) => unlessSuspect(driver, step, { step: step.id, to: "notApplied", reason })),
@@ -192,10 +200,10 @@ function halves(ids: readonly number[]): readonly (readonly number[])[] {
   return [ids.slice(0, middle), ids.slice(middle)];
 }
 
-/** How often `UNCATCHED` is answered by sending the same again before the request is halved. */
+/** How often an item is resent after `UNCATCHED` before the request is halved. */
 const UNCATCHED_TRIES = 3;
 
-/** Applies an answer, item by item; gives what is to be sent again, as management-api 4.2 and 4.3 say. */
+/** Applies an answer, item by item. Returns what must be sent again according to management-api 4.2 and 4.3. */
 export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: BulkAnswer): Promise<Next> {
   const made = madeRows(driver, batch.ids, answer);
   if (made !== undefined) {
@@ -204,8 +212,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Whether a taken name is our own may be known only once the other items of the unit are answered: it is resent with
-  // them.
+  // Whether a taken name is our own may be known only after the other items of the unit are answered. These items are
+  // therefore resent with them.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -228,7 +236,10 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/** What a request added, where it carried rows that follow each other and all of them succeeded: most of an import. */
+/**
+ * Returns the rows that a request added, if it contained only consecutive rows and all of them succeeded. That is most
+ * of an import.
+ */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -264,13 +275,13 @@ async function afterAnswer(
     }
     await giveUpOnUncatched(driver, request, uncatched);
     if (busy.length === 0) {
-      // An item that failed unexpectedly had found its name free: the unit of the first attempt was not applied.
+      // An item that failed unexpectedly had found its name free, so the unit of the first attempt was not applied.
       await settleAnswers(driver, request, left.met, true);
       return { kind: "settled" };
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // Their `add` may be applied even if the run stops before they are sent again.
+  // Their `add` may have been applied, even if the run stops before they are sent again.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);
@@ -294,8 +305,8 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Items that fail unexpectedly every time have failed: nothing was applied for them, but for the `add` of an update
- * that also removes (management-api 4.1), and for what an earlier attempt may have done.
+ * Fails the items that fail unexpectedly every time. Nothing was applied for them, except possibly the `add` of an
+ * update that also removes (management-api 4.1), and the effects of an earlier attempt.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -323,10 +334,10 @@ function isServerFault(error: ItemError | null | undefined): boolean {
   return (error?.statusCode ?? 500) >= 500;
 }
 
-/** How often an item in doubt is sent again although its request is refused as a whole. */
+/** How often an in-doubt item is sent at most while its request is refused as a whole. */
 const REFUSED_TRIES = 3;
 
-/** Applies the error of a request that got no results; gives what follows. */
+/** Applies the error of a request that returned no results. Returns the next action. */
 export async function handleError(driver: ChangeDriver, batch: Batch, error: ApiError): Promise<Next> {
   const steps = stepsOf(driver, batch.ids);
   const [first] = steps;
@@ -342,13 +353,13 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
   switch (error.effect) {
     case "busy":
       driver.change([]);
-      // The lock of the project is held for moments; where requests are limited, waiting longer each time is what helps.
+      // The project lock of the service is held only briefly. For rate limits, increasing waits help.
       return error.statusCode === RATE_LIMITED
         ? resend(Math.max(error.retryAfterMs, backoff(driver, failures)), { failures })
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A request that was held back has not failed: it is announced again.
+      // A request that was held back has not failed. It is announced again.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
@@ -375,8 +386,8 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
 }
 
 /**
- * Whether the refusal of a request leaves it open what an earlier attempt of its item did. What is refused once more,
- * by a resumed run, is refused for what it is: then the earlier attempt was, too.
+ * Whether the refusal of a request leaves the outcome of an earlier attempt open. If a resumed run gets the same
+ * refusal, the item itself is the reason, so the earlier attempt was refused, too.
  */
 function isLeftInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
   return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
@@ -394,7 +405,7 @@ function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): 
   );
 }
 
-/** A request with a single item that was refused as a whole: its error is the item's. */
+/** Converts the error of a refused request with a single item to the result of that item. */
 function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {
   return {
     index: 0,
@@ -407,7 +418,7 @@ function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): Bu
   };
 }
 
-/** The shortest wait after a 409, in milliseconds: the service may say 0. */
+/** The minimum wait after a 409, in milliseconds, because the service may return 0. */
 const SHORTEST_BUSY_WAIT_MS = 50;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 10_000;
@@ -419,7 +430,7 @@ export interface Batch {
   readonly refused: number;
 }
 
-/** What follows once an attempt has ended. */
+/** The next action after an attempt. */
 export type Next =
   | { readonly kind: "settled" }
   | { readonly kind: "halve"; readonly ids: readonly number[] }
@@ -429,7 +440,7 @@ export type Next =
       readonly batch: Batch;
       readonly waitMs: number;
       readonly reason: Reason;
-      /** The request was held back: that is no failed attempt, and uses nothing of the retry budget. */
+      /** The request was held back. That is not a failed attempt and uses none of the retry budget. */
       readonly isFree?: true;
     };
 
@@ -441,7 +452,10 @@ function idsOf(steps: readonly Step[]): readonly number[] {
   return steps.map(({ id }) => id);
 }
 
-/** The changes for steps that were not applied this time: `unknown` where an earlier attempt may have been. */
+/**
+ * Returns the change for a step that was not applied this time, or `unknown` if an earlier attempt may have been
+ * applied.
+ */
 function unlessSuspect(
   driver: ChangeDriver,
   step: Step,
@@ -455,7 +469,10 @@ function unlessSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/** Exponential, with up to a fifth taken off at random, so that two servers do not resend in step. */
+/**
+ * Returns an exponential wait in milliseconds. Up to a fifth is subtracted at random, so that two servers do not resend
+ * in step.
+ */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

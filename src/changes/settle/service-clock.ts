@@ -1,4 +1,7 @@
-/** One look at the service's clock: between `sentAt` and `receivedAt` (ours) it showed a time from `from` to `to`. */
+/**
+ * A reading of the service's clock: at some time between `sentAt` and `receivedAt` (our clock) it showed a time from
+ * `from` to `to`.
+ */
 export interface ClockReading {
   readonly from: number;
   readonly to: number;
@@ -8,13 +11,21 @@ export interface ClockReading {
 
 export type Order = "before" | "after" | "unclear";
 
-/** Servers renew the text of `Date` by a timer that may be late: readings that cross by less agree all the same. */
+/**
+ * Servers refresh the text of `Date` with a timer that may be late. Readings that contradict each other by less than
+ * this, in milliseconds, count as consistent.
+ */
 const NOISE_MS = 20;
 
-/** A difference that is known this well, in milliseconds, is as good as its middle: about the way of one request. */
+/**
+ * The maximum width of a range, in milliseconds, at which its middle is a good estimate: about the latency of one
+ * request.
+ */
 const NARROW_MS = 50;
 
-/** Clocks drift apart: what was read longer before the next reading is forgotten. */
+/**
+ * Clocks drift apart. If the next reading comes later than this, in milliseconds, the previous readings are discarded.
+ */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -26,27 +37,27 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
 
 /**
  * What is known about the difference between the service's clock and ours, in milliseconds (theirs minus ours). Each
- * reading narrows it. The times inside IDs are what is compared. The header `Date` may come from another machine, such
- * as a gateway: until it was compared with the IDs of something that a request of ours has just made, it proves nothing,
- * and once it excludes what these IDs show, it is of another clock. Where both agree, it narrows how far ahead the
- * service can be, which tells what is newer. What is older, IDs alone tell: a header that is ahead by less than the
- * comparison shows would make our own work look older than our request.
+ * reading narrows it. It is used to compare times inside IDs with our times. The header `Date` may come from another
+ * machine, such as a gateway. Until it was compared with IDs that one of our requests has just created, it proves
+ * nothing. If it contradicts these IDs, it comes from another clock. If both agree, it narrows how far ahead the
+ * service can be, which proves what is newer. Only IDs prove what is older: a header that is ahead by less than the
+ * comparison can show would make our own work look older than our request.
  */
 export class ServerClock {
   #ids = ANYTHING;
   #dates = ANYTHING;
-  /** The header `Date` was seen to exclude what IDs show. */
+  /** Whether the header `Date` contradicted the IDs. */
   #isOtherClock = false;
   #readAt = Number.NEGATIVE_INFINITY;
 
-  /** Takes the header `Date` of an answer: whole seconds. */
+  /** Adds a reading of an answer's header `Date`, which has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
     this.#compare();
   }
 
-  /** Takes the times inside the IDs of what a request of ours has just made: milliseconds. */
+  /** Adds the times, in milliseconds, inside the IDs that one of our requests has just created. */
   observeMade(times: readonly number[], sentAt: number, receivedAt: number): void {
     if (times.length === 0) return;
     this.#forgetBefore(receivedAt);
@@ -59,14 +70,14 @@ export class ServerClock {
     this.#compare();
   }
 
-  /** Takes the time inside an ID that an answer named: what it belongs to had been made by then. */
+  /** Adds the time inside an ID in an answer: its object had been created by then. */
   observeSeen(madeAt: number, receivedAt: number): void {
     this.#forgetBefore(receivedAt);
     this.#ids = narrowed(this.#ids, { ...ANYTHING, lowest: madeAt - receivedAt });
     this.#compare();
   }
 
-  /** Whether a time of the service is before or after a time of ours, as far as the readings prove it. */
+  /** Whether a time of the service is before or after a time of ours, if the readings prove it. */
   order(theirs: number, ours: number): Order {
     if (theirs < ours + this.#ids.lowest) return "before";
     if (theirs >= ours + this.#known().highest) return "after";
@@ -79,15 +90,18 @@ export class ServerClock {
     return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
   }
 
-  /** Whether the middle of what is possible puts an unclear time after, where little else is possible. */
+  /**
+   * Whether an unclear time is probably after ours: the range of possible differences is narrow, and its middle says
+   * so.
+   */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
   /**
-   * How long to wait for the next reading of the header `Date`, in milliseconds from `now`, so that it tells whether the
-   * difference is below `difference`: a clock that is further ahead shows the next second by then.
+   * Returns how long to wait for the next reading of the header `Date`, in milliseconds from `now`, so that the reading
+   * shows whether the difference is below `difference`. By then, a clock that is further ahead shows the next second.
    */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
@@ -104,7 +118,7 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /** Whether the header `Date` may count: it agrees with the IDs of what a request of ours has made. */
+  /** Whether the header `Date` may be used: it agrees with the IDs that one of our requests created. */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }
@@ -114,12 +128,18 @@ export class ServerClock {
   }
 }
 
-/** Two readings that exclude each other mean that a clock was set: only the later one counts. */
+/**
+ * Returns the intersection of both ranges. Two readings that exclude each other mean that a clock was set; only the
+ * later one counts then.
+ */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
 
-/** What both ranges allow; where they nearly touch, what is between them. Undefined where they exclude each other. */
+/**
+ * Returns the intersection of two ranges. If they nearly touch, returns the gap between them. Returns undefined if they
+ * exclude each other.
+ */
 function common(one: Range, other: Range): Range | undefined {
   const lowest = Math.max(one.lowest, other.lowest);
   const highest = Math.min(one.highest, other.highest);

@@ -12,7 +12,7 @@ import { type MadeStep, withInsideIds } from "./evidence.ts";
 import { existingIds, type MetItsName, mayWorkLater, reconcileCreates, targetOf } from "./reconcile.ts";
 import { takeBack } from "./take-back.ts";
 
-/** An item of an answered request that needs no resending: it succeeded, or the service said no to it. */
+/** An item of an answered request that needs no resend: it succeeded, or the service refused it. */
 export interface Answered {
   readonly step: Step;
   readonly result: BulkResult;
@@ -22,10 +22,10 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Applies the answers to one request. `request` is what the request carried, in its order.
- * Successes and refusals settle their objects; a refusal that proves less than that (the name is ours from an earlier
- * attempt, one sub-option spoils its group, another change of this run makes room) leads to further steps instead.
- * `wasFree` says that something of the same unit was not there, so that an earlier attempt made nothing of it.
+ * Applies the answers to one request. `request` contains the steps of the request, in order. Successes and refusals
+ * decide the outcomes of their objects. Some refusals lead to further steps instead: the name is taken by an earlier
+ * attempt, one sub-option makes its group fail, or another change of this run frees what is needed. `wasFree` says that
+ * something of the same unit did not exist, so that an earlier attempt created nothing of it.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -84,15 +84,17 @@ export async function settleAnswers(
   driver.change(changes, { steps, settlements });
 }
 
-/** Whether a create in doubt met its name: what has it may be its own doing. */
+/**
+ * Whether an in-doubt create found its name taken. Its own earlier attempt may have created the object with that name.
+ */
 export function metOwnName(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
   return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
- * A create in doubt that is refused for something else than its name proves nothing: an earlier attempt may have made
- * it all the same. Tells whether its name is there now, and under which ID. Targetings cannot be listed: theirs count
- * as free, since the service looks at the name of a targeting first.
+ * Checks whether the name of an in-doubt create now exists, and under which ID. A refusal for another reason than the
+ * name proves nothing, because an earlier attempt may have created the object. Targetings cannot be listed. Their names
+ * count as free, because the service checks the name of a targeting first.
  */
 async function nameMeanwhile(
   driver: ChangeDriver,
@@ -140,15 +142,15 @@ async function refused(
 }
 
 /**
- * With `addContexts` an existing option gets the Context IDs in any case, so that it does not matter who created it.
- * Until then it does: the update is in doubt like the create that it replaces, so that a run that stops in between does
- * not report as not applied what it may have made.
+ * With `addContexts` an existing option gets the Context IDs in any case, so it does not matter who created it. Until
+ * then it does matter: the update is in doubt like the create that it replaces. So a run that stops in between does not
+ * report something as not applied that it may have created.
  */
 function addToExisting(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   if (step.operation !== "addOptions" || step.objects.length > 1) return undefined;
   if (reason.code !== "OWNER_UNCLEAR" || driver.onExisting !== "addContexts") return undefined;
   const then = existingOption(driver, step, reason, maker);
-  // An option that is left as it is would stay in doubt: this run may have created it.
+  // An unchanged option would remain in doubt, because this run may have created it.
   if (then?.steps === undefined) return undefined;
   return { ...then, changes: [...then.changes, ...then.steps.map(({ id }) => ({ step: id, to: "suspect" }) as const)] };
 }
@@ -164,8 +166,9 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
 }
 
 /**
- * How many Context IDs an option holds by the answer, where the last change of it that the run makes gave another number
- * than expected: of a new option what was sent, of any other what was read before with what was changed.
+ * Returns the number of Context IDs of an option according to the answer, if the run's last change of it led to an
+ * unexpected number. For a new option, the number that was sent is expected; for any other, the number that was read
+ * before plus the changes.
  */
 function unexpectedCount(
   { state }: ChangeDriver,
@@ -182,8 +185,8 @@ function unexpectedCount(
 }
 
 /**
- * One code stands for the nine cases of management-api 7.4, and one for three limits of 8.1: what was sent tells them
- * apart.
+ * Adds what was sent to the reason. One code covers the nine cases of management-api 7.4, and one covers three limits
+ * of 8.1; the sent fields distinguish them.
  */
 function whatWasSent(step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
@@ -193,7 +196,7 @@ function whatWasSent(step: Step, reason: Reason): Reason {
   return reason.code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { ...reason, sent: sentFields(step) } : reason;
 }
 
-/** `duplicateOfIndex` counts in the request; the caller counts in its own items. */
+/** Converts `duplicateOfIndex` from a position in the request to a position in the caller's items. */
 function inCallersTerms(driver: ChangeDriver, request: readonly Step[], reason: Reason): Reason {
   const at = reason.detail?.duplicateOfIndex;
   const [first] = typeof at === "number" ? (request[at]?.objects ?? []) : [];
@@ -217,10 +220,11 @@ function isSuspect(driver: ChangeDriver, step: Step): boolean {
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
- * A long change of Context IDs adds before it takes away, as far as the limits are known; what other options of the
- * project hold is not. Where a part is refused for a limit (management-api 8.1) though more is to be taken away, the
- * rest of the change is cut again: into parts that take away as much as they add, and where one of these is refused,
- * into parts that only take away or only add. Undefined where that would not help.
+ * Splits a refused change of Context IDs into smaller parts. A long change adds before it removes, within the known
+ * limits, but what other options of the project contain is unknown. If a part is refused for a limit (management-api
+ * 8.1) although more would be removed, the rest of the change is split again: into parts that remove as much as they
+ * add. If one of these is refused, it is split into parts that only remove or only add. Returns undefined if that would
+ * not help.
  */
 function cutAgain(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -250,8 +254,8 @@ function contextsIn(step: Step): { readonly add: readonly string[]; readonly rem
 }
 
 /**
- * What `onExisting` makes of an option whose name the targeting already has: `skip` leaves it, `addContexts` gives the
- * existing one the Context IDs. Undefined where the step fails.
+ * Applies `onExisting` to an option whose name the targeting already has: `skip` leaves it unchanged, `addContexts`
+ * adds the Context IDs to the existing one. Returns undefined if the step fails.
  */
 export function existingOption(
   driver: ChangeDriver,
@@ -275,10 +279,10 @@ export function existingOption(
 
 type ChildItem = NonNullable<OptionItem["children"]>[number];
 
-/** Refusals that are about a targeting itself, whatever options it is to hold. */
+/** Refusals that concern a targeting itself, whatever options it is to contain. */
 const ABOUT_THE_TARGETING = new Set(["TARGETING_NAME_DUPLICATE"]);
 
-/** Refusals that are about a group itself, whatever sub-options it is to hold. */
+/** Refusals that concern a group itself, whatever sub-options it is to contain. */
 const ABOUT_THE_GROUP = new Set([
   "TARGETING_NOT_FOUND",
   "TARGETING_CATEGORY_NOT_FOUND",
@@ -292,8 +296,8 @@ interface Means {
 }
 
 /**
- * A group or targeting was refused together with its contents: finds the part at fault, so that a bad sub-option or
- * option fails alone and the rest is created.
+ * Splits a group or targeting that was refused together with its contents. This finds the part at fault, so that a bad
+ * sub-option or option fails alone and the rest is created.
  */
 async function unbundle(
   driver: ChangeDriver,
@@ -323,7 +327,7 @@ function failed(step: Step, reason: Reason): Consequences {
   return { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
-/** The bare targeting first, then its options, where each has an answer of its own. */
+/** Creates the empty targeting first, then each of its options separately, so that each has its own answer. */
 function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, maker: StepMaker): Consequences {
   const [object, ...inside] = step.objects;
   if (ABOUT_THE_TARGETING.has(reason.code) || object === undefined) return failed(step, reason);
@@ -339,7 +343,7 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
   return { changes: [{ step: step.id, to: "replaced" }], steps };
 }
 
-/** A name in the group's item is taken: the group's own, or those of some sub-options. */
+/** Handles a taken name in a group's item: the name of the group itself, or names of some sub-options. */
 async function nameTaken(
   driver: ChangeDriver,
   group: Group,
@@ -387,13 +391,13 @@ async function namesOrReason(
   }
 }
 
-/** Without the names the part at fault cannot be found: the group is left for a resumed run. */
+/** Without the names, the part at fault cannot be found. The group is left for a resumed run. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
   const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
   return { changes: [{ step: step.id, to, reason }] };
 }
 
-/** The group is there already: `onExisting` decides, and its sub-options are added to the existing one. */
+/** Handles a group that already exists: `onExisting` decides, and its sub-options are added to the existing group. */
 function groupExists(
   driver: ChangeDriver,
   group: Group,
@@ -415,7 +419,10 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/** The group with some of its sub-options; the others follow by themselves, but for those that are settled. */
+/**
+ * Creates the group with some of its sub-options. The others follow as separate steps, except those that already have
+ * an outcome.
+ */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

@@ -7,10 +7,11 @@ import type { ChangeDriver, Consequences } from "./change-driver.ts";
 import { targetOf, wantedName } from "./reconcile.ts";
 
 /**
- * An object that travels in several requests fails as a whole: where a later part is refused, what the earlier parts
- * did is taken back, so that `failed` keeps meaning "nothing was applied". A new option is deleted again; Context IDs
- * that were added or removed are put back, which is exact because parts are planned against what the option held.
- * Undefined when there is nothing to take back; `unknown` when others already build on it, or it was moved or renamed.
+ * Reverses the earlier parts of an object that is sent in several requests, if a later part is refused. The object then
+ * fails as a whole, so that `failed` always means "nothing was applied". A new option is deleted again. Context IDs
+ * that were added or removed are restored; this is exact, because parts are planned from what the option contained.
+ * Returns undefined if there is nothing to reverse. The outcome is `unknown` if other steps already depend on the
+ * object, or if it was moved or renamed.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -30,7 +31,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes: [failed], steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
-  // What was there before a move, a rename or a setting is not known here.
+  // The values before a move, a rename or a setting are not known here.
   if (done.some(wantsMoreThanContexts)) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {
@@ -44,7 +45,10 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes: [failed], steps };
 }
 
-/** The second step of a swap was refused: the old name is given back. What else was changed with it stays. */
+/**
+ * Restores the old name after the second step of a swap was refused. Other changes that were applied with the name
+ * remain.
+ */
 function nameBack(
   step: Step,
   renamed: Step,
@@ -62,7 +66,10 @@ function nameBack(
   return { changes: [{ step: step.id, to: "failed", reason, undone: true }], steps: [back] };
 }
 
-/** Whether a step changes more than the name: that was applied with the temporary name or before it, and stays. */
+/**
+ * Whether a step changes more than the name. Such changes were applied with the temporary name or before it, and
+ * remain.
+ */
 function wantsMore({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((field) => field !== "name");
 }
@@ -71,7 +78,7 @@ function wantsMoreThanContexts({ item, bindings }: Step): boolean {
   return bindings.some(({ field }) => field === "parent") || Object.keys(item ?? {}).some((one) => one !== "contexts");
 }
 
-/** Taking back failed: a resumed run tries it again, or continues where only the name is missing. */
+/** Handles a failed reversal. A resumed run tries it again, or continues if only the name is missing. */
 function stillThere(driver: ChangeDriver, undoing: Step, reason: Reason): Consequences {
   const steps = driver.state.stepsChanging(targetOf(undoing) ?? "");
   const wanted = steps.find((step) => step.prepares === undefined && step.undoes === undefined);
@@ -90,16 +97,19 @@ function inverseOf({ add, remove }: ContextChanges): ContextChanges {
   return { ...(remove === undefined ? {} : { add: remove }), ...(add === undefined ? {} : { remove: add }) };
 }
 
-/** An option or targeting that still has the temporary name that a run gave it. */
+/** An option or targeting that still has a temporary name from a run. */
 export interface StrandedName {
   readonly _id: string;
   readonly temporaryName: string;
   readonly formerName: string;
-  /** False where no answer came, so that the thing may have its old name still. */
+  /** False if no answer came, so that the object may still have its previous name. */
   readonly isSure: boolean;
 }
 
-/** Things whose names are temporary at this moment: of a run that rests, those that `resume_run` has to settle. */
+/**
+ * Returns the objects that have a temporary name at this moment. If the run is not executing, `resume_run` must resolve
+ * them.
+ */
 export function strandedNames(state: RunState): readonly StrandedName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const [_id, temporaryName, { formerName }] = [targetOf(step), wantedName(step), step];
