@@ -1,6 +1,6 @@
 import { EVENT_FIELDS, EVENTS, type EventSpec, ITEM_FIELDS, type Parameter } from "../spec/events.ts";
 
-/** A set of named parameters, laid out for fast checks. */
+/** The parameters that an event or an item may have, indexed for fast checks. */
 export interface Shape {
   readonly parameters: ReadonlyMap<string, Parameter>;
   readonly required: readonly string[];
@@ -21,7 +21,9 @@ const entries: readonly (readonly [string, EventSpec])[] = Object.entries(EVENTS
 /** The names of the supported events, in the order of the document (event-tracking-api 2.2). */
 export const EVENT_NAMES: readonly string[] = entries.map(([name]) => name);
 
-/** Every supported event with its fields, those of 2.1 last (event-tracking-api 2.1, 2.2). */
+/**
+ * Every supported event with its parameters, followed by the fields that all events have (event-tracking-api 2.1, 2.2).
+ */
 export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
   entries.map(([name, { parameters }]) => [name, shapeOf({ ...parameters, ...EVENT_FIELDS })]),
 );
@@ -29,37 +31,40 @@ export const EVENT_SHAPES: ReadonlyMap<string, Shape> = new Map(
 /** The fields of an entry of `items` (event-tracking-api 2.3). */
 export const ITEM_SHAPE: Shape = shapeOf(ITEM_FIELDS);
 
-/** The fields that any event may have, whatever its name (event-tracking-api 2.1). */
+/** The fields that every event may have, independent of its name (event-tracking-api 2.1). */
 export const COMMON_SHAPE: Shape = shapeOf(EVENT_FIELDS);
 
-/** Whether a value is a JSON object: no array, not null. */
+/** Whether a value is a JSON object, so neither an array nor null. */
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What becomes of an event: kept, silently dropped, refused with `!invalid`, or not to be told from the documents. */
+/**
+ * What the service does with an event: it records it (`recorded`), drops it silently (`ignored`) or answers `!invalid`
+ * (`rejected`). `uncertain`: the documents do not say.
+ */
 export type Verdict = "recorded" | "ignored" | "rejected" | "uncertain";
 
-/** Whether the document states what a rule says, we assume it, or nothing can be said. */
+/** How a rule is known: the document states it, we assume it, or the document does not show it. */
 export type RuleBasis = "documented" | "assumed" | "notShown";
 
-/** The same in words. */
+/** The text for each basis. */
 export const BASIS_WORDS = {
   documented: "documented",
   assumed: "assumed",
   notShown: "not shown in the documents",
 } as const satisfies Record<RuleBasis, string>;
 
-/** One rule of the event API: what breaking it leads to, and how we know. */
+/** One rule of the event API: the verdict if an event breaks it, and how we know. */
 export interface Rule {
-  /** The verdict of an event that breaks it; absent where the rule says nothing about the verdict. */
+  /** The verdict of an event that breaks the rule; absent if the rule does not affect the verdict. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
-  /** The section of event-tracking-api that states or comes nearest to the rule. */
+  /** The section of event-tracking-api that states the rule or is closest to it. */
   readonly section: string;
 }
 
-/** Every rule that the validator knows, by its stable short name (event-tracking-api 2, 7, 8, and the assumptions). */
+/** Every rule that the validator checks, by its stable short name (event-tracking-api 2, 7, 8, and the assumptions). */
 export const RULES = {
   bodyNotObject: { verdict: "rejected", basis: "assumed", section: "2.1" },
   uidMissing: { verdict: "rejected", basis: "assumed", section: "2.1" },
@@ -89,38 +94,41 @@ export const RULES = {
 /** The short name of a rule. */
 export type RuleName = keyof typeof RULES;
 
-/** One thing to know about an event, at one place in it. */
+/** One problem or remark about an event, with its path in the event. */
 export interface Finding {
-  /** Where, e.g. `items[3].item_id`; empty for the event as a whole. */
+  /** The location, e.g. `items[3].item_id`; empty for the event as a whole. */
   readonly path: string;
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: the event is not recorded, or perhaps not, because of it. `warning`: it changes no verdict. */
+  /**
+   * `verdict`: the event is not recorded, or may not be, because of this finding. `warning`: the finding does not
+   * change the verdict.
+   */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
 }
 
-/** The verdict on one event, how it is known, and everything found, what decides first. */
+/** The verdict on one event, its basis, and all findings. The decisive findings come first. */
 export interface Validation {
   readonly verdict: Verdict;
   readonly basis: RuleBasis;
   readonly findings: readonly Finding[];
 }
 
-/** The verdicts from the weakest to the one that beats all others. */
+/** The verdicts in ascending precedence: a later one overrides an earlier one. */
 const PRECEDENCE = ["recorded", "uncertain", "ignored", "rejected"] as const satisfies readonly Verdict[];
 
 const PLAIN: Validation = Object.freeze({ verdict: "recorded", basis: "documented", findings: Object.freeze([]) });
 
-/** Makes the finding of a rule; section, basis and severity come from the rule. */
+/** Creates the finding of a rule. Section, basis and severity come from the rule. */
 export function finding(rule: RuleName, path: string, message: string, fix: string): Finding {
   const { section, basis } = RULES[rule];
   return { path, rule, section, basis, severity: strength(rule) > 0 ? "verdict" : "warning", message, fix };
 }
 
-/** Draws the verdict from what was found (precedence: rejected, ignored, uncertain, recorded). */
+/** Derives the verdict from the findings (precedence: rejected, ignored, uncertain, recorded). */
 export function conclude(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
@@ -129,7 +137,10 @@ export function conclude(findings: readonly Finding[]): Validation {
   return { verdict, basis: basisOf(verdict, bases), findings: ordered };
 }
 
-/** One documented reason is enough to drop or refuse an event, but one assumption is enough to doubt that it is kept. */
+/**
+ * Returns the basis of a verdict. One documented reason is enough to drop or reject an event. One assumption is enough
+ * to make `recorded` an assumption.
+ */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";
   return bases.find((basis) => basis === "documented") ?? bases[0] ?? "documented";
@@ -140,7 +151,7 @@ function verdictOf(name: RuleName): Verdict | undefined {
   return rule.verdict;
 }
 
-/** The place of a rule's verdict in the precedence; -1 for a rule without one. */
+/** The position of a rule's verdict in the precedence; -1 for a rule without a verdict. */
 function strength(name: RuleName | undefined): number {
   const verdict = name === undefined ? undefined : verdictOf(name);
   return verdict === undefined ? -1 : PRECEDENCE.indexOf(verdict);

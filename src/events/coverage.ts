@@ -4,49 +4,52 @@ import type { ArrivedEvent } from "./expectations.ts";
 import { nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** What was wrong with the events of one name: how many of how many, and which rules they broke how often. */
+/** How many events of one name were wrong, of how many, and how often they broke each rule. */
 export interface WrongEvents {
   readonly wrong: number;
   readonly of: number;
-  /** Counts by `rule path`, the positions within `items` left out; at most three, the most frequent first. */
+  /** Counts by `rule path`, without the positions within `items`: the three most frequent. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** An event name that is not supported: how often it came, and what it was probably meant to be. */
+/** How often an unsupported event name arrived, and the supported name that was probably meant. */
 interface UnsupportedName {
   readonly count: number;
   readonly nearest?: string;
 }
 
-/** What the traffic touched of the catalogue (event-tracking-api 2.2): each event is in exactly one of the four lists. */
+/**
+ * Which parts of the catalogue the traffic covered (event-tracking-api 2.2). Each event name is in exactly one of the
+ * first four lists.
+ */
 export interface Coverage {
   readonly summary: string;
   readonly neverSeen: readonly string[];
-  /** Counts of events of which every one was recorded. */
+  /** How many events arrived, for each name whose events were all recorded. */
   readonly alwaysRight: Readonly<Record<string, number>>;
   readonly sometimesWrong: Readonly<Record<string, WrongEvents>>;
   readonly alwaysWrong: Readonly<Record<string, WrongEvents>>;
-  /** The parameters that no event of a name had, for the events that were seen. */
+  /** For each event name that arrived, the parameters that none of its events had. */
   readonly parametersNeverSeen: Readonly<Record<string, readonly string[]>>;
-  /** Names that are not supported, at most ten, the most frequent first, long ones cut. */
+  /** The ten most frequent unsupported names. Long names are cut. */
   readonly unsupported: Readonly<Record<string, UnsupportedName>>;
-  /** Every rule that the traffic broke or that warned, with its count. */
+  /** How often the traffic broke each rule, including rules that only warn. */
   readonly rules: Readonly<Partial<Record<RuleName, number>>>;
 }
 
-/** What was counted of the events of one name. */
+/** The counts of the events of one name. */
 interface Seen {
   count: number;
   wrong: number;
   readonly parameters: Map<string, number>;
   readonly platforms: Map<string, number>;
-  /** The rules that those broke which were not recorded. */
+  /** The rules that events broke which were not recorded. */
   readonly rules: Map<string, number>;
 }
 
-/** What arrived, counted once for every way to show it. */
+/** The counts of all arrived events, from which every report is made. */
 export interface CountedEvents {
-  /** By the names of events that came, in the order of the document. */
+  /** By event name, in the order of the document; only names that arrived. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -56,7 +59,7 @@ const NAMES_LISTED = 10;
 const RULES_LISTED = 3;
 const LONGEST_NAME = 80;
 
-/** The parameters that an event of each name may have, besides the fields that every event has. */
+/** The parameters of each event, without the fields that all events have. */
 const OWN_PARAMETERS = Object.entries<EventSpec>(EVENTS).map(
   ([name, { parameters }]) => [name, Object.keys(parameters)] as const,
 );
@@ -92,7 +95,7 @@ function newSeen(): Seen {
   return { count: 0, wrong: 0, parameters: new Map(), platforms: new Map(), rules: new Map() };
 }
 
-/** Tells which events, parameters and rules the traffic touched, and which events are right. */
+/** Reports which events, parameters and rules the traffic covered, and which events were recorded correctly. */
 export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverage {
   const events = [...seen];
   const right = events.filter(([, { wrong }]) => wrong === 0);
@@ -152,15 +155,18 @@ function mostFrequent(counts: ReadonlyMap<string, number>, most?: number): reado
   return [...counts].toSorted(([, one], [, other]) => other - one).slice(0, most);
 }
 
-/** How often one of the 13 events came, and what it had. */
+/** How often one of the 13 events arrived, with which parameters. */
 export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
-  /** How many were ignored or rejected; absent where none was. */
+  /** How many were ignored or rejected; absent if none were. */
   readonly wrong?: number;
-  /** How many had each parameter; those that none had with 0. Empty where the event never came. */
+  /** How many events had each parameter, 0 included. Empty if the event never arrived. */
   readonly parameters: Readonly<Record<string, number>>;
-  /** How many named each of the three most frequent platforms, `(none)`, or `(others)`; absent where none named one. */
+  /**
+   * How many events named each of the three most frequent platforms, `(none)` or `(others)`. Absent if no event named a
+   * platform.
+   */
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
 
@@ -168,10 +174,15 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/** Every event has these, or is not of a name. */
+/**
+ * Fields that are not counted as parameters: all events have `uid` and `eventName`, and platforms are counted apart.
+ */
 const GIVEN_WITH_ALL: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
-/** What came of each of the 13 events, in the order of the document (event-tracking-api 2.2), also of those that never came. */
+/**
+ * Reports the coverage of each of the 13 events, in the order of the document (event-tracking-api 2.2). Events that
+ * never arrived are included.
+ */
 export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage[] {
   const common = commonPlatforms([...seen.values()]);
   return EVENT_NAMES.map((eventName) => {
@@ -189,7 +200,9 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** The platforms that most events name, whatever the events: so that each event tells the same ones. */
+/**
+ * Returns the platforms that are most frequent over all events, and `(none)`. Every event then reports the same ones.
+ */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

@@ -5,7 +5,7 @@ import { nearestName } from "./spelling.ts";
 
 const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
 
-/** A supported event in short: the names of what it needs and of what it may carry, besides `uid` and `platform`. */
+/** A supported event in short: the names of its required and optional parameters, without `uid` and `platform`. */
 export interface EventType {
   readonly eventName: string;
   readonly meaning: string;
@@ -13,7 +13,7 @@ export interface EventType {
   readonly optional: readonly string[];
 }
 
-/** One parameter in full; `maximum` is in characters for a string, in entries for items. */
+/** One parameter in full; `maximum` counts characters of a string, or entries of `items`. */
 export interface ParameterType {
   readonly name: string;
   readonly type: Parameter["type"];
@@ -25,18 +25,18 @@ export interface ParameterType {
 export interface EventTypeDetail extends EventType {
   readonly fields: readonly ParameterType[];
   readonly parameters: readonly ParameterType[];
-  /** The fields of an entry of `items`, where the event has them. */
+  /** The fields of an entry of `items`; absent if the event has no `items`. */
   readonly itemFields?: readonly ParameterType[];
 }
 
-/** The catalogue of supported events (event-tracking-api 2.2), in the order of the document. */
+/** Returns the catalogue of supported events (event-tracking-api 2.2), in the order of the document. */
 export function listEventTypes(): { readonly events: readonly EventType[] } {
   return { events: Object.entries<EventSpec>(EVENTS).map(([eventName, spec]) => summaryAtRest(eventName, spec)) };
 }
 
 /**
- * One supported event with types and limits (event-tracking-api 2.1 to 2.3, 8).
- * Throws an UnsupportedEventError when the name is not supported.
+ * Returns one supported event with types and limits (event-tracking-api 2.1 to 2.3, 8).
+ * Throws an UnsupportedEventError if the name is not supported.
  */
 export function describeEventType(eventName: string): EventTypeDetail {
   if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
@@ -49,7 +49,7 @@ export function describeEventType(eventName: string): EventTypeDetail {
   return spec.parameters.items === undefined ? detail : { ...detail, itemFields: inFull(ITEM_FIELDS) };
 }
 
-/** A name that is not a supported event; the message names the nearest one, or all. */
+/** Thrown for a name that is not a supported event. The message suggests the nearest name, or lists all. */
 export class UnsupportedEventError extends RangeError {
   constructor(eventName: string) {
     const near = nearestName(eventName, EVENT_NAMES);

@@ -2,33 +2,39 @@ import { thousands } from "../platform/text.ts";
 import { isJsonObject, type Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
-/** An event that a sandbox received: its body, what became of it, and when (milliseconds since 1970). */
+/** An event that a sandbox received: its body, its verdict, and its time of arrival (milliseconds since 1970). */
 export interface ArrivedEvent {
   readonly body: unknown;
   readonly verdict: Verdict;
   readonly arrivedAt: number;
 }
 
-/** What is expected of the events that arrived. */
+/** An expectation about the events that arrived. */
 export interface Expectation {
   readonly eventName: string;
-  /** Parameters the event must have: objects need hold no more than these, each entry of an array must match one. */
+  /**
+   * Parameters that the event must have. An object may have more fields than these; each entry of an array must match
+   * an entry of the actual array.
+   */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
-  /** Exactly so many; at least one where absent. */
+  /** The exact number of events; if absent, at least one. */
   readonly count?: number | undefined;
-  /** The verdict to look for; where absent `recorded`, and then none of the events meant may have been ignored or rejected. */
+  /**
+   * The verdict to look for. If absent, it is `recorded`, and no event with this name and these parameters may have
+   * been ignored or rejected.
+   */
   readonly verdict?: Verdict | undefined;
 }
 
-/** How the expectations hang together. */
+/** Conditions that all expectations must meet together. */
 export interface ExpectationOptions {
-  /** Each expectation's events come after those of the one before it. */
+  /** The events of each expectation must arrive after those of the previous expectation. */
   readonly inOrder?: boolean | undefined;
-  /** All expected events come within so many milliseconds of the first. */
+  /** All expected events must arrive within this many milliseconds of the first one. */
   readonly withinMs?: number | undefined;
 }
 
-/** Whether one expectation is met, how many events were found for it, and if not met, why. */
+/** Whether an expectation is met, how many events were found for it, and if it is not met, why. */
 export interface ExpectationResult {
   readonly met: boolean;
   readonly found: number;
@@ -36,8 +42,8 @@ export interface ExpectationResult {
 }
 
 /**
- * Checks expectations against what arrived; gives one result for each, in their order. With `withinMs` the stretch of
- * time that meets most expectations counts.
+ * Checks expectations against the events that arrived. Returns one result for each expectation, in their order. With
+ * `withinMs`, the time window that meets most expectations counts.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -69,10 +75,13 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The positions of the events of one expectation, among events in the order of their time. */
+/** The events of one expectation, as positions in the list of events that is sorted by time. */
 interface Found {
   readonly expectation: Expectation;
-  /** All that are meant; those that meet it; and those that were ignored or rejected, where no verdict is expected. */
+  /**
+   * All events with the expected name and parameters; those of them with the expected verdict (`wanted`); and if no
+   * verdict is given, those that were ignored or rejected (`lost`).
+   */
   readonly meant: readonly number[];
   readonly wanted: readonly number[];
   readonly lost: readonly number[];
@@ -86,13 +95,16 @@ function foundOf(events: readonly ArrivedEvent[], expectation: Expectation): Fou
   return { expectation, meant, wanted, lost };
 }
 
-/** Positions from `start` on, up to and without `end`. */
+/** A range of positions: from `start` (inclusive) to `end` (exclusive). */
 interface Stretch {
   readonly start: number;
   readonly end: number;
 }
 
-/** The first of the stretches of time that meet most expectations. Each begins with an event that is meant. */
+/**
+ * Returns the first time window that meets most expectations. A window begins with an event that matches an
+ * expectation.
+ */
 function bestStretch(
   events: readonly ArrivedEvent[],
   all: readonly Found[],
@@ -114,7 +126,7 @@ function bestStretch(
   return best;
 }
 
-/** Whether a stretch meets an expectation, and what speaks against it. */
+/** Whether an expectation is met within a range, and if not, why. */
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
@@ -138,7 +150,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** The place of the first position that is at least so much. */
+/** Returns the index of the first position that is at least `least`. Positions are sorted. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -172,7 +184,7 @@ function isLost(event: ArrivedEvent | undefined): boolean {
   return event?.verdict === "ignored" || event?.verdict === "rejected";
 }
 
-/** Tells what came nearest to an expectation that nothing meets. */
+/** Explains an unmet expectation by the arrived event that comes closest to it. */
 function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdict }: Expectation): string {
   const named = arrived.filter((event) => nameOf(event) === eventName);
   const meant = named.find((event) => matches(event.body, where ?? {}));
@@ -201,15 +213,15 @@ function matches(value: unknown, wanted: unknown): boolean {
   );
 }
 
-/** Whether events came in the order that was expected, and if not, which one broke it and by how much. */
+/** Whether events arrived in the expected order. If not, the reason names the event that broke it, and by how much. */
 export interface OrderResult {
   readonly met: boolean;
   readonly reason?: string;
 }
 
 /**
- * Looks whether the expected events came one after the other, in the order of `expect`: of each as many as its `count`,
- * or one. Expectations of none do not count.
+ * Checks whether the expected events arrived in the order of `expect`. Each expectation needs `count` events, or one.
+ * Expectations with a count of 0 are skipped.
  */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
@@ -239,7 +251,7 @@ interface Before {
 interface Broken extends Pick<Found, "wanted"> {
   readonly name: string;
   readonly needed: number;
-  /** How many of the wanted events came too early. */
+  /** How many of the wanted events arrived too early. */
   readonly tooEarly: number;
 }
 
@@ -254,7 +266,7 @@ function whyBroken(
     const came = wanted.length === 0 ? "never came" : `came ${wanted.length} times, not ${needed}`;
     return before === undefined ? `${name} ${came}` : `${name} ${came}; it was to come after ${before.name}`;
   }
-  // One event cannot stand for two expectations.
+  // One event cannot meet two expectations.
   if (at === before.position) return `${name} did not come again after ${before.name}`;
   const early = thousands(before.arrivedAt - latest.arrivedAt);
   const usable = wanted.length - tooEarly;
@@ -262,16 +274,16 @@ function whyBroken(
   return `${name} came ${early} ms before ${before.name}, not after it${which}`;
 }
 
-/** Whether all expected events came within the time allowed, and how long they took. */
+/** Whether all expected events arrived within the allowed time, and how long they took. */
 export interface TookResult {
   readonly met: boolean;
-  /** Milliseconds from the first expected event to the last; absent where not all of them came. */
+  /** Milliseconds from the first expected event to the last; absent if not all of them arrived. */
   readonly tookMs?: number;
 }
 
 /**
- * The shortest time in which all expected events came: of each expectation as many as its `count`, or one. With `inOrder`
- * one expectation after the other, where they ever came so.
+ * Returns the shortest time in which all expected events arrived. Each expectation needs `count` events, or one. With
+ * `inOrder`, only sequences in the order of `expect` count, unless there is no such sequence.
  */
 export function checkTook(
   arrived: readonly ArrivedEvent[],
@@ -285,7 +297,7 @@ export function checkTook(
   return tookMs === undefined ? { met: false } : { met: tookMs <= withinMs, tookMs };
 }
 
-/** The least time from a wanted event to the one with which all are there; undefined where they never are. */
+/** Returns the shortest time, in milliseconds, in which all wanted events arrived; undefined if they never did. */
 function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
   const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;
@@ -298,7 +310,9 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/** The position with which all that is wanted is there, from a start on. */
+/**
+ * Returns the position of the event that completes all expectations, beginning at `start`; undefined if there is none.
+ */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

@@ -3,20 +3,20 @@ import { type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.
 import { type NearestName, nearestName, rememberingNearestName } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
-/** One thing to know about an event that arrived. */
+/** One problem or remark about an event that arrived. */
 export interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The validator's rule, or what a sandbox calls it where the validator cannot see it. */
+  /** The validator's rule, or the sandbox's name for a rule that the validator cannot check. */
   readonly code: string;
-  /** Whether the event was not recorded, or perhaps not, because of it. */
+  /** Whether the event was not recorded, or may not be, because of this finding. */
   readonly isDecisive: boolean;
 }
 
-/** What is looked at of an event that arrived. */
+/** The parts of an arrived event that findings are made from. */
 type Arrived = Pick<SandboxEvent, "body" | "text"> & {
   readonly findings: readonly Pick<SandboxEvent["findings"][number], "path" | "rule" | "effect">[];
 };
 
-/** What a sandbox finds about the headers that an event came with. */
+/** The findings of a sandbox about the headers of an event. */
 const OF_HEADERS: ReadonlyMap<string, ArrivedFinding> = new Map([
   [
     "headers.authorization",
@@ -42,7 +42,7 @@ const OF_HEADERS: ReadonlyMap<string, ArrivedFinding> = new Map([
   ],
 ]);
 
-/** The validator's names for what a sandbox calls otherwise. */
+/** The validator's names for rules that a sandbox names differently. */
 const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAnObject", "bodyNotObject"],
   ["eventNameLength", "eventNameTooLong"],
@@ -51,7 +51,7 @@ const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAParameter", "unknownParameter"],
 ]);
 
-/** Everything found about an event that arrived, what decides first. */
+/** Returns all findings about an event that arrived. The decisive findings come first. */
 export function arrivedFindings(
   { body, text, findings }: Arrived,
   nearest: NearestName = nearestName,
@@ -71,7 +71,7 @@ function ofBody({ body, text, findings }: Arrived, nearest: NearestName): readon
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is no JSON", fix, isDecisive: true }];
   }
-  // The body is too large for the sandbox's answer: what it found itself is all that is known.
+  // The body is too large for the sandbox's answer, so only the sandbox's own findings are known.
   return findings.flatMap(({ path, rule, effect }) =>
     OF_HEADERS.has(path) ? [] : [ofSandbox({ path, rule, isDecisive: effect !== "unused" })],
   );
@@ -92,7 +92,7 @@ function isRule(code: string): code is RuleName {
   return Object.hasOwn(RULES, code);
 }
 
-/** How the verdict of an event that arrived is known. */
+/** Returns how the verdict of an arrived event is known. */
 export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nearest?: NearestName): RuleBasis {
   const { verdict, basis } = validateEvent(event.body, nearest);
   if (event.body !== undefined && verdict === event.verdict) return basis;
@@ -100,19 +100,19 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
   return deciding[0]?.basis ?? "documented";
 }
 
-/** Events of one name with the same finding. */
+/** Events of one name that have the same finding. */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
-  /** How many events of that name came. */
+  /** How many events of this name arrived. */
   readonly of: number;
-  /** What became of the first of them. */
+  /** The verdict on the first of these events. */
   readonly verdict: SandboxEvent["verdict"];
 }
 
 /**
- * Why events that arrived were not recorded, or may not be by the real service: the most frequent reason first, with the
- * positions within `items` left out. Message and fix are those of the first event.
+ * Groups the reasons why arrived events were not recorded, or may not be by the real service. The most frequent reason
+ * comes first. Positions within `items` are omitted. Message and fix are those of the first event.
  */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, { readonly kind: Omit<WrongKind, "count" | "of">; count: number }>();

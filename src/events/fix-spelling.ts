@@ -3,15 +3,17 @@ import { closestSpelling, type NearestName } from "./spelling.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** An event whose plainly misspelt names were put right, and what was: `eventName addToCart → add_to_cart`. */
+/**
+ * An event after its clearly misspelt names were corrected, and the corrections: `eventName addToCart → add_to_cart`.
+ */
 export interface MendedEvent {
   readonly event: unknown;
   readonly mended: readonly string[];
 }
 
 /**
- * Puts right the names of an event and of its parameters that are plainly misspelt (event-tracking-api 2.2, 2.3). What the
- * event has under its right name already is left alone, and so is every value. `spelt` finds the right name.
+ * Corrects clearly misspelt names of an event and of its parameters (event-tracking-api 2.2, 2.3). A parameter keeps
+ * its name if the event already has the correct one. Values never change. `spelt` finds the correct name.
  */
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): MendedEvent {
   if (!isJsonObject(event)) return { event, mended: [] };
@@ -47,7 +49,7 @@ function withRightParameters(
   for (const name of Object.keys(holder)) {
     const right = parameters.has(name) ? undefined : spelt(name, names);
     if (right === undefined || Object.hasOwn(holder, right)) continue;
-    // Of two that mean the same name nobody can tell which it is.
+    // If two names would become the same name, only the first is corrected: it is not known which one was meant.
     rights.set(name, [...rights.values()].includes(right) ? name : right);
   }
   if (rights.size === 0) return holder;

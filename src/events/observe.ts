@@ -1,12 +1,14 @@
 import type { SandboxApi } from "../api/events.ts";
 import { isJsonObject, type Verdict } from "./catalogue.ts";
 
-/** How many of the newest events are looked at: others may arrive at the same time. */
+/** How many of the newest events are searched: others may arrive at the same time. */
 const LOOKED_AT = 50;
-/** A longer `uid` makes an address that servers refuse. */
+/** A longer `uid` would make the URL too long for servers. */
 const LONGEST_UID = 512;
 
-/** Makes a look for the verdict that a sandbox kept for an event sent a moment ago; undefined where it is not there. */
+/**
+ * Creates a function that returns the sandbox's verdict on an event that was just sent; undefined if it is not found.
+ */
 export function observerOf(sandbox: SandboxApi): (event: unknown) => Promise<Verdict | undefined> {
   return async (event) => {
     const uid = isJsonObject(event) ? event.uid : undefined;

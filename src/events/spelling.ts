@@ -3,19 +3,22 @@ import { editDistance, mistyped, withoutSeparators } from "../platform/near-word
 import type { EVENT_FIELDS, EVENTS, EventName, ITEM_FIELDS } from "../spec/events.ts";
 import { isJsonObject } from "./catalogue.ts";
 
-/** Finds the valid name that a wrong one was probably meant to be, if one is near. */
+/** Finds the valid name that a wrong name was probably meant to be; undefined if none is similar. */
 export type NearestName = (name: string, valid: readonly string[]) => string | undefined;
 
 type ParametersOf<Event> = Event extends { readonly parameters: infer Parameters } ? keyof Parameters : never;
 
-/** Every name that the event API knows: of events, of their parameters, of the fields of an item. */
+/** Every name of the event API: names of events, of their parameters and of the fields of an item. */
 type KnownName =
   | EventName
   | keyof typeof EVENT_FIELDS
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/** What other systems call the events and parameters of event-tracking-api 2.2, without case and separators. */
+/**
+ * Names that other systems use for the events and parameters of event-tracking-api 2.2, in lower case and without
+ * separators.
+ */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -82,7 +85,7 @@ const SYNONYM_TABLE = {
 
 const KNOWN_NAMES: readonly (readonly [string, readonly string[]])[] = Object.entries(SYNONYM_TABLE);
 
-/** The known names by each of their synonyms. */
+/** For each synonym, the known names that it can mean. */
 const MEANINGS: ReadonlyMap<string, readonly string[]> = new Map(
   KNOWN_NAMES.flatMap(([, synonyms]) => synonyms).map((synonym) => [
     synonym,
@@ -90,15 +93,16 @@ const MEANINGS: ReadonlyMap<string, readonly string[]> = new Map(
   ]),
 );
 
-/** The known names without case and separators. */
+/** The known names in lower case and without separators. */
 const BARE_NAMES: ReadonlyMap<string, string> = new Map(KNOWN_NAMES.map(([name]) => [name, withoutSeparators(name)]));
 
 const LONGEST_NAME = 40;
 const REMEMBERED_NAMES = 1000;
 
 /**
- * The entry of `valid` that `name` is nearest to: equal but for case and separators, then a known synonym, then at
- * most a third of its letters (two at most) mistyped. Undefined when none is near. An exact match gives itself.
+ * Returns the entry of `valid` that is most similar to `name`; undefined if none is similar. An entry that differs only
+ * in case and separators comes first, then one with `name` as a known synonym, then one with at most a third of the
+ * letters (two at most) mistyped. An exact match returns itself.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -111,12 +115,12 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/** A `nearestName` that remembers its answers, for the many events of one batch that share a mistake. */
+/** Creates a `nearestName` that caches its results, since many events of one batch share a mistake. */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
 
-/** What finds names, remembering its answers. */
+/** Wraps a name finder so that it caches its results. */
 export function remembering(find: NearestName): NearestName {
   const answers = new Map<readonly string[], Map<string, string | undefined>>();
   return (name, valid) => {
@@ -130,8 +134,9 @@ export function remembering(find: NearestName): NearestName {
 }
 
 /**
- * The entry of `valid` that `name` plainly is but for its spelling: other case or separators, or a few letters mistyped
- * and no other entry as near. No synonym, which may mean something else, and nothing that differs in a digit.
+ * Returns the entry of `valid` of which `name` is clearly a misspelling; undefined if there is none. Case or separators
+ * may differ. A few letters may be mistyped if no other entry is as similar. Synonyms do not count, because they may
+ * mean something else, and digits must be equal.
  */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
@@ -160,9 +165,8 @@ function bare(name: string): string {
 type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Reads an event as it was meant: where `items`, or an entry of it, came as a text that holds the JSON of an array or
- * object, that is what it holds. Every other text stays one, also where a number is expected: what the service makes of
- * it is for the verdict to say, and not for us to change.
+ * Parses `items`, or entries of it, that were sent as a JSON string. All other strings stay as they are, even if a
+ * number is expected: the validator judges them, and this function does not change what is sent.
  */
 export function parseNestedJson(event: JsonObject): JsonObject {
   if (!Object.hasOwn(event, "items")) return event;

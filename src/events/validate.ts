@@ -18,7 +18,7 @@ import { type NearestName, nearestName } from "./spelling.ts";
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What the checks of one event share. */
+/** The state that all checks of one event share. */
 interface Check {
   readonly findings: Finding[];
   readonly nearest: NearestName;
@@ -30,9 +30,10 @@ const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
 /**
- * Predicts what becomes of an event (event-tracking-api 2, 7, 8, and what is assumed where it is silent).
- * Takes any JSON value and never throws. `nearest` finds the name behind a misspelt one; for many events give one
- * that remembers.
+ * Predicts what the service does with an event (event-tracking-api 2, 7, 8, and assumptions where the document is
+ * silent).
+ * Accepts any JSON value and never throws. `nearest` suggests the correct name for a misspelt one; for many events,
+ * pass one that caches.
  */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
@@ -88,7 +89,7 @@ function checkEventName(check: Check, event: JsonObject): void {
   }
 }
 
-/** Checks one top-level parameter; `shape` is undefined where the event is not supported. */
+/** Checks one top-level parameter. `shape` is undefined if the event is not supported. */
 function checkParameter(check: Check, value: unknown, name: string, shape: Shape | undefined): void {
   const parameter = (shape ?? COMMON_SHAPE).parameters.get(name);
   if (parameter !== undefined) {
@@ -106,7 +107,7 @@ function checkParameter(check: Check, value: unknown, name: string, shape: Shape
   }
 }
 
-/** Checks the value of a parameter that the event or the item defines. */
+/** Checks the value of a parameter that is defined for the event or the item. */
 function checkValue(check: Check, value: unknown, path: string, name: string, parameter: Parameter): void {
   if (value === undefined) return;
   if (isNull(value)) {
@@ -151,7 +152,7 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/** Checks items that the event does not use: only their number and the lengths of their strings matter. */
+/** Checks `items` of an event that does not use them. Only their number and the lengths of their strings matter. */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -160,7 +161,7 @@ function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   }
 }
 
-/** Notes more items than the limit; gives whether that was so. */
+/** Adds a finding if there are too many items. Returns true in that case. */
 function checkItemCount(check: Check, items: readonly unknown[]): boolean {
   if (items.length <= ITEM_LIMIT) return false;
   const message = `"items" has ${items.length} entries, at most ${ITEM_LIMIT} are allowed`;
@@ -176,7 +177,7 @@ function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: s
   }
 }
 
-/** `items` is not marked as required, so an event without any is recorded; that is worth a warning. */
+/** Warns if an event has no items. `items` is not marked as required, so the event is still recorded. */
 function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
   if (!shape.parameters.has("items")) return;
   const { items } = event;
@@ -189,7 +190,10 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/** Notes a text over the limit, and gives whether it is: code points decide, UTF-16 units only make it uncertain. */
+/**
+ * Adds a finding if a text is over the limit in code points, and returns true in that case. If only its UTF-16 units
+ * exceed the limit, the finding is `lengthUnclear`.
+ */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);
@@ -203,20 +207,20 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   return true;
 }
 
-/** Checks a value that no rule describes: only lengths matter. */
+/** Checks a value that no rule describes: only the lengths of strings matter. */
 function checkFreeValue(check: Check, value: unknown, path: string): void {
   if (typeof value === "string") checkString(check, value, path);
   else checkWithin(check, value, path);
 }
 
-/** Checks what is no parameter itself but within one: whether the limit counts there is not shown. */
+/** Checks a value nested within a parameter. The document does not show whether the length limit applies there. */
 function checkWithin(check: Check, value: unknown, path: string): void {
   if (!holdsLongString(value)) return;
   const message = `"${path}" holds a text of over ${STRING_LIMIT} characters; whether the limit counts there is not shown`;
   note(check, "lengthUnclear", path, message, `shorten the text to ${STRING_LIMIT} characters`);
 }
 
-/** Whether a string over the limit is anywhere within a value, however deep. */
+/** Whether a value contains a string over the limit, at any depth. */
 function holdsLongString(value: unknown): boolean {
   const waiting = [value];
   while (waiting.length > 0) {
@@ -258,7 +262,7 @@ function add(check: Check, warning: Finding | undefined): void {
   if (warning !== undefined) check.findings.push(warning);
 }
 
-/** A number that JSON cannot write travels as null. */
+/** Whether a value becomes null in JSON. JSON has no form for NaN and the infinities. */
 function isNull(value: unknown): boolean {
   return value === null || (typeof value === "number" && !Number.isFinite(value));
 }
@@ -269,12 +273,12 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** A name as a step of a path; one that is no plain word is quoted. */
+/** Formats a name as a step of a path. Names that are not plain words are quoted. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }
 
-/** A foreign text within a message: quoted, and cut where it is long. */
+/** Quotes a foreign text for a message, and cuts it if it is long. */
 function quoted(text: string): string {
   return JSON.stringify(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
 }
@@ -285,10 +289,10 @@ const INTERNATIONAL_PHONE = /^(?:\+|00)[\d\s().-]+$/;
 const NATIONAL_PHONE = /^\(?0[1-9][\d\s().-]+$/;
 const GROUPED_PHONE = /^(?:1[ .-]?)?(?:\(\d{3}\) ?|\d{3}[ .-])\d{3}[ .-]\d{4}$/;
 const PHONE_DIGITS = { fewest: 9, most: 15 };
-/** Longer texts are neither addresses nor numbers, and are not searched. */
+/** Longer texts cannot be addresses or phone numbers and are not searched. */
 const LONGEST_ADDRESS = 320;
 
-/** Warns of a `uid` that looks like an e-mail address or a phone number (event-tracking-api 1). */
+/** Warns if a `uid` looks like an e-mail address or a phone number (event-tracking-api 1). */
 function personalDataWarning(uid: string): Finding | undefined {
   const kind = personalDataIn(uid.trim());
   if (kind === undefined) return undefined;
@@ -309,7 +313,7 @@ function personalDataIn(uid: string): string | undefined {
   return isPhone ? "a phone number" : undefined;
 }
 
-/** Warns of a `currency` that is no three-letter code, which is what the document's samples use (2.3). */
+/** Warns if `currency` is not a three-letter code like those in the document's samples (2.3). */
 function currencyWarning(currency: unknown): Finding | undefined {
   if (typeof currency !== "string" || THREE_LETTERS.test(currency)) return undefined;
   return finding(
@@ -320,11 +324,11 @@ function currencyWarning(currency: unknown): Finding | undefined {
   );
 }
 
-/** Warns of a `value` that is not `price` × `quantity`, where all three are there. */
+/** Warns if `value` is not `price` × `quantity`. All three must be present. */
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The price of each piece and the value itself may each be rounded to a hundredth.
+  // The unit price and the value may each be rounded to a hundredth.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   return finding(
