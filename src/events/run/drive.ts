@@ -12,30 +12,30 @@ import { type IndexedEvent, sendEvents } from "./send.ts";
 import { eventsIn, objectOf } from "./source.ts";
 import { type EventSettlement, type EventVerdict, endReason, verdictOf } from "./verdicts.ts";
 
-/** What runs of events need besides what all runs need. */
+/** The services that runs of events need, in addition to those of all runs. */
 export interface EventWorld {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** How long one event is retried, in milliseconds. */
+  /** The maximum time for retries of one event, in milliseconds. */
   readonly retryBudgetMs: number;
-  /** Gives the sentence for a reason, for reject files. */
+  /** Returns the sentence for a reason, for reject files. */
   readonly words: (reason: Reason) => string;
-  /** Looks for the verdict on an event that was accepted a moment ago; absent where verdicts cannot be seen. */
+  /** Looks up the verdict on an event that was just accepted; absent if verdicts cannot be observed. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
-/** A run of events that this process drives. */
+/** A run of events that this process executes. */
 export type DrivenEvents = Driving<EventCall, EventEntry, EventRunState>;
 
-/** Watchers are called after this many events. */
+/** Watchers are notified after this many events. */
 const TELL_EVERY = 100;
-/** How many events are described at once: few, so that requests are sent in between. */
+/** How many events are recorded in one journal line: few, because requests are sent in between. */
 const READ_AT_ONCE = 100;
 
 /** The remedy for a run that cannot be resumed. */
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
 
-/** Sends the events of a run that are left, and records their outcomes. */
+/** Sends the remaining events of a run, and records their outcomes. */
 export async function sendPending(run: DrivenEvents, world: EventWorld): Promise<void> {
   const { clock, retryBudgetMs } = world;
   const { header, lease } = run;
@@ -54,12 +54,12 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     signal: run.signal,
     async beforeSend(objects) {
       record({ t: "leave", objects, at: clock.now() });
-      // Announced events must not leave either once another process has taken the run over.
+      // If another process has claimed the run, announced events must not leave this one.
       await flush().finally(() => lease.lost.aborted && run.stop("interrupted"));
       await run.mayLeave();
     },
     onSettled(object, settlement, event) {
-      // The line that says how the run stopped settles them.
+      // These events get their outcome from the `stop` entry.
       if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
       settle(settledEntry(object, settlement, clock.now()));
       settled += 1;
@@ -68,7 +68,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
   });
   const { counts, ended } = await sending.finally(end);
-  // The process that has taken the run over records how it stops.
+  // The process that has claimed the run records how it stops.
   lease.lost.throwIfAborted();
   const stopped = run.signal.aborted ? run.cause() : "finished";
   record({
@@ -82,8 +82,8 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
 }
 
 /**
- * The events of a run that have no outcome yet. Calls `record` for events that are read for the first time, and for
- * rows that fail since they are no events.
+ * Yields the events of a run that have no outcome yet. Calls `record` for events that are read for the first time, and
+ * for rows that fail because they are not events.
  */
 async function* eventsLeft(
   { header: { runId, call }, state, part }: DrivenEvents,
@@ -109,7 +109,7 @@ async function* eventsLeft(
     throw new RunStoreError(`${gone} events of run ${runId} were not kept: they cannot be sent`, SEND_AGAIN_REMEDY);
 }
 
-/** The verdict on an event including the one of a sandbox; undefined where that cannot be seen. */
+/** Returns the verdict on an event, including the sandbox's verdict; undefined if that cannot be observed. */
 async function verdictSeen(
   { observe }: EventWorld,
   event: unknown,
@@ -120,31 +120,33 @@ async function verdictSeen(
     const seen = await observe(event);
     return seen && verdictOf(predicted, seen);
   } catch (thrown) {
-    // The event was sent, and its outcome counts even if its verdict cannot be read.
+    // The event was sent, so its outcome counts even if its verdict cannot be read.
     if (isApiError(thrown)) return undefined;
     throw thrown;
   }
 }
 
-/** Records the entries of a run of events, many outcomes in one line. */
+/** Writes the journal entries of a run of events, with many outcomes in one line. */
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records the outcome of an event. It is on the disk 100 ms later, unless the disk takes long. */
+  /** Records the outcome of an event. It is on the disk within 100 ms, unless the disk is slow. */
   readonly settle: (entry: EventEntry) => void;
-  /** Resolves when all that was recorded is on the disk. Throws when that fails. */
+  /** Resolves when all recorded entries are on the disk. Rejects if writing fails. */
   readonly flush: () => Promise<void>;
-  /** Appends the outcomes that still wait, and ends the writing by itself. */
+  /** Appends the outcomes that still wait, and ends the timed writes. */
   readonly end: () => void;
 }
 
-/** How long outcomes wait for others to be written with them, in milliseconds; the disk takes some time, too. */
+/**
+ * How long outcomes wait so that more of them are written together, in milliseconds. The write itself also takes time.
+ */
 const SETTLED_WAIT_MS = 50;
 
-/** Makes a recorder for which events that were simply accepted take one line for many. */
+/** Creates a recorder that writes one line for many events that were simply accepted. */
 function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
   const ended = new AbortController();
   let accepted: number[] = [];
-  /** When the first event was settled whose outcome is not on the disk yet. */
+  /** The time of the first outcome that is not on the disk yet. */
   let settledAt: number | undefined;
   let isWatched = false;
   const writeAccepted = (): void => {
@@ -155,7 +157,7 @@ function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clo
     writeAccepted();
     run.record(entry);
   };
-  /** Writes what was settled once it has waited long enough, unless it was written with something else. */
+  /** Writes the waiting outcomes after their wait, unless another write included them. */
   const writeInTime = async (): Promise<void> => {
     isWatched = true;
     while (settledAt !== undefined) {
@@ -167,7 +169,7 @@ function recorder(run: Driving<EventCall, EventEntry, EventRunState>, clock: Clo
       }
       writeAccepted();
       settledAt = undefined;
-      // The next flush throws what goes wrong here.
+      // An error of this write is thrown by the next flush.
       run.write();
     }
     isWatched = false;
@@ -203,28 +205,26 @@ async function sleepUnless(stopped: AbortSignal, clock: Clock, ms: number): Prom
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Whether an entry says no more than that an event was accepted at the first attempt. */
+/** Whether an entry only states that an event was accepted at the first attempt. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
 }
 
-/** The lease is renewed for the next events when its readings are this old, in milliseconds. */
+/** The lease is renewed for the next events if its clock readings are older than this, in milliseconds. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/**
- * How often an event that was held back is tried again at once: on a machine that is always too slow it cannot be sent.
- */
+/** How often a held-back event is tried again immediately. On a machine that is always too slow it cannot be sent. */
 const HELD_BACK_TRIES = 10;
 
 /**
- * The same API, whose events leave only while the lease of their run is held. They were announced before, so that an
- * event which leaves too late is in doubt for the process that has taken the run over. `track` throws a LeaseLostError
- * there.
+ * Wraps an API so that events are sent only while the lease of their run is held. Events are announced before, so an
+ * event that is sent too late is unknown to the process that has claimed the run. `track` throws a LeaseLostError if
+ * the lease is lost.
  */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {
-    // Where no connection can be made, sending the event throws the error.
+    // If no connection can be made, sending the event throws the error.
     await api.connect?.().catch(() => undefined);
     return lease.renew();
   };

@@ -6,11 +6,11 @@ import { beginOf, eventKind } from "./run-kind.ts";
 import { type EventCall, type EventEntry, type EventRunState, resends } from "./run-state.ts";
 import type { EventCounts, EventSource } from "./source.ts";
 
-/** Events to be sent: where they are, and how many, where the source does not count them yet. */
+/** Events to send: their source, and their number if it is known yet. */
 export interface PlannedEvents extends Partial<EventCounts> {
   readonly source: EventSource;
   readonly onUnknown: "report" | "resend";
-  /** The tool that was called; `track_events` where absent. */
+  /** The tool that was called; `track_events` if absent. */
   readonly tool?: EventCall["tool"];
   readonly requested?: Requested | undefined;
 }
@@ -18,23 +18,23 @@ export interface PlannedEvents extends Partial<EventCounts> {
 /** A run that sends events. */
 export type EventRun = Run<EventCall, EventRunState>;
 
-/** The run of one event, and how the call relates to it: `repeat` is absent where the call started it. */
+/** The run of one event, and how the call relates to it. `repeat` is absent if the call started the run. */
 export interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * The run of an equal call before: `attached` where nothing is sent for this call, `takenUp` where the event had not
-   * left yet, `resent` where this call sends it again.
+   * How the call relates to the run of an earlier equal call. `attached`: this call sends nothing. `takenUp`: the event
+   * had not been sent yet. `resent`: this call sends it again.
    */
   readonly repeat?: "attached" | "takenUp" | "resent";
 }
 
-/** How many runs of the same call are looked at for an unfinished one. */
+/** How many runs of the same call are searched for an unfinished one. */
 const RECENT_RUNS = 50;
 
-/** Within this time an equal `track_event` is not sent while the outcome of the first is unknown. */
+/** For this time, an equal `track_event` is not sent while the outcome of the first is unknown. In milliseconds. */
 const SAME_EVENT_MS = 600_000;
 
-/** Sends the events of calls, each call as one run. */
+/** Sends the events of calls. Each call is one run. */
 export class EventRuns {
   readonly runs: KindRuns<EventCall, EventEntry, EventRunState, EventSource>;
   readonly #context: RunsContext;
@@ -45,8 +45,8 @@ export class EventRuns {
   }
 
   /**
-   * Starts a run and drives it in the background. The same call of the same caller while its run is under way gives
-   * that run: a host that lost its connection makes a call again, and events must not be sent twice for that.
+   * Starts a run and executes it in the background. If a run of the same call and caller is in progress, returns that
+   * run: a host that lost its connection repeats the call, and events must not be sent twice.
    */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
@@ -60,18 +60,17 @@ export class EventRuns {
   }
 
   /**
-   * The earlier run of the same call by the same caller. A run without a final status is resumed, where it was
-   * interrupted, or cancelled a short while ago with events left. A run that has ended with events left is only named
-   * in the answer: the call means new events.
+   * Returns the earlier run of the same call by the same caller. A run without a final status is resumed if it was
+   * interrupted, or if it was cancelled recently with events left. A run that finished with events left is only
+   * mentioned in the answer, because the call requests new events.
    */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
-   * Gives the one run of the same calls that are made at one time, in whatever process: one that was made before and
-   * goes on, one that another of them has started since this one arrived, or a new one. `arrivedAt` is milliseconds
-   * since 1970.
+   * Returns one run for equal calls made at the same time, in any process: an earlier run that continues, a run that
+   * another of these calls has started since this call arrived, or a new run. `arrivedAt` is milliseconds since 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -99,8 +98,9 @@ export class EventRuns {
   }
 
   /**
-   * Sends one event, unless an equal call was made less than ten minutes ago, in any process, whose outcome is
-   * unknown: then gives its run, and sends only an event that had not left, or with `resend` an unknown one.
+   * Sends one event. If an equal call was made less than ten minutes ago, in any process, and its outcome is unknown,
+   * returns that call's run. It then sends only an event that had not been sent yet, or with `resend` one whose outcome
+   * is unknown.
    */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
@@ -112,7 +112,7 @@ export class EventRuns {
     });
   }
 
-  /** Starts a run, unless its events exceed the caller's share: then throws a ShareFullError. */
+  /** Starts a run. Throws a ShareFullError if its events exceed the caller's storage quota. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store, project, environment } = this.#context;
     await store.sizes.checkRoom?.({ caller, project, environment }, planned.source.size ?? 0);
@@ -137,7 +137,7 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /** Brings a run to its end whose event is unknown since its process died; nothing is sent for that. */
+  /** Ends a run whose process died while the outcome of its event was unknown. Sends nothing. */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resends(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;

@@ -17,12 +17,12 @@ import {
 import { countEvents, type EventCounts, type EventSource, eventsIn, onlyKept, rowsOfEvents } from "./source.ts";
 
 /**
- * Runs that send events; one is resumed with its events where unknown ones are to be sent again although its call says
- * no.
+ * The kind of runs that send events. A run is resumed with its events (`EventSource`) if unknown ones are to be sent
+ * again although its call did not request that.
  */
 export type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 
-/** Makes the kind of runs that send events. */
+/** Creates the kind of runs that send events. */
 export function eventKind(world: EventWorld): EventKind {
   const { clock, words } = world;
   return {
@@ -33,7 +33,7 @@ export function eventKind(world: EventWorld): EventKind {
     readBack,
     async start(run, { counting }) {
       if (counting === undefined) await run.flush();
-      // Only now, so that the journal of a started run has its first entry; an empty one is begun anew.
+      // The journal of a started run must have its first entry before this. A run with an empty journal begins again.
       await run.markStarted();
       if (counting !== undefined) await begin(run, counting, clock);
       await sendPending(run, world);
@@ -51,20 +51,20 @@ export function eventKind(world: EventWorld): EventKind {
     stop: (ending, at) => ({ t: "stop", ...ending, waitedMs: 0, at }),
     finish: (run) => finish(run, words),
     isOpen: ({ call }, state) => leftOf(call, state) > 0,
-    // The same event is the same call, whatever `onUnknown` says.
+    // Calls with the same event are the same call, whatever their `onUnknown`.
     identity: (call) => (call.tool === "track_event" ? { tool: call.tool, events: call.input.events } : call),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
 }
 
-/** The first entry of a run. */
+/** Creates the first journal entry of a run. */
 export function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
   return { t: "begin", items, ...(skipped > 0 && { skipped }), at };
 }
 
 const NO_ROWS = { message: "there are no events to send", remedy: "Give a file with rows." };
 
-/** Begins a run once its events are counted. A file that cannot be read, or holds none, is one event that failed. */
+/** Begins a run when its events are counted. A file that is unreadable or empty is recorded as one failed event. */
 async function begin(
   run: Driving<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
@@ -86,9 +86,9 @@ async function begin(
 }
 
 /**
- * A run as its journal tells it. One that died while it was started has an empty journal, and perhaps its events: then
- * nothing was sent, and all its events are left. Throws a NothingKeptError where nothing was kept
- * that could be sent, and a DamagedRunError where the journal is lost.
+ * Restores a run from its journal. If the process died while it started the run, the journal is empty: nothing was
+ * sent, and all stored events are left to send. Throws a NothingKeptError if no events were stored, and a
+ * DamagedRunError if the journal is lost.
  */
 async function readBack(
   kept: KeptParts<EventCall, EventEntry>,
@@ -111,7 +111,7 @@ async function readBack(
 }
 
 /**
- * The first line of the journal of a run whose journal is empty, by the events that were kept for it; if there are any.
+ * Creates the first journal entry for a run with an empty journal from its stored events; undefined if there are none.
  */
 async function beginAnew({
   header: { runId, call, createdAt },
@@ -127,7 +127,7 @@ async function beginAnew({
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
-/** After a crash the answers about events that had left are lost. */
+/** Creates the entries for events that were sent before a crash and whose answers are lost. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const { updatedAt: at } = state;
   return state.lost().map((object) => ({
@@ -141,15 +141,16 @@ function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   }));
 }
 
-/** How many events may still have to be sent. */
+/** Returns how many events may still have to be sent. */
 function leftOf(call: EventCall, state: EventRunState): number {
   const { pending, notApplied, unknown } = state.counts();
   return pending + notApplied + (resends(call, state) ? unknown : 0);
 }
 
 /**
- * Keeps the parts of a run at rest that may still be needed: the rows of its file that failed, with their reasons, and
- * of its events those that failed, may still have to be sent, or whose outcome is unknown and has to be looked up. Of the users of all others only hashes remain.
+ * Stores the parts of a finished run that may still be needed. Of its file these are the failed rows with their
+ * reasons. Of its events these are the ones that failed, that may still have to be sent, or whose outcome is unknown.
+ * Users of all other events remain only as hashes.
  */
 async function finish(
   { header, state, part, keep }: Finishing<EventCall, EventRunState>,
@@ -158,7 +159,7 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // Where a crash came between these steps, the events may be gone already.
+  // After a crash between these steps, the events may already be deleted.
   if (!(await holdsAnything(bytes))) return;
   const { failed, unknown } = state.counts();
   if (file !== undefined && failed > 0 && state.reason(0)?.code !== "FILE_UNREADABLE") {
@@ -166,11 +167,11 @@ async function finish(
     await keep("rejects", rejectedRows(bytes, file, rowsOfEvents(events), { failed: failedRows(state), words }));
   }
   const hasLeft = leftOf(header.call, state) > 0;
-  // A sheet is given back with its own rows.
+  // Failed rows of a sheet are returned in their original form.
   const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
-    // What failed of other files is in the reject file, which is written again from all that failed while any is left.
+    // Failed entries of other files are in the reject file. It is rewritten from all failures while events are left.
     if (standing === "failed") return hasLeft || keepsFailed;
     return standing === "pending" || standing === "notApplied" || standing === "unknown";
   };
@@ -185,7 +186,7 @@ async function holdsAnything(bytes: ByteSource): Promise<boolean> {
 
 async function* nothing(): AsyncGenerator<never> {}
 
-/** Runs that send events. */
+/** The name, tools and stored form of runs that send events. */
 const EVENT_FORM: RunForm<EventCall, EventEntry> = {
   name: "events",
   tools: eventCall.shape.tool.options,

@@ -19,16 +19,16 @@ import type { Prediction } from "../../runs/report.ts";
 import { RULES, type RuleName } from "../catalogue.ts";
 import { type EventSettlement, eventReason, type VerdictGroup, VerdictKinds, verdictOf } from "./verdicts.ts";
 
-/** A call that sends events, or one event; the events themselves are kept beside it. */
+/** A call that sends one or more events. The events themselves are stored separately. */
 export const eventCall = z.object({
   tool: z.enum(["track_events", "track_event"]),
   input: z.object({
     events: z.object({
-      /** SHA-256 of the content: the same for the same events. */
+      /** SHA-256 of the content: equal for equal events. */
       digest: z.string(),
-      /** A file as it was given; absent: one event a line. */
+      /** The file as it was provided; if absent, the content is one event per line. */
       file: inputFile.exactOptional(),
-      /** Whether misspelt names are corrected as the events are read. */
+      /** Whether misspelt names are corrected when the events are read. */
       mend: z.literal(true).exactOptional(),
     }),
     onUnknown: z.enum(["report", "resend"]),
@@ -41,7 +41,7 @@ const object = z.number();
 const verdict = z.enum(["recorded", "ignored", "rejected", "uncertain"]);
 const basis = z.enum(["documented", "assumed", "notShown"]);
 
-/** What was predicted of an event, and observed. */
+/** The predicted verdict on an event, and the observed one. */
 const eventVerdict = z.object({
   predicted: verdict,
   basis,
@@ -59,14 +59,16 @@ const eventVerdict = z.object({
   ),
 });
 
-/** One line of the journal of a run of events. Applying all lines in order gives the run's state. */
+/** One line of the journal of a run of events. Applying all lines in order yields the run's state. */
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
-  /** Events as reports show them, in the order in which they are read. */
+  /** Events as reports show them, in the order of reading. */
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** These are about to be sent: an event without a later line is unknown. */
+  /** These events are about to be sent. An event without a later line is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
-  /** The verdict on an event: what would become of one that is not sent, or what a sandbox made of one that was. */
+  /**
+   * The verdict on an event: the prediction for an event that is not sent, or the sandbox's verdict on one that was.
+   */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
   z.object({
     t: z.literal("settled"),
@@ -74,23 +76,23 @@ export const eventEntry = z.discriminatedUnion("t", [
     outcome: z.enum(["succeeded", "alreadyDone", "failed", "notApplied", "unknown"]),
     reason: reason.exactOptional(),
     attempts: z.number(),
-    /** Absent where the event is predicted to be recorded, without a finding. */
+    /** Absent if the event is predicted to be recorded without a finding. */
     verdict: eventVerdict.exactOptional(),
     /** An earlier attempt may have been recorded as well. */
     maybeTwice: z.literal(true).exactOptional(),
-    /** It left before a crash: what was predicted of it is not known any more. */
+    /** The event was sent before a crash, and its prediction is not known any more. */
     afterCrash: z.literal(true).exactOptional(),
     at,
   }),
-  /** These were accepted at the first attempt, and there is nothing else to say of them. */
+  /** These events were accepted at the first attempt, with nothing else to report. */
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
-  /** The run is resumed: notApplied events are sent, and with `resend` unknown ones, too. */
+  /** The run is resumed: notApplied events are sent, and with `resend` also unknown ones. */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
 
-/** The reason of an event that left, and whose answer was lost. */
+/** The reason of an event that was sent but whose answer was lost. */
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
 
 const STOP_CODES = {
@@ -100,21 +102,21 @@ const STOP_CODES = {
   ended: "RUN_ENDED",
 } as const;
 
-/** Everything that is known about a run of events, as the sum of its journal. */
+/** The state of a run of events, computed from its journal. */
 export class EventRunState implements RunView<EventEntry> {
   readonly objects: ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
-  /** Whether a later call asked for what is unknown to be sent again. */
+  /** Whether a later call requested that unknown events are sent again. */
   isResent = false;
   /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events, from the first on, were read: of the others only the place is known. */
+  /** How many events were read, from the first on. Of the others only the position is known. */
   described = 0;
   /** Events that were sent although it is uncertain whether the service records them. */
   uncertain = 0;
-  /** Where the file has empty rows: what its rows came to. */
+  /** The counts of the file's rows; present if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
   /** Events that may have been recorded twice. */
   maybeTwice = 0;
@@ -124,7 +126,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #left = new Set<number>();
   /** Events that are sent again although an earlier attempt may have been recorded. */
   readonly #doubted = new Set<number>();
-  /** Events of which a request was begun, and which were not accepted: another request repeats it. */
+  /** Events that were tried but not accepted: another request for them counts as a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = {
@@ -205,22 +207,22 @@ export class EventRunState implements RunView<EventEntry> {
     return undefined;
   }
 
-  /** The kinds of verdicts with their events, those that say most first. */
+  /** Returns the kinds of verdicts with their events, the most important first. */
   verdicts(): readonly VerdictGroup[] {
     return this.#verdicts.groups();
   }
 
-  /** The verdict on an event, where that is not `recorded`. */
+  /** The prediction for an event; undefined if it is `recorded`. */
   predictionOf(object: number): Prediction | undefined {
     return this.#verdicts.predictionOf(object);
   }
 
-  /** Events that left and have no outcome: after a crash their answers are lost. */
+  /** Returns the events that were sent and have no outcome. After a crash their answers are lost. */
   lost(): readonly number[] {
     return [...this.#left].filter((object) => this.#standing[object] === "pending");
   }
 
-  /** Whether an event is to be sent although an earlier attempt may have been recorded. */
+  /** Whether an event is sent again although an earlier attempt may have been recorded. */
   isDoubted(object: number): boolean {
     return this.#doubted.has(object);
   }
@@ -237,8 +239,8 @@ export class EventRunState implements RunView<EventEntry> {
   }
 
   /**
-   * A run stops when the requests under way are answered: what has no outcome then was not sent since the run was last
-   * taken up, and before that only what is doubted was.
+   * A run stops after its pending requests are answered. An event without an outcome was therefore not sent since the
+   * last resume. Only doubted events were sent before that.
    */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
@@ -256,12 +258,12 @@ export class EventRunState implements RunView<EventEntry> {
     this.#move(object, "pending", undefined);
   }
 
-  /** Whatever is sent again was sent before in this call or, by what the journal says, in an earlier one. */
   #countSkipped(more = 0): void {
     const skipped = (this.facts.rows?.skipped ?? 0) + more;
     if (skipped > 0) this.facts = { rows: { read: this.objects.length, merged: 0, skipped } };
   }
 
+  /** Counts requests. One is a repetition if the event was tried before, in this call or in an earlier one. */
   #countRequests(object: number, attempts: number, outcome: Outcome): void {
     if (attempts === 0) return;
     this.requests.sent += attempts;
@@ -271,12 +273,12 @@ export class EventRunState implements RunView<EventEntry> {
   }
 }
 
-/** Whether unknown events of a run are sent again when it is resumed. */
+/** Whether unknown events of a run are sent again when the run is resumed. */
 export function resends({ input }: EventCall, state: EventRunState): boolean {
   return input.onUnknown === "resend" || state.isResent;
 }
 
-/** The outcome of an event, as a line of the journal. */
+/** Creates the journal entry for the outcome of an event. */
 export function settledEntry(object: number, settlement: EventSettlement, at: number): EventEntry {
   const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
   const reason = eventReason(settlement);

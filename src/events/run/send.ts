@@ -15,68 +15,66 @@ import {
   silentEnd,
 } from "./verdicts.ts";
 
-/** An event of a batch with its place in the caller's list. */
+/** An event of a batch with its position in the caller's list. */
 export interface IndexedEvent {
   readonly index: number;
   readonly event: unknown;
-  /** The event as JSON, where it was read as such. */
+  /** The event as JSON; present if it was read as JSON. */
   readonly text?: string | undefined;
   /** An earlier attempt may have been recorded. */
   readonly isDoubted?: boolean;
 }
 
-/** How many events ended how, and what it took. */
+/** How many events ended with each outcome, and the requests and waits this took. */
 interface SendCounts extends Readonly<Record<EventOutcome, number>> {
-  /** Events read so far; all of them once the run has ended. */
+  /** Events read so far; all events after the run has ended. */
   readonly items: number;
-  /** Requests begun, and how many of them were repetitions. */
+  /** Requests that were started, and how many of them were repetitions. */
   readonly sent: number;
   readonly resent: number;
-  /** Milliseconds in which events waited for their repetition: those side by side count once. */
+  /** Time in which events waited for a retry, in milliseconds. Simultaneous waits count once. */
   readonly waitedMs: number;
 }
 
-/** The counts of a run; the outcome of each event went to `onSettled`. */
+/** The counts of a run. The outcome of each event was passed to `onSettled`. */
 export interface SendReport {
   readonly counts: SendCounts;
-  /** Present when the run ended before every event could be sent. */
+  /** Present if the run ended before every event could be sent. */
   readonly ended?: RunEnd;
 }
 
-/** What sending events needs, and what it calls. */
+/** The services, limits and callbacks for sending events. */
 export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
-  /** Requests under way at once; 16 where absent. */
+  /** The maximum number of simultaneous requests; 16 if absent. */
   readonly concurrency?: number;
   /**
-   * What to do when an answer is lost: `report` it as unknown, or `resend` at the risk of recording the event twice.
+   * What to do if an answer is lost: `report` the event as unknown, or `resend` it at the risk of recording it twice.
    */
   readonly onUnknown?: "report" | "resend";
-  /** How long one event is retried, in milliseconds from its first attempt; 120,000 where absent. */
+  /** How long one event is retried, in milliseconds from its first attempt; 120,000 if absent. */
   readonly retryBudgetMs?: number;
-  /** Once aborted nothing new is sent; requests under way are finished. */
+  /** After it is aborted, no new request is started. Pending requests are completed. */
   readonly signal?: AbortSignal;
   /**
-   * Awaited with the indexes of up to 100 events before any of these is sent; besides those under way at most 100 wait.
+   * Awaited with the indexes of up to 100 events before any of them is sent. At most 100 announced events wait in
+   * addition to those being sent.
    */
   readonly beforeSend?: (indexes: readonly number[]) => Promise<void>;
-  /** Awaited with the outcome of each event, before a later event of its `uid` is sent. */
+  /** Awaited with the outcome of each event, before the next event with the same `uid` is sent. */
   readonly onSettled?: (index: number, settlement: EventSettlement, event: unknown) => Promise<void> | void;
 }
 
-/** How many events are read and judged at once. */
+/** How many events are read and validated together. */
 const READ_AT_ONCE = 100;
-/** How many events are read ahead, so that many users have their turns at once. */
+/** How many events are read ahead, so that events of many users can be sent at the same time. */
 const WINDOW = 1000;
-/**
- * How many events are announced at most besides those under way: after a crash these are
- * unknown.
- */
+/** The maximum number of announced events that are not being sent yet. After a crash these are unknown. */
 const ANNOUNCED = 100;
 /**
- * While more than this wait behind other events of their user, no more are announced, so that announcements are few
- * lines.
+ * While more events than this wait behind other events of their user, no more are announced. This keeps the number of
+ * journal lines low.
  */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
@@ -88,10 +86,10 @@ interface SenderState {
   readonly options: SendOptions;
   readonly counts: { -readonly [Field in keyof SendCounts]: number };
   readonly nearest: NearestName;
-  /** When the service last answered about an event, in milliseconds since 1970. */
+  /** The time of the service's last answer about an event, in milliseconds since 1970. */
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** How many events wait for their repetition, and since when one of them does, by the monotonic clock. */
+  /** How many events wait for a retry, and since when at least one of them waits, by the monotonic clock. */
   readonly waiting: { events: number; since: number };
 }
 
@@ -100,11 +98,12 @@ interface PreparedEvent extends IndexedEvent {
 }
 
 /**
- * Sends events one request each (event-tracking-api 4), at most `concurrency` at once, and events of one `uid` in
- * order: each leaves once the one before it is settled. Reads the input as it goes, about a thousand events ahead.
- * Events predicted `ignored` or `rejected` are never sent. A 401, 403 or wrong route ends the run, and so does a
- * service that cannot be reached for a whole retry budget; the rest is then `notApplied`.
- * Throws what the input, `beforeSend` or `onSettled` throws, after the requests under way have ended.
+ * Sends one request per event (event-tracking-api 4), with at most `concurrency` at the same time. Events with the same
+ * `uid` are sent in order: each one after the previous one has its outcome. Reads the input during sending, about a
+ * thousand events ahead. Never sends events that are predicted as `ignored` or `rejected`. A 401, a 403 or a wrong
+ * route ends the run, and so does a service that cannot be reached for a whole retry budget. The remaining events are
+ * then `notApplied`.
+ * Rethrows errors of the input, `beforeSend` and `onSettled` after the pending requests have ended.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -131,7 +130,7 @@ export async function sendEvents(
   return run.ended === undefined ? { counts } : { counts, ended: run.ended };
 }
 
-/** Announces the next events, as many as may wait for their turn, and puts them into the queue. */
+/** Announces as many events as may wait, and adds them to the queue. */
 async function announce(
   run: SenderState,
   waiting: FairBuffer<PreparedEvent>,
@@ -156,7 +155,7 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Settles the events that are not to be sent, and gives the rest. */
+/** Resolves the outcomes of events that must not be sent, and returns the other events. */
 async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
   const admitted: PreparedEvent[] = [];
   for (const event of group) {
@@ -211,13 +210,16 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
   return error.effect === "ambiguous" ? onUnknown === "resend" : error.effect !== "rejected";
 }
 
-/** How long to wait before another attempt, in milliseconds: longer each time, and as long as the service asks for. */
+/**
+ * Returns the wait before the next attempt, in milliseconds. It grows with each attempt, and is at least what the
+ * service requests.
+ */
 function pauseAfter(error: ApiError, attempt: number): number {
   const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a repetition; false when the budget does not allow it or the run is over. */
+/** Waits before a retry. Returns false if the retry budget does not allow it or the run is over. */
 async function pausedFor(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -251,17 +253,17 @@ async function settle(run: SenderState, { index, event }: IndexedEvent, settleme
   if (told !== undefined) await told;
 }
 
-/** Items that wait in lines, one line for each key. */
+/** Items that wait in one queue per key. */
 interface FairBuffer<Item> {
-  /** How many wait in all. */
+  /** The total number of waiting items. */
   readonly size: number;
-  /** Adds an item to the end of the line of its key. */
+  /** Adds an item to the end of the queue of its key. */
   add(key: string, item: Item): void;
-  /** Takes up to so many, from as many lines as possible; items of one key in their order. */
+  /** Removes and returns up to `most` items, from as many queues as possible. Items of one key keep their order. */
   take(most: number): readonly Item[];
 }
 
-/** Makes empty lines. */
+/** Creates an empty buffer. */
 function fairBuffer<Item>(): FairBuffer<Item> {
   const lines = new Map<string, Item[]>();
   let size = 0;
@@ -290,13 +292,13 @@ function fairBuffer<Item>(): FairBuffer<Item> {
   };
 }
 
-/** Runs tasks side by side, but those of one key one after another, in the order they came. */
+/** Runs tasks in parallel, but tasks with the same key one after another, in the order of arrival. */
 interface KeyedQueue<Task> {
-  /** Takes a task in. */
+  /** Adds a task. */
   add(key: string, task: Task): void;
   /**
-   * Resolves once few of the tasks that wait could begin at once (enough for a moment), and at most `few` wait in all; gives
-   * how many do.
+   * Resolves when at most `few` tasks wait in all, and few of these are ready to start (enough to keep the queue busy).
+   * Returns the number of waiting tasks.
    * Rejects with the first error of any task.
    */
   nearlyEmpty(few: number): Promise<number>;
@@ -305,8 +307,9 @@ interface KeyedQueue<Task> {
 }
 
 /**
- * Makes a queue that performs at most `concurrency` tasks at once. After a task's error no other task is begun.
- * One caller at a time may wait for it.
+ * Creates a queue that runs at most `concurrency` tasks at the same time. After an error of a task no other task is
+ * started.
+ * Only one caller at a time may wait for the queue.
  */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>): KeyedQueue<Task> {
   interface Entry {
@@ -314,7 +317,7 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
     readonly task: Task;
   }
   const ready: Entry[] = [];
-  /** The keys with a task ready or under way, each with the tasks behind it. */
+  /** The keys that have a task ready or running, each with the tasks that wait behind it. */
   const behind = new Map<string, Entry[]>();
   let running = 0;
   let held = 0;

@@ -14,45 +14,45 @@ import { isJsonObject } from "../catalogue.ts";
 import { closestSpelling, parseNestedJson, remembering } from "../spelling.ts";
 import type { EventCall } from "./run-state.ts";
 
-/** Events to be sent: their form, and their content, which is kept in the folder of the run. */
+/** Events to send: their form, and their content, which is stored in the folder of the run. */
 export interface EventSource {
   readonly kept: KeptEvents;
   readonly bytes: ByteSource;
-  /** How many bytes there are; absent where that is not known. */
+  /** The size in bytes; absent if it is not known. */
   readonly size?: number;
-  /** Where it is not known yet how many events there are: what counts them. */
+  /** Resolves to the number of events; present if that number is not known yet. */
   readonly counting?: Promise<EventCounts>;
 }
 
-/** How many events there are, and how many empty rows were passed over between them. */
+/** The number of events, and of the empty rows that were skipped between them. */
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
 }
 
-/** The form of a content of events: a file as it was given, or else one event a line. */
+/** The form of the content: a file as it was provided, or one event per line. */
 export type KeptEvents = EventCall["input"]["events"];
 
-/** An event with its place in the call or the file. */
+/** An event with its position in the call or the file. */
 export interface GivenEvent {
   readonly index: number;
-  /** The line of the file. */
+  /** The line number in the file. */
   readonly line?: number;
-  /** `null` where a row cannot be read as an event. */
+  /** `null` if a row cannot be read as an event. */
   readonly event: unknown;
-  /** The event as JSON, where it was read as such. */
+  /** The event as JSON; present if it was read as JSON. */
   readonly text?: string;
   /** Why a row cannot be read as an event. */
   readonly reason?: Reason;
-  /** How many empty rows of the file were passed over beside it. */
+  /** How many empty rows of the file were skipped with this event. */
   readonly skipped?: number;
-  /** The names that were corrected. */
+  /** The corrections of names. */
   readonly mended?: readonly string[];
 }
 
 const EVENTS_PER_CHUNK = 500;
 
-/** The events of a call. */
+/** Creates a source from the events of a call. */
 export function sourceOfEvents(events: readonly object[], mend = false): EventSource {
   const hash = createHash("sha256");
   const chunks: Uint8Array[] = [];
@@ -66,14 +66,14 @@ export function sourceOfEvents(events: readonly object[], mend = false): EventSo
   return { kept: { digest: hash.digest("hex"), ...(mend && MEND) }, bytes: () => each(chunks), size };
 }
 
-/** The events of a file. */
+/** Creates a source from the events of a file. */
 export function sourceOfFile({ file, bytes, size }: OpenedFile, mend = false): EventSource {
   return { kept: { digest: file.digest, file, ...(mend && MEND) }, bytes, size };
 }
 
 const MEND = { mend: true } as const;
 
-/** Reads events in order, piece by piece. Throws a FileError where the file as a whole cannot be read. */
+/** Reads events in order, in batches. Throws a FileError if the file as a whole cannot be read. */
 export async function* eventsIn(source: EventSource): AsyncGenerator<readonly GivenEvent[]> {
   if (!source.kept.mend) {
     yield* eventsAsGiven(source);
@@ -91,14 +91,14 @@ export async function* eventsIn(source: EventSource): AsyncGenerator<readonly Gi
   }
 }
 
-/** How the rows of a file of events are read. */
+/** Returns the rules for reading the rows of a file of events. */
 export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<EventRow> {
   return mend ? mendedEventRows : eventRows;
 }
 
 /**
- * Reads events in order as they were given, without corrections but for the names of columns. Throws as `eventsIn`
- * does.
+ * Reads events in order, without corrections except those of column names. Throws a FileError if the file as a whole
+ * cannot be read.
  */
 export async function* eventsAsGiven({ kept, bytes }: EventSource): AsyncGenerator<readonly GivenEvent[]> {
   if (kept.file !== undefined) {
@@ -123,7 +123,7 @@ export async function* eventsAsGiven({ kept, bytes }: EventSource): AsyncGenerat
   }
 }
 
-/** A column whose misspelt name was put right. */
+/** A column whose misspelt name was corrected. */
 interface CorrectedColumn {
   readonly right: string;
   readonly told: string;
@@ -136,7 +136,10 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/** An event as runs report it: the identifier of its user only as the hash that the service keeps, too. */
+/**
+ * Converts an event to the form in which runs report it. The user's identifier appears only as the hash that the
+ * service also stores.
+ */
 export function objectOf({ index, line, event, mended }: GivenEvent): ReportedObject {
   const at = line === undefined ? { index } : { index, line };
   const place =
@@ -156,12 +159,12 @@ const LONGEST_NAME = 100;
 const MENDED_KEPT = 10;
 const LONGEST_MENDED = 160;
 
-/** Replaces an event that is no longer kept, so that the others keep their positions. */
+/** Replaces an event that is no longer stored, so that the others keep their positions. */
 const GONE = { cells: ["-"], text: "{}" } as const;
 
 /**
- * A content in its own form with only some of its events: `isKept` says by their index which. Numbers of lines may
- * change, indexes of events do not.
+ * Writes a content in its own form with only those events for which `isKept` returns true. Line numbers may change; the
+ * indexes of events do not.
  */
 export async function* onlyKept(
   { kept, bytes }: EventSource,
@@ -174,7 +177,7 @@ export async function* onlyKept(
     }
     return;
   }
-  // The byte order mark says that the copy is UTF-8, whatever the encoding of the file was.
+  // The byte order mark marks the copy as UTF-8, whatever the encoding of the original file.
   yield BYTE_ORDER_MARK;
   const isArray = file.format === "json";
   let before = isArray ? "[" : "";
@@ -182,7 +185,7 @@ export async function* onlyKept(
   const rows = rowsOf(bytes, file, rowsOfEvents(kept), ({ cells }) => {
     header = cells;
   });
-  // Where it was a workbook, the copy is read as a text with commas.
+  // The copy of a workbook is read as comma-separated text.
   const delimiter = (await lookedAt(bytes, file, rowsOfEvents(kept))).sheet?.delimiter ?? ",";
   for await (const batch of rows) {
     const lines = header.length > 0 ? [csvLine(header, delimiter)] : [];
@@ -197,7 +200,7 @@ export async function* onlyKept(
   if (isArray) yield before === "[" ? "[]" : "]";
 }
 
-/** How many events there are, and how many empty rows were passed over between them. */
+/** Counts the events, and the empty rows that were skipped between them. */
 export async function countEvents(events: AsyncIterable<readonly GivenEvent[]>): Promise<EventCounts> {
   const counts = { items: 0, skipped: 0 };
   for await (const batch of events) {
@@ -211,7 +214,7 @@ async function* each(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> 
   yield* chunks;
 }
 
-/** An event as a file gives it: whatever it holds is judged later, as the service would. */
+/** An event as read from a file. Its values are validated later. */
 export type EventRow = Readonly<Record<string, unknown>>;
 
 const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
@@ -220,14 +223,14 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   ),
 );
 
-/** The columns of a file of events: every field and parameter; `items` is JSON. */
+/** The columns of a file of events: every field and parameter. `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
-/** How files for `track_events` are read. An empty cell is a parameter that the event does not have. */
+/** The rules for reading files for `track_events`. An empty cell means that the event does not have the parameter. */
 const eventRows: RowShape<EventRow> = {
   columns: EVENT_COLUMNS,
   required: [["uid"], ["eventName"]],
-  // A parameter in a column that is not known would be lost.
+  // A parameter in an unknown column would be lost.
   isStrict: true,
   fromCells(header) {
     const readers = EVENT_COLUMNS.filter((column) => header.at(column) >= 0).map((column) => ({
@@ -248,13 +251,16 @@ const eventRows: RowShape<EventRow> = {
   rest: (row, failed) => failed.map(({ reason }) => ({ row, reason })),
 };
 
-/** The same where misspelt names are put right: columns whose names are plainly misspelt are read as the right ones. */
+/** The same rules with spelling correction: columns with clearly misspelt names are read under their correct names. */
 const mendedEventRows: RowShape<EventRow> = {
   ...eventRows,
   spelt: (name) => closestSpelling(name, EVENT_COLUMNS),
 };
 
-/** The value that a cell means: a number or items; any other text stays a text, and is judged as one. */
+/**
+ * Converts a cell to the value of its parameter: a number, or items. Any other text stays a string and is validated as
+ * one.
+ */
 function meantBy(column: string, cell: string): unknown {
   const type = PARAMETERS.get(column)?.type;
   if (type === "items") return parseJson(cell) ?? cell;

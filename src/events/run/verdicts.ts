@@ -5,7 +5,7 @@ import type { Prediction } from "../../runs/report.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import type { Finding, RuleBasis, Validation, Verdict } from "../catalogue.ts";
 
-/** What was predicted of an event, and observed. */
+/** The predicted verdict on an event, and the observed one. */
 export interface EventVerdict {
   readonly predicted: Verdict;
   readonly basis: RuleBasis;
@@ -13,43 +13,51 @@ export interface EventVerdict {
   readonly findings: readonly Finding[];
 }
 
-/** Events with the same verdict for the same rules; what the findings say is said of the first one. */
+/**
+ * Events that have the same verdict because of the same rules. The messages of the findings are those of the first
+ * event.
+ */
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
-  /** The first of the events. */
+  /** The first of these events. */
   readonly objects: readonly number[];
-  /** Whether what the findings say holds for the first event only: others break the same rules in another way. */
+  /**
+   * Whether the messages of the findings apply only to the first event: others break the same rules in a different way.
+   */
   readonly isOfFirst: boolean;
 }
 
-/** One kind of verdict; results name its first finding as the rule. */
+/** One kind of verdict. Results report its first finding as the rule. */
 interface VerdictKind {
   readonly verdict: EventVerdict;
   readonly prediction: Prediction | undefined;
   isOfFirst: boolean;
 }
 
-/** The most kinds that are distinguished by all their findings; further ones are distinguished by their first rule. */
+/**
+ * The maximum number of kinds that are distinguished by all their findings. Further kinds are distinguished only by
+ * their first rule.
+ */
 const MOST_KINDS = 200;
 const OBJECTS_NAMED = 20;
 const FINDINGS_KEPT = 5;
 
 const NOTHING_TO_SAY: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/** The verdicts of all events of a run: a number for each event, and the findings once for each kind of verdict. */
+/** The verdicts on all events of a run. Stores one number per event, and the findings once per kind of verdict. */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
-  /** By event: the position of its kind in the list, counted from 1; 0 where it has none yet. */
+  /** For each event the position of its kind in the list, counted from 1; 0 if it has none yet. */
   readonly #kindOf: number[] = [];
   #plain = 0;
 
-  /** Makes room for the next events. */
+  /** Adds space for the next events. */
   begin(items: number): void {
     for (let object = 0; object < items; object += 1) this.#kindOf.push(0);
   }
 
-  /** Keeps the verdict of an event in place of an earlier one; undefined where it is plainly recorded. */
+  /** Stores the verdict on an event and replaces an earlier one. Undefined means recorded without findings. */
   keep(object: number, verdict: EventVerdict | undefined): void {
     if (verdict === undefined) {
       if (this.#plain === 0) this.#plain = this.#numberOf(NOTHING_TO_SAY);
@@ -59,12 +67,12 @@ export class VerdictKinds {
     }
   }
 
-  /** What results say of an event: its verdict, where that is not `recorded`. */
+  /** Returns the verdict on an event for results; undefined if it is `recorded`. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
 
-  /** All kinds with their events: uncertain ones first, then those that are not sent, and recorded ones last. */
+  /** Returns all kinds with their events: first uncertain ones, then those that are not sent, then recorded ones. */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
       const objects: number[] = [];
@@ -117,7 +125,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** The verdict on an event as a run keeps it; undefined where it is plainly recorded. */
+/** Creates the verdict on an event for storage in a run; undefined if it is recorded without findings. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   if (verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined)
@@ -131,17 +139,18 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
 }
 
 /**
- * How an event of a batch ended. `succeeded`: the service said `ok` and nothing in the event speaks against it;
- * `failed`: not recorded, and known so; `unknown`: sent, and no answer proves its effect; `notApplied`: never
- * reached the service.
+ * How an event of a batch ended. `succeeded`: the service answered `ok` and the event has no finding against it.
+ * `failed`: certainly not recorded. `unknown`: sent, but no answer proves the effect. `notApplied`: never reached the
+ * service.
  */
 export type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
- * Why an event did not succeed. `refused`: the prediction was `ignored` or `rejected`, so it was never sent; `invalid`:
- * the service answered `!invalid`; `rejected`: the service refused the request; `answerLost`: no answer came;
- * `answerNotUnderstood`: an answer of another kind; `notSent` and `busy`: still so when the retry budget was spent;
- * `runEnded`: another event showed that none can be sent; `stopped`: the caller gave up before it was sent.
+ * Why an event did not succeed. `refused`: the prediction was `ignored` or `rejected`, so it was never sent. `invalid`:
+ * the service answered `!invalid`. `rejected`: the service refused the request. `answerLost`: no answer came.
+ * `answerNotUnderstood`: the answer was of an unknown kind. `notSent` and `busy`: still so at the end of the retry
+ * budget. `runEnded`: another event showed that none can be sent. `stopped`: the run was stopped before the event was
+ * sent.
  */
 type SettlementReason =
   | "refused"
@@ -159,16 +168,19 @@ export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
   /**
-   * The verdict that the answer of the service proves; absent where it proves none, since ignored events get `ok`, too.
+   * The verdict that the service's answer proves. Absent if it proves none, because ignored events are also answered
+   * with `ok`.
    */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
-  /** What the failed request said about itself (`problemOf`). */
+  /** The details of the failed request (`problemOf`). */
   readonly problem?: Readonly<Record<string, unknown>>;
-  /** How often a request for it was begun; more than once after `answerLost` means that it may be recorded twice. */
+  /**
+   * How many requests were started for the event. More than one after `answerLost` means that it may be recorded twice.
+   */
   readonly attempts: number;
-  /** An answer was lost on the way, so that an earlier attempt may have been recorded as well. */
+  /** An answer was lost, so an earlier attempt may also have been recorded. */
   readonly maybeTwice?: true;
 }
 
@@ -176,11 +188,11 @@ export interface EventSettlement {
 export interface RunEnd {
   readonly kind: RejectionKind | "unreachable" | "rateLimited";
   readonly statusCode?: number | undefined;
-  /** What the failed request said about itself (`problemOf`). */
+  /** The details of the failed request (`problemOf`). */
   readonly problem: Readonly<Record<string, unknown>>;
 }
 
-/** What is known about the attempts to send one event so far. */
+/** The state of the attempts to send one event. */
 export interface Attempts {
   readonly predicted: Validation;
   count: number;
@@ -188,7 +200,7 @@ export interface Attempts {
   lost: boolean;
 }
 
-/** Settles an event by the service's answer (event-tracking-api 4, 7). */
+/** Derives the outcome of an event from the service's answer (event-tracking-api 4, 7). */
 export function settleByAnswer(attempts: Attempts, { statusCode, message }: EventAnswer): EventSettlement {
   const { predicted, count, lost } = attempts;
   if (message === EVENT_MESSAGES.invalid) {
@@ -201,7 +213,7 @@ export function settleByAnswer(attempts: Attempts, { statusCode, message }: Even
   return lost ? { ...settlement, maybeTwice: true } : settlement;
 }
 
-/** Settles an event by the error that its last attempt ended in. */
+/** Derives the outcome of an event from the error of its last attempt. */
 export function settleByError({ predicted, count, lost }: Attempts, error: ApiError): EventSettlement {
   const { statusCode } = error;
   const settled = { predicted, attempts: count, problem: problemOf(error), ...(statusCode && { statusCode }) };
@@ -220,13 +232,13 @@ const ENDS_THE_RUN: ReadonlySet<RejectionKind> = new Set([
   ...(["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"] as const),
 ]);
 
-/** The end of the run, where an error shows that no event at all can be sent. */
+/** Returns how the run ends if an error shows that no event at all can be sent; otherwise undefined. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !ENDS_THE_RUN.has(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** The end of a run in which nothing was answered for a whole retry budget. */
+/** Returns the end of a run whose requests had no answer for a whole retry budget. */
 export function silentEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -247,8 +259,8 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Why an event did not succeed, as reports and journals keep it; undefined where it did. `detail` holds the rule that
- * decides with its place, its section, and what the validator says of it (`finding`, `fix`).
+ * Returns why an event did not succeed, in the form of reports and journals; undefined if it succeeded. `detail`
+ * contains the decisive rule with its path, its section, and the validator's message and fix (`finding`, `fix`).
  */
 export function eventReason({ reason, predicted, statusCode, problem }: EventSettlement): Reason | undefined {
   if (reason === undefined) return undefined;
@@ -260,14 +272,17 @@ export function eventReason({ reason, predicted, statusCode, problem }: EventSet
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
 
-/** The reason of events that were not sent since another event ended the run. */
+/** Returns the reason of events that were not sent because another event ended the run. */
 export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   const code: EventCode = "EVENTS_ENDED";
   const detail = { ...problem, kind };
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/** A rule with its place, the positions within `items` left out: the same for all events with the same mistake. */
+/**
+ * Formats a rule with its path, without the positions within `items`. All events with the same mistake have the same
+ * text.
+ */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }
