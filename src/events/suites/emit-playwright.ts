@@ -5,11 +5,11 @@ import { ADDRESS_VARIABLE, EVENT_PATH } from "./emit-scripts.ts";
 import { type EventSuite, eventsOf } from "./suite.ts";
 
 /**
- * Writes a Playwright test that opens a page and checks the events that the page itself sends against the catalogue
- * (event-tracking-api 2, 7, 8): those that the suite is about. The cases of the suite are not in it: what a page sends
- * is not for a test to choose.
+ * Writes a Playwright test that opens a page and checks the events that the page sends against the catalogue
+ * (event-tracking-api 2, 7, 8). It checks only the events of the suite. It does not contain the cases of the suite,
+ * because a test cannot choose what a page sends.
  * One run reports every wrong and every missing event.
- * The page is expected to send to the sandbox at `sandboxUrl`, unless the environment of the test names another address.
+ * The page must send to the sandbox at `sandboxUrl`, unless the environment of the test names another address.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -63,14 +63,14 @@ test("the page sends its events as the event API records them", async ({ page })
 `;
 }
 
-/** The supported events that a suite is about; where it tells of none, all of them. */
+/** Returns the supported events that a suite contains; all supported events if it contains none. */
 function eventNamesOf({ cases }: EventSuite): readonly string[] {
   const named = cases.flatMap((one) => [one.id.split("/")[0], ...eventsOf(one).map(({ eventName }) => eventName)]);
   const names = EVENT_NAMES.filter((name) => named.includes(name));
   return names.length > 0 ? names : EVENT_NAMES;
 }
 
-/** The parameters of every supported event, one event per line. */
+/** Returns source lines with the parameters of every supported event, one event per line. */
 function catalogueLines(): string {
   return Object.entries<EventSpec>(EVENTS)
     .map(([name, { parameters }]) => `  ${name}: ${JSON.stringify(parameters)},\n`)
@@ -81,7 +81,10 @@ function limitValues(): Record<string, number> {
   return Object.fromEntries(Object.entries(EVENT_LIMITS).map(([name, { value }]) => [name, value]));
 }
 
-/** Problems fail the test: the service would not record the event, or nobody can tell. Notes are only shown. */
+/**
+ * The functions that check events. Problems fail the test: the service would not record the event, or the document does
+ * not say. Notes are only shown.
+ */
 const CHECKS = `function bodyOf(text) {
   try {
     return JSON.parse(text);

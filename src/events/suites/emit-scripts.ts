@@ -2,22 +2,22 @@ import { ROUTES } from "../../spec/routes.ts";
 import { BASIS_WORDS } from "../catalogue.ts";
 import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFIX } from "./suite.ts";
 
-/** The environment variable that names the event API to send to. */
+/** The environment variable with the address of the event API to send to. */
 export const ADDRESS_VARIABLE = "EVENT_API_URL";
 
-/** The environment variable that holds the app key, and the key of a sandbox, which is used where it is not set. */
+/** The environment variable with the app key, and the key of a sandbox, which is the default. */
 export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
-/** The arguments with which the sandbox of an emitted file listens at a free port and prints no line for each event. */
+/** The arguments for the sandbox of a generated file: it listens on a free port and prints no line for each event. */
 export const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
-/** What an emitted file prints where no sandbox starts. */
+/** The error of a generated file if no sandbox starts. */
 export const NO_SANDBOX = `no sandbox started; set ${ADDRESS_VARIABLE} to the address of one that runs`;
 
 /** The path of the event endpoint (event-tracking-api 4). */
 export const EVENT_PATH = ROUTES.trackEvent.path;
 
-/** A case as an emitted file carries it: what to send, and what each answer must be. */
+/** A case as stored in a generated file: what to send, and what each answer must be. */
 export interface EmittedCase {
   readonly id: string;
   readonly title: string;
@@ -27,7 +27,7 @@ export interface EmittedCase {
   readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Reduces the cases of a suite to what an emitted file needs. */
+/** Reduces the cases of a suite to what a generated file needs. */
 export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   return cases.map((one) => ({
     id: one.id,
@@ -39,7 +39,7 @@ export function emittedCases({ cases }: EventSuite): readonly EmittedCase[] {
   }));
 }
 
-/** The lines that head an emitted file that holds the cases, without comment signs. */
+/** Returns the header lines of a generated file with cases, without comment signs. */
 export function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string): readonly string[] {
   const ofTests = `The uid of the events is ${uid}, except where a test is about the uid. No user of the app has it.`;
   return [
@@ -53,18 +53,18 @@ export function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string
   ];
 }
 
-/** Cases as the elements of a JavaScript array, one per line. */
+/** Formats cases as the elements of a JavaScript array, one per line. */
 export function asLines(values: readonly unknown[]): string {
   return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
 }
 
-/** The line that ends a body in the script; a body is one line of JSON, which is never this. */
+/** The line that ends a body in the script. A body is one line of JSON, which never equals it. */
 const END_OF_BODY = "END_OF_EVENT";
 
 /**
- * Writes a suite as a POSIX shell script that posts every event with curl, compares the answers, prints what differs,
- * and ends with status 1 if anything did.
- * It starts a sandbox of its own, unless its environment names a service.
+ * Writes a suite as a POSIX shell script. It posts every event with curl, compares the answers and prints differences.
+ * Its exit status is 1 if there are any.
+ * It starts its own sandbox, unless its environment names a service.
  */
 export function emitCurl(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: sh <this file>");
@@ -99,8 +99,8 @@ printf '%s events sent, %s mismatches\\n' "$sent" "$wrong"
 }
 
 /**
- * Starts a sandbox through npx, and ends it with the script. `exec` puts it in the place of the shell that npx starts,
- * which would keep the signal to itself.
+ * Starts a sandbox through npx, and stops it with the script. `exec` replaces the shell that npx starts, which would
+ * not pass the signal on.
  */
 const START_SANDBOX = `start_sandbox() {
   log=$(mktemp)
@@ -127,13 +127,13 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** The module of a generated file that starts processes; this server does not load it. */
+/** The module with which a generated file starts processes. This server does not load it. */
 const PROCESSES = "node:child_process";
 
 /**
- * Writes a suite as a test file for vitest, which depends on nothing else. It compares answers: an ignored event is
- * answered like a recorded one, so only the sandbox can tell these two apart.
- * It starts a sandbox of its own, unless its environment names a service.
+ * Writes a suite as a test file for vitest without other dependencies. It compares answers. An ignored event has the
+ * same answer as a recorded one; only the sandbox can distinguish the two.
+ * It starts its own sandbox, unless its environment names a service.
  */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
@@ -173,7 +173,7 @@ describe("the event endpoint", () => {
 `;
 }
 
-/** Starts a sandbox through npx. npx runs it in a further process, so both are ended together. */
+/** Starts a sandbox through npx. npx runs it in another process, so both are stopped together. */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {

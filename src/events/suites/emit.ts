@@ -1,14 +1,17 @@
 import { ANSWERS, BASES, CASE_KINDS, type EventSuite } from "./suite.ts";
 
-/** A form of a suite: its writer, and the usual name and type of its file. */
+/** A file format for suites: its writer, and the usual name and type of its file. */
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  /** `sandboxUrl` is where a page under test sends its events, unless the environment of the test names another address. */
+  /**
+   * Writes the suite. A page under test sends its events to `sandboxUrl`, unless the test's environment names another
+   * address.
+   */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
-/** The forms in which a suite is given out. Their writers are loaded when they are needed: no start pays for them. */
+/** The file formats for suites. Their writers are loaded on first use, which keeps start-up fast. */
 export const SUITE_FORMATS = {
   json: {
     fileName: "events.suite.json",
@@ -32,19 +35,19 @@ export const SUITE_FORMATS = {
   },
 } as const satisfies Record<string, Format>;
 
-/** The name of a form of a suite. */
+/** The name of a file format for suites. */
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
-/** What an emitted file holds: how many tests, and how many of each kind. */
+/** The contents of a generated file: how many tests, and how many of each kind. */
 export interface EmittedContents {
   readonly cases: number;
   readonly byKind: Readonly<Record<string, number>>;
-  /** How many cases of the suite expect which verdict, and how those are known. */
+  /** The number of cases for each expected verdict and its basis. */
   readonly byVerdict: Readonly<Record<string, number>>;
   readonly byBasis: Readonly<Record<string, number>>;
 }
 
-/** Counts what a suite holds in one of the forms: its cases, but for Playwright the one test of a page. */
+/** Counts the contents of a suite in one format: its cases, or for Playwright the single test of a page. */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
@@ -57,8 +60,8 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
 }
 
 /**
- * Writes a suite in one of the forms; the files run as they are. A page test expects the events at the sandbox at
- * `sandboxUrl`; the tests of the service start a sandbox of their own.
+ * Writes a suite in one format. The files run without changes. A page test expects the events at the sandbox at
+ * `sandboxUrl`; tests of the service start their own sandbox.
  */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);

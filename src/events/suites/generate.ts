@@ -12,19 +12,19 @@ import { EVENT_NAMES, RULES, type Rule, type RuleName } from "../catalogue.ts";
 import { UnsupportedEventError } from "../event-types.ts";
 import { CASE_KINDS, type CaseKind, type EventCase, type EventSuite, TEST_UID_PREFIX } from "./suite.ts";
 
-/** What a generated suite is to hold. */
+/** The options of a generated suite. */
 export interface SuiteChoice {
-  /** All 13 where absent. */
+  /** All 13 events if absent. */
   readonly eventNames?: readonly string[] | undefined;
-  /** All kinds where absent. */
+  /** All kinds if absent. */
   readonly kinds?: readonly CaseKind[] | undefined;
-  /** The user of every event; made from the seed where absent. */
+  /** The user of every event; derived from the seed if absent. */
   readonly uid?: string | undefined;
-  /** An integer from 0 to 2^32 - 1; 1 where absent. */
+  /** An integer from 0 to 2^32 - 1; 1 if absent. */
   readonly seed?: number | undefined;
 }
 
-/** The ways through an application that a suite walks as one user. */
+/** The typical paths of a user through an application, as sequences of events. */
 const SEQUENCES: readonly {
   readonly about: string;
   readonly title: string;
@@ -43,8 +43,8 @@ const SEQUENCES: readonly {
 ];
 
 /**
- * Generates tests for events (event-tracking-api 2, 7, 8): the same suite for the same choice.
- * Throws an UnsupportedEventError when an event name is not supported.
+ * Generates tests for events (event-tracking-api 2, 7, 8). The same choice always generates the same suite.
+ * Throws an UnsupportedEventError if an event name is not supported.
  */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
@@ -97,26 +97,26 @@ function sequences(eventNames: readonly EventName[], uid: string, seed: number):
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A case before it gets its verdict: what is sent, and the rule that decides, if any. */
+/** A case without its verdict: what is sent, and the decisive rule, if any. */
 interface CaseDraft {
-  /** What tells the case from the others of its event and kind, e.g. the parameter; words separated by hyphens. */
+  /** Distinguishes the case from others of its event and kind, e.g. the parameter; words separated by hyphens. */
   readonly about: string;
   readonly title: string;
   readonly rule?: RuleName;
   readonly body: Body;
 }
 
-/** An event under test, with samples to vary. */
+/** An event under test, with samples that cases vary. */
 interface Subject {
   readonly eventName: EventName;
   readonly parameters: Readonly<Record<string, Parameter>>;
-  /** The event with what it needs, and one item where it takes items. */
+  /** The event with its required parameters only, and one item if it has `items`. */
   readonly minimal: Body;
   /** The event with every parameter. */
   readonly full: Body;
 }
 
-/** A multi-byte character that is one UTF-16 unit, and one that is two. */
+/** A multi-byte character of one UTF-16 unit, and one of two. */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -124,7 +124,7 @@ const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const ITEM_LIMIT = EVENT_LIMITS.items.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
-/** Makes the samples of an event for one user. */
+/** Creates the samples of an event for one user. */
 function subjectOf(eventName: EventName, uid: string, seed: number): Subject {
   const { parameters }: EventSpec = EVENTS[eventName];
   const sample = sampleParameters(parameters, seed);
@@ -138,7 +138,10 @@ function draft(about: string, title: string, body: Body, rule?: RuleName): CaseD
   return { about, title, body, ...(rule && { rule }) };
 }
 
-/** The cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences span events and stand apart. */
+/**
+ * Creates the cases of each kind for one event (event-tracking-api 2.2, 2.3, 7, 8). Sequences contain several events
+ * and are created separately.
+ */
 const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subject) => readonly CaseDraft[]>> = {
   minimal: ({ minimal }) => [draft("required", "only what is required", minimal)],
   full: ({ full }) => [draft("all", "every parameter", full)],
@@ -289,7 +292,7 @@ function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A source of numbers in [0, 1): the same for the same seed. */
+/** Creates a generator of numbers in [0, 1). Equal seeds generate equal numbers. */
 function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -304,8 +307,8 @@ const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
 /**
- * A sample value for a parameter, in a form that reads like what an application sends. A parameter has the same value
- * wherever it appears in a suite, so that a cart and a purchase speak of the same item.
+ * Creates a realistic sample value for a parameter. A parameter has the same value everywhere in a suite, so a cart and
+ * a purchase refer to the same item.
  */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
@@ -317,7 +320,7 @@ function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   return name.endsWith("_id") ? `${name}-${code}` : `${pick(WORDS, random)} ${code}`;
 }
 
-/** A value for each of the parameters; `value` is `price` × `quantity`. */
+/** Creates a value for each parameter; `value` is `price` × `quantity`. */
 export function sampleParameters(
   parameters: Readonly<Record<string, Parameter>>,
   seed: number,

@@ -2,8 +2,8 @@ import { BASIS_WORDS } from "../catalogue.ts";
 import type { CaseResult, SuiteReport } from "./run-suite.ts";
 
 /**
- * Writes the report of a suite as JUnit XML: a mismatch is a failure, and a case of which nothing could be told is
- * skipped, with the reason. `name` names the suite.
+ * Writes the report of a suite as JUnit XML. A mismatch is a failure. An unobservable case is skipped, with the reason.
+ * `name` is the name of the suite.
  */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
@@ -48,7 +48,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "\r": "&#13;",
 };
 
-/** A text as the value of an attribute; what XML cannot hold becomes the replacement character. */
+/** Escapes a text for an XML attribute. Characters that XML does not allow become the replacement character. */
 function escaped(text: string): string {
   return text
     .replace(/[&<>"\t\n\r]/g, (letter) => ENTITIES[letter] ?? letter)

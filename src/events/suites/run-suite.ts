@@ -16,21 +16,21 @@ const caseResult = z.object({
   expected: verdict,
   basis: z.enum(BASES),
   rule: z.string().exactOptional(),
-  /** `unobservable`: nothing that could be seen speaks for or against the expected verdict. */
+  /** `unobservable`: nothing observed confirms or contradicts the expected verdict. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The verdict seen; `accepted` where the service said `ok`, which it says of ignored events too. */
+  /** The observed verdict. `accepted`: the service answered `ok`, which it also does for ignored events. */
   observed: z.union([verdict, z.literal("accepted")]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   milliseconds: z.number(),
 });
 
-/** What was expected of a case, and what was seen. */
+/** The expected and the observed result of a case. */
 export type CaseResult = Readonly<z.output<typeof caseResult>>;
 
-/** How a case went. */
+/** Whether the expected verdict of a case was observed. */
 type CaseStatus = CaseResult["status"];
 
-/** The form of a report on a suite, as it is kept. */
+/** The schema of a stored report on a suite. */
 export const suiteReport = z.object({
   cases: z.number(),
   matched: z.number(),
@@ -39,19 +39,19 @@ export const suiteReport = z.object({
   results: z.array(caseResult),
 });
 
-/** What running a suite gave; `cases` is the sum of the three counts. */
+/** The result of running a suite; `cases` is the sum of the three counts. */
 export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
-/** What running a suite needs. */
+/** The services and callbacks for running a suite. */
 export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   /**
-   * Gives the verdict that the sandbox kept for an event that was just sent. Left out for a live service, whose
-   * recorded and ignored events cannot be told apart.
+   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, whose recorded and ignored
+   * events cannot be distinguished.
    */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
-  /** Once aborted no other event is sent; what was not run is unobservable. */
+  /** After it is aborted, no other event is sent. Cases that were not run are unobservable. */
   readonly signal?: AbortSignal;
   /** Called after each case. */
   readonly onProgress?: (done: number, cases: number) => void;
@@ -59,15 +59,15 @@ export interface RunSuiteOptions {
 
 type Observation = Pick<CaseResult, "observed" | "reason">;
 
-/** How many cases are run at once. */
+/** How many cases are run at the same time. */
 const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 /**
- * Runs the cases of a suite, some at once, as they are: also those that are expected to be ignored or rejected. The
- * events of a case are sent one after another, each once; a lost answer makes its case unobservable. Throws the
- * ApiError that shows that nothing can be tested (not sent, 401, 403, wrong route, busy throughout).
+ * Runs the cases of a suite, several at the same time. Events that are expected to be ignored or rejected are sent,
+ * too. The events of a case are sent one after another, each once. A lost answer makes its case unobservable. Throws
+ * the ApiError that shows that nothing can be tested (not sent, 401, 403, wrong route, or always busy).
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
   const results: CaseResult[] = [];
@@ -114,18 +114,21 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/** Of several events the one that decides the case: a mismatch, else one of which nothing can be told, else any. */
+/**
+ * Returns the observation that decides a case with several events: a mismatch first, then an unobservable event, then
+ * any.
+ */
 function mostTelling(expected: Verdict, observations: readonly Observation[]): Observation {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);
   return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};
 }
 
-/** Compares what was expected with what was seen. */
+/** Compares the expected verdict with the observation. */
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
   if (observed === undefined) return "unobservable";
   if (observed === "accepted") return expected === "rejected" ? "mismatched" : "unobservable";
-  // Nothing is predicted of an uncertain event, so whatever becomes of it agrees.
+  // For an uncertain event every observed verdict is correct.
   return expected === "uncertain" || expected === observed ? "matched" : "mismatched";
 }
 

@@ -7,43 +7,45 @@ import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
 import { type SuiteReport, suiteReport } from "./run-suite.ts";
 import { type EventSuite, eventSuite } from "./suite.ts";
 
-/** A suite that is kept, and the form in which its caller wants it. */
+/** A stored suite, and the format that its caller chose. */
 export interface KeptSuite {
   readonly suiteId: string;
   readonly suite: EventSuite;
   readonly format: SuiteFormat;
-  /** What its last run gave, where it was run. */
+  /** The report of its last run; absent if it was never run. */
   readonly report?: SuiteReport;
 }
 
 const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 
-/** Tests that wait for a person's yes: the suite, and the file for the report; empty where there is to be none. */
+/**
+ * Tests that wait for approval: the suite, and the file for the report. The file is empty if no report is to be saved.
+ */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
 /**
- * Where suites are kept; each is seen only by the caller who made it. Throws a RunStoreError where a file cannot be
- * used.
+ * The store of suites. Each suite is visible only to the caller who created it. Throws a RunStoreError if a file cannot
+ * be used.
  */
 export interface SuiteStore {
-  /** Keeps a suite; the same one in the same form has the same ID. */
+  /** Stores a suite. The same suite in the same format has the same ID. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  /** Keeps what a run of a suite gave, in place of its last report. */
+  /** Stores the report of a run of a suite, and replaces the last one. */
   keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
   /**
-   * Runs once for each yes of a person, whichever process is asked: called again with the same one, it gives what the
-   * first call gave. Throws a RunStoreError where the first one has no report, or none yet.
+   * Runs once per approval token, in whatever process. Another call with the same token returns the first report.
+   * Throws a RunStoreError if the first call has no report, or none yet.
    */
   runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
-  /** Whether something was run for a yes. */
+  /** Whether tests were run with an approval token. */
   wasRun(yes: string): Promise<boolean>;
-  /** Keeps tests that wait for a person's yes, which will be given as `yes`. */
+  /** Stores tests that wait for approval. `yes` is the token that will approve them. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
-  /** Tests that wait for a yes, or were run for it; undefined where there are none, or no longer. */
+  /** Returns tests that wait for approval, or were run with it; undefined if there are none, or no longer. */
   planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
-  /** A suite by its ID; undefined where there is none, or no longer. */
+  /** Returns a suite by its ID; undefined if it does not exist, or no longer. */
   find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  /** The caller's suites, the newest first. */
+  /** Returns the caller's suites, the newest first. */
   list(caller: string): Promise<readonly KeptSuite[]>;
 }
 
@@ -54,10 +56,10 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/** Tests that wait for a yes are kept beside the suites of a caller, by the hash of that yes. */
+/** Tests that wait for approval are stored next to the suites of a caller, under the hash of their approval token. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
-/** Keeps suites among texts that several processes may share. */
+/** Creates a store of suites in texts that several processes may share. */
 export function suiteStore(texts: SuiteTexts): SuiteStore {
   const find: SuiteStore["find"] = async (caller, suiteId) =>
     isSuiteId(suiteId) ? readAs(await texts.get(caller, suiteId), keptSuite) : undefined;
@@ -95,7 +97,7 @@ export function suiteStore(texts: SuiteTexts): SuiteStore {
   };
 }
 
-/** Only names that we make are ever looked up. */
+/** Only IDs in the form that this store creates are looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
 }
@@ -103,7 +105,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** What a text holds; undefined where there is none, or where it is empty or of another form. */
+/** Parses a text with a schema. Returns undefined if the text is absent, empty or does not match. */
 function readAs<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {
   return text === undefined ? undefined : form.safeParse(parseJson(text)).data;
 }

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { RULES, type Verdict } from "../catalogue.ts";
 
-/** What a case of a suite is about. */
+/** The kinds of cases: what a case tests. */
 export const CASE_KINDS = [
   "minimal",
   "full",
@@ -15,16 +15,16 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
-/** How the uid of a generated event begins, unless another was chosen: no user of an app has such a uid. */
+/** The prefix of the uid of generated events, unless another uid was chosen. No real user of an app has this prefix. */
 export const TEST_UID_PREFIX = "event-tests-";
 
 /** How an expected verdict is known. */
 export const BASES = ["documented", "assumed", "notShown"] as const;
 
-/** What a case of a suite is about. */
+/** The kind of a case: what it tests. */
 export type CaseKind = (typeof CASE_KINDS)[number];
 
-/** The greatest seed: seeds are 32-bit numbers. */
+/** The maximum seed: seeds are 32-bit numbers. */
 export const MOST_SEED = 0xffff_ffff;
 
 const verdicts = ["recorded", "ignored", "rejected", "uncertain"] as const satisfies readonly Verdict[];
@@ -58,25 +58,25 @@ export type EventSuite = z.infer<typeof eventSuite>;
 /** One case of a suite. */
 export type EventCase = EventSuite["cases"][number];
 
-/** The published JSON Schema of a suite. */
+/** Returns the published JSON Schema of a suite. */
 export function eventSuiteJsonSchema(): Record<string, unknown> {
   return { title: "A suite of event tests", ...z.toJSONSchema(eventSuite) };
 }
 
-/** The events of a case, in the order in which they are sent. */
+/** Returns the events of a case, in the order of sending. */
 export function eventsOf(eventCase: EventCase): readonly Readonly<Record<string, unknown>>[] {
   return eventCase.kind === "sequence" ? eventCase.events : [eventCase.body];
 }
 
-/** What an answer must be for a verdict to hold; what is left out may be anything. */
+/** The conditions for an answer that confirms a verdict. An absent field may have any value. */
 export interface ExpectedAnswer {
   readonly statusCode?: number;
   readonly message?: string;
 }
 
 /**
- * The answer that goes with each verdict (event-tracking-api 4, 7). An ignored event gives HTTP 200 like a recorded
- * one; the status of `!invalid` is not shown.
+ * The answer that confirms each verdict (event-tracking-api 4, 7). An ignored event is answered with HTTP 200 like a
+ * recorded one. The status of `!invalid` is not shown.
  */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
