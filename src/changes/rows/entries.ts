@@ -18,24 +18,24 @@ const binding = z.object({
 });
 
 /**
- * A field of a request item that is filled in when the request is made: a known ID, or the ID of an object of this run,
- * which must have been made before. A delete binds the field `_id`, and its item is that ID alone.
+ * A field of a request item that is filled in when the request is created. It is a known ID, or the ID of an object
+ * that this run must have created before. A delete binds the field `_id`, and its item is only that ID.
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
 const weight = z.object({
   items: z.number(),
-  /** Options with sub-options, for requests that create options. */
+  /** For requests that create options: the number of options, with their sub-options. */
   options: z.number(),
   groupItems: z.number(),
   contextIds: z.number(),
-  /** UTF-8 bytes in the body, the comma included. */
+  /** UTF-8 bytes in the body, including the comma. */
   bytes: z.number(),
 });
 
 export type Weight = Fixed<z.infer<typeof weight>>;
 
-/** An option to add, without what is bound: its targeting and its group. */
+/** An option to add, without its bound fields: targeting and group. */
 export type OptionItem = Omit<OptionToCreate, "parent">;
 
 /** The item of a step by operation, without the bound fields. A delete sends only the bound ID. */
@@ -51,18 +51,19 @@ export interface StepItems {
 const stepFields = z.object({
   id: z.number(),
   /**
-   * Positions in the run's objects: first the one that the item is about, then those that it makes inside, in order.
+   * Positions in the run's objects: first the object that the item is about, then those that it creates inside, in
+   * order.
    */
   objects: numbers,
   bindings: z.array(binding),
   weight,
-  /** Steps that must be settled before this one leaves, however they ended. */
+  /** Steps that must have ended, with any outcome, before this one is sent. */
   after: numbers.exactOptional(),
-  /** This step takes back what was done for its objects, which then fail for this reason. */
+  /** This step reverses what was done for its objects, which then fail for this reason. */
   undoes: reason.exactOptional(),
-  /** This step only prepares others (a temporary name): its success settles nothing. */
+  /** This step only prepares others (a temporary name). Its success decides no outcome. */
   prepares: z.literal(true).exactOptional(),
-  /** The name that the thing had before this step gave it a temporary one. */
+  /** The name of the object before this step gave it a temporary one. */
   formerName: z.string().exactOptional(),
 });
 
@@ -72,7 +73,7 @@ export type StepOf<Operation extends BulkOperation> = {
   readonly [Each in Operation]: StepFields & { readonly operation: Each; readonly item: StepItems[Each] };
 }[Operation];
 
-/** One item of one request: the smallest thing that is sent, resent and answered. */
+/** One item of one request: the smallest unit that is sent, resent and answered. */
 export type Step = StepOf<BulkOperation>;
 
 const named = { name: z.string() };
@@ -95,7 +96,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** A step as it is read back; its item has its fields in the order in which steps are made with them. */
+/** A step as it is read back. The fields of its item have the same order as when a step is created. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -108,7 +109,7 @@ const step: z.ZodType<Step> = z.preprocess(
   ]),
 );
 
-/** A journal keeps the item of a step as JSON text, `json`, which is empty for a delete. */
+/** Reads the item of a step, which a journal stores as JSON text in `json`. The text is empty for a delete. */
 function withItem(value: unknown): unknown {
   if (!isObject(value) || typeof value.json !== "string") return value;
   return { ...value, item: value.json === "" ? undefined : parseJson(value.json) };
@@ -123,24 +124,26 @@ const stepChange = z.union([
     step: z.number(),
     to: z.enum(["done", "alreadyDone"]),
     _id: z.string().exactOptional(),
-    /** The IDs of the objects that it made inside, in order, as far as known. */
+    /** The IDs of the objects that it created inside, in order; null if unknown. */
     childIds: z.array(z.string().nullable()).exactOptional(),
-    /** How many Context IDs its option holds now, where that is not what was expected. */
+    /** The number of Context IDs of its option, if it differs from the expected number. */
     contextCount: unexpectedCount.exactOptional(),
   }),
   z.object({
     step: z.number(),
-    /** `refused` means failed for a reason outside of the item (a wrong key), so that a resumed run tries again. */
+    /**
+     * `refused` means that it failed for a reason outside the item (a wrong key), so that a resumed run tries again.
+     */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
-    /** Another step of the same entry takes back what was done before; it settles the objects. */
+    /** Another step of the same entry reverses what was done before. That step decides the outcome of the objects. */
     undone: z.literal(true).exactOptional(),
   }),
-  /** The service refused it, and another change of this run may make it work: it waits for that one. */
+  /** The service refused the step, but another change of this run may make it work. The step waits for that change. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
   /** A deferred step is tried again. */
   z.object({ step: z.number(), to: z.literal("pending") }),
-  /** Other steps of the same entry do its work instead. */
+  /** Other steps of the same entry replace the step. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
   /** The step was sent, and may or may not have been applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
@@ -155,7 +158,7 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 
-/** An object whose outcome needs no request. */
+/** The outcome of an object that needs no request. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });
@@ -169,21 +172,21 @@ const rowsEntry = z.object({
 });
 
 /**
- * Objects that follow each other, each with the one step that adds it to a targeting: most of a large
- * file. `index` and `line` are those of the first.
+ * Consecutive objects, each with the one step that adds it to a targeting. They are most of a large file. `index` and
+ * `line` are those of the first.
  */
 export interface RowsEntry extends Omit<Fixed<z.infer<typeof rowsEntry>>, "items"> {
-  /** Where an entry is written: their JSON in UTF-8, separated by commas, which is copied as it is. */
+  /** In an entry to write: their JSON in UTF-8, separated by commas, which is copied unchanged. */
   readonly items: readonly RowItem[] | Uint8Array;
 }
 
 const madeRows = z.object({
   from: z.number(),
-  /** Null where the answer named none. */
+  /** Null if the answer contained no ID. */
   ids: z.array(z.string().nullable()),
 });
 
-/** Rows that were added: the first of steps that follow each other, and the ID of what each of them made. */
+/** Rows that were added: the first of the consecutive steps, and the ID that each of them created. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -209,13 +212,13 @@ export type PlannedRequest = Fixed<z.infer<typeof plannedRequest>>;
 const effectPart = z.object({
   title: z.string(),
   count: z.number(),
-  /** Each object of the kind, and what becomes of it. */
+  /** Each object of this kind, and what happens to it. */
   objects: z.array(
     z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** How many Context IDs go with it, and with a targeting how many options. */
+      /** The number of Context IDs that it contains. For a targeting, also the number of options. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
     }),
@@ -229,16 +232,19 @@ export type EffectObject = EffectPart["objects"][number];
 /** What a run waits for: a person's decision about exactly this effect. */
 export const waits = z.object({
   digest: z.string(),
-  /** The effect as the model is told it. */
+  /** The effect in the words for the model. */
   effect: z.string(),
   /** What happens, by kind and by name. */
   parts: z.array(effectPart),
   /** Milliseconds since 1970. */
   until: z.number(),
-  /** What has changed since, for the agent, and for the person object by object: it cannot be agreed to any more. */
+  /**
+   * What has changed since: as text for the agent, and object by object for the person. The effect cannot be approved
+   * any more.
+   */
   stale: z.string().exactOptional(),
   differs: z.array(z.string()).exactOptional(),
-  /** Where it is approved instead of on the page: the client still asks, or the agent holds a token. */
+  /** Where it is approved if not on the web page: the client still asks, or the agent has a token. */
   elsewhere: z.enum(["client", "token"]).exactOptional(),
 });
 
@@ -250,30 +256,30 @@ export const decided = z.object({
 export type Decided = Fixed<z.infer<typeof decided>>;
 
 const runFacts = z.object({
-  /** The tool that the run is told under, where that is not the one of its call. */
+  /** The tool that the run is reported under, if it is not the tool of its call. */
   tool: z.string().exactOptional(),
-  /** The one targeting in which all options are that it changes. */
+  /** The targeting of all options that the run changes, if there is only one. */
   within: z.string().exactOptional(),
-  /** How many options that targeting has, and its name, where a person has to approve what is taken away from it. */
+  /** The number of options in that targeting, and its name, if a person must approve what is removed from it. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
-  /** Of a sheet of which this was not known when the call answered: how its rows are read. */
+  /** How the rows of a sheet are read, if that was unknown when the call was answered. */
   look: inputFile.pick({ sheet: true, seen: true }).exactOptional(),
-  /** The effect that a person was asked to confirm, as a sentence of counts: a later effect is compared with it. */
+  /** The effect that a person was asked to approve, as a sentence with counts. A later effect is compared with it. */
   effect: z.string().exactOptional(),
-  /** How many options got Context IDs without being read before, so that it is not known what they held. */
+  /** How many options got Context IDs without being read before, so that their previous Context IDs are unknown. */
   unread: z.number().exactOptional(),
-  /** Of a plan that is applied: what has changed since it was planned, the first of it. */
+  /** For an applied plan: the first of the changes since it was planned. */
   stale: z.array(staleField).exactOptional(),
-  /** Of a plan that waits: the requests that it takes, as far as what was there is known. */
+  /** For a waiting plan: the predicted requests, judged by the known state. */
   foreseen: z.array(plannedRequest).exactOptional(),
-  /** Of a dry run: the digest of all that was shown. */
+  /** For a dry run: the digest of everything that was shown. */
   shown: z.string().exactOptional(),
   waits: waits.exactOptional(),
   decided: decided.exactOptional(),
-  /** Context IDs that differ from one that their option holds only in case, width or composition. */
+  /** Context IDs that differ from one in their option only in case, width or composition. */
   nearIds: nearIds.exactOptional(),
   /** Names that did not match exactly. */
   takenFor: z.array(takenName).exactOptional(),
@@ -287,10 +293,10 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("steps"), steps: z.array(step) }),
   rowsEntry,
   z.object({ t: z.literal("facts"), facts: runFacts }),
-  /** A crash cut the plan off before anything was sent: planning starts again. */
+  /** A crash interrupted the plan before anything was sent. Planning starts again. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /** The newest top-level option of a targeting before anything was sent; null where it had none. */
+  /** The newest top-level option of a targeting before anything was sent; null if it had none. */
   z.object({ t: z.literal("newest"), targeting: z.string(), _id: z.string().nullable() }),
   z.object({ t: z.literal("send"), steps: numbers, at, again: z.boolean() }),
   z.object({
@@ -301,21 +307,21 @@ const entry = z.discriminatedUnion("t", [
     settlements: z.array(settlement).exactOptional(),
     made: madeRows.exactOptional(),
   }),
-  /** The request that was announced last did not leave. */
+  /** The last announced request was not sent. */
   z.object({ t: z.literal("withheld"), at }),
-  /** A request with these steps may have left while another process was writing: they are in doubt again. */
+  /** A request with these steps may have been sent while another process was writing. They are in doubt again. */
   z.object({ t: z.literal("late"), steps: numbers, at }),
   z.object({ t: z.literal("waited"), ms: z.number() }),
   stopEntry,
   z.object({ t: z.literal("resume"), at }),
 ]);
 
-/** One line of a run's journal. Applying all lines in order gives the run's state. */
+/** One line of a run's journal. Applying all lines in order results in the run's state. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
 
-/** An entry as a line of a journal, in pieces. */
+/** Returns an entry as a line of a journal, in pieces. */
 export function journalLine(entry: JournalEntry): readonly (string | Uint8Array)[] {
   if (entry.t === "rows" && entry.items instanceof Uint8Array) {
     const { items, ...rest } = entry;

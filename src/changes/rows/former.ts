@@ -17,7 +17,7 @@ const formerOption = z.object({
   /** Null at the top level. */
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
-  /** Of the Context IDs that the run changes, those that the option held; of an option that is deleted, all. */
+  /** The Context IDs that the option had, among those that the run changes. For a deleted option: all. */
   held: ids.exactOptional(),
   subOptions: ids.exactOptional(),
 });
@@ -28,7 +28,7 @@ export type FormerOption = z.infer<typeof formerOption>;
 
 export const formerLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
-/** What was there before a run changed it: what the way back is planned from. */
+/** The values before a run changed them. Undo plans are made from them. */
 export class FormerValues {
   readonly #lines = new Map<string, FormerOption | FormerTargeting>();
 
@@ -36,13 +36,13 @@ export class FormerValues {
     return this.#lines.size;
   }
 
-  /** Notes what is known of an option, besides what was noted before. */
+  /** Records facts about an option, in addition to those recorded before. */
   option(more: Omit<FormerOption, "kind">): void {
     const before = this.#lines.get(more._id);
     this.#lines.set(more._id, { ...(before?.kind === "option" && before), kind: "option", ...more });
   }
 
-  /** Notes the fields of an option's record. */
+  /** Records the fields of an option's record. */
   record({ _id, name, type, targeting, parent, exposeChildren, childCount }: OptionRecord): void {
     const kind = type ?? (childCount === undefined ? "atomic" : "collection");
     this.option({
@@ -63,7 +63,10 @@ export class FormerValues {
 
 const EXISTS = ownReason("EXISTS");
 
-/** The outcome of an option that exists and is not changed: skipped by choice, or with nothing to be given to it. */
+/**
+ * Returns the outcome of an option that exists and is not changed: it is skipped by choice, or there is nothing to add
+ * to it.
+ */
 export function leftAsItIs(object: number, _id: string, onExisting: OnExisting): Settlement {
   if (onExisting === "skip") return { object, outcome: "skipped", reason: EXISTS, _id };
   return { object, outcome: "alreadyDone", _id };

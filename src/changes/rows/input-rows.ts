@@ -27,7 +27,7 @@ const option = z.strictObject({
   op: z.string().optional(),
 });
 
-/** An option of a file; rows about one option add Context IDs to it. */
+/** An option in a file. Further rows about the same option add Context IDs to it. */
 export interface OptionRow extends AddOptionInput {
   _id?: string | undefined;
   readonly contexts?: string[] | undefined;
@@ -49,7 +49,7 @@ const OPTION_COLUMNS = [
   "targeting",
 ] as const;
 
-/** How files for `bulk_add_options` are read. A row with the ID of an option of the targeting is about that one. */
+/** How files for `bulk_add_options` are read. A row with the ID of an option in the targeting is about that option. */
 export const optionRows = {
   columns: OPTION_COLUMNS,
   required: [["name"]],
@@ -113,7 +113,7 @@ export const optionRows = {
   rest(item, failed) {
     const whole = failed.find(({ about }) => about.child === undefined);
     if (whole !== undefined) return [{ row: item, reason: whole.reason }];
-    // The group was made: its sub-options that failed follow it.
+    // The group was created. Its failed sub-options become rows that name it as their parent.
     return failed.map(({ about, reason }) => ({
       row: { ...item.children?.[about.child ?? 0], parentName: item.name },
       reason,
@@ -134,7 +134,7 @@ const change = z.strictObject({
   removeFrom: ids,
 });
 
-/** An option as saved files have it: what stands there of its place is not looked at. */
+/** An option as exported files contain it. The fields about its position and type are accepted but not used. */
 const saved = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),
@@ -167,8 +167,8 @@ const CONTEXT_COLUMNS = [
 ] as const;
 
 /**
- * How files for `update_contexts` are read. Where a row names both `_id` and `name`, they have to agree; Context IDs are
- * added where nothing else is said. What a sheet says of groups is not looked at.
+ * How files for `update_contexts` are read. If a row contains both `_id` and `name`, they must agree. Context IDs are
+ * added by default. Columns about groups are ignored.
  */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
@@ -191,7 +191,7 @@ export const contextRows: RowShape<ContextRow> = {
       const _id = id(cells).trim();
       const calledName = name(cells).trim();
       const option = _id === "" ? { name: name(cells) } : calledName === "" ? { _id } : { _id, calledName };
-      // The rows of a set belong together: without the unusable one, the set would remove its Context ID.
+      // The rows of a set belong together: without an unusable row, the set would remove its Context ID.
       const key =
         oneContextARow || _id !== ""
           ? `${wanted} ${_id === "" ? "name" : "_id"} ${_id === "" ? option.name : _id}`
@@ -238,8 +238,8 @@ function savedRow(value: object): RowContent<ContextRow> {
 }
 
 /**
- * Makes what finds the problem of a row that asks for something that its tool does not do: another action than `does`, or
- * a change of another targeting than that of the call.
+ * Returns a function that finds the problem of a row that requests something its tool does not do: an action other than
+ * `does`, or a change of another targeting than the call's.
  */
 function rowChecker(
   header: Header,

@@ -2,39 +2,40 @@ import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
-/** Where a row was given: the position among the items or rows, counted from 0, and the line of a file, from 1. */
+/** The position of a row in the input: its index among the items or rows, from 0, and its line in a file, from 1. */
 interface RowOrigin {
   readonly index: number;
   readonly line?: number;
 }
 
-/** The rows of a block in their buffer. The lists have one number for each row. */
+/** The rows of a block in their buffer. Each list has one number per row. */
 interface WrittenRows {
-  /** The items in UTF-8 from `start` on, a comma after each. */
+  /** The buffer with the items in UTF-8, beginning at `start`, with a comma after each. */
   readonly bytes: () => Buffer;
   readonly start: number;
   readonly ends: number[];
   readonly contextIds: number[];
-  /** Empty where the rows come from a call. */
+  /** Empty if the rows come from a call. */
   readonly lines: number[];
 }
 
-/** Limits the length of a line of the journal. */
+/** The maximum number of rows in one line of the journal. */
 const ROWS_PER_ENTRY = 500;
 const COMMA_BYTES = 1;
 
 /**
- * Options without sub-options that follow each other in what the caller gave, kept as the bytes that will be sent: a
- * hundred thousand rows take little more memory than these bytes. A block is planned, weighed, journaled and sent whole
- * or in ranges of rows; a row is taken out of it as a step where its answer has to be looked at. Rows are counted from
- * 0.
+ * Consecutive options without sub-options, stored as the bytes that will be sent. A hundred thousand rows need little
+ * more memory than these bytes. A block is planned, weighed, recorded in the journal and sent as a whole or in ranges
+ * of rows. A single row becomes a step only if its answer must be examined. Rows are counted from 0.
  */
 export class RowBlock {
   readonly operation = "addOptions";
   readonly bindings: readonly Binding[];
-  /** The object of the first row; the others follow. */
+  /** The object of the first row; the objects of the other rows follow. */
   readonly firstObject: number;
-  /** The step of the first row; the others follow. Undefined where the rows were not planned as they are. */
+  /**
+   * The step of the first row; the steps of the other rows follow. Undefined if the rows were not planned unchanged.
+   */
   readonly firstStep: number | undefined;
   readonly #targeting: string;
   readonly #firstIndex: number;
@@ -70,8 +71,8 @@ export class RowBlock {
   }
 
   /**
-   * The rows `from` up to `to` as a block of their own, whose first row is the step `firstStep`. No row may be added to
-   * this block any more.
+   * Returns the rows from `from` to before `to` as a separate block, whose first row is the step `firstStep`. No row
+   * may be added to this block afterwards.
    */
   planned(from: number, to: number, firstStep: number): RowBlock {
     const { bytes, ends, contextIds, lines } = this.#rows;
@@ -81,7 +82,10 @@ export class RowBlock {
     return new RowBlock(this.#targeting, first, { bytes, start: this.#startOf(from), ...part });
   }
 
-  /** The items of the rows `from` up to `to` in UTF-8, separated by commas. The bytes may not be changed. */
+  /**
+   * Returns the items of the rows from `from` to before `to` in UTF-8, separated by commas. The bytes must not be
+   * changed.
+   */
   items(from: number, to: number): Uint8Array {
     return this.#rows.bytes().subarray(this.#startOf(from), this.#rows.ends[to - 1]);
   }
@@ -106,7 +110,7 @@ export class RowBlock {
     return item;
   }
 
-  /** A row as a step. Throws a RangeError where the rows were not planned. */
+  /** Returns a row as a step. Throws a RangeError if the rows were not planned. */
   open(row: number): StepOf<"addOptions"> {
     if (this.firstStep === undefined) throw new RangeError("these rows are no steps");
     const { operation, bindings } = this;
@@ -121,12 +125,12 @@ export class RowBlock {
     };
   }
 
-  /** All rows as steps. Throws as `open` does. */
+  /** Returns all rows as steps. Throws like `open`. */
   *steps(): Generator<StepOf<"addOptions">> {
     for (let row = 0; row < this.length; row += 1) yield this.open(row);
   }
 
-  /** The rows as entries of a journal: those together whose lines follow each other. */
+  /** Returns the rows as entries of a journal. Rows with consecutive lines share an entry. */
   *entries(): Generator<RowsEntry> {
     for (let from = 0; from < this.length; ) {
       const place = this.placeOf(from);
@@ -149,19 +153,24 @@ export interface RowRange {
   readonly to: number;
 }
 
-/** How many bytes of rows are kept in one piece. */
+/** How many bytes of rows are stored in one buffer. */
 const CHUNK_BYTES = 262_144;
-/** How many code units are gathered before they become bytes: one by one, texts take three times as long. */
+/**
+ * How many code units are collected before they are encoded. Encoding each text separately takes three times as long.
+ */
 const GATHERED_UNITS = 16_384;
 
-/** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows is copied at once. */
+/** Writes rows into blocks. All bytes of a block are in one buffer, so that a range of rows can be copied at once. */
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /** What the rows of one targeting begin with. */
+  /** The JSON with which the rows of the current targeting begin. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
-  /** Adds a row, which becomes this object, and this step where it is one already. Gives the block that it is in. */
+  /**
+   * Adds a row, which becomes this object, and this step if it is already planned. Returns the block that contains the
+   * row.
+   */
   add({ targeting, name, contexts = [] }: RowItem, place: RowOrigin, object: number, step?: number): RowBlock {
     if (this.#head?.targeting !== targeting) this.#head = { targeting, json: jsonOf(targeting) };
     const head = this.#head.json;
@@ -195,10 +204,10 @@ export class RowWriter {
 
 class TextChunk {
   readonly #bytes: Buffer;
-  /** What is not in the buffer yet, and where it begins. */
+  /** The text that is not in the buffer yet, and the position at which it begins. */
   #gathered = "";
   #written = 0;
-  /** How many bytes the texts take, those too that are not in the buffer yet. */
+  /** The number of bytes of all texts, including those that are not in the buffer yet. */
   used = 0;
 
   constructor(bytes: number) {
@@ -223,13 +232,13 @@ class TextChunk {
   }
 }
 
-/** A text as JSON, and how many bytes that takes in UTF-8. */
+/** A text as JSON, and its number of bytes in UTF-8. */
 interface Json {
   readonly text: string;
   readonly bytes: number;
 }
 
-/** Most texts need no escapes, and their bytes are counted while that is seen. */
+/** Returns a text as JSON. Most texts need no escapes; the same pass checks this and counts their bytes. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

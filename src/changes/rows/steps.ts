@@ -4,16 +4,16 @@ import type { BulkOperation } from "../../spec/routes.ts";
 import type { Binding, OptionItem, Step, StepFields, StepItems, StepOf, Weight } from "./entries.ts";
 import { RowBlock } from "./row-block.ts";
 
-/** The steps of a run, each by itself or in a block of rows. The ID of a step is its position. */
+/** The steps of a run, each separate or in a block of rows. The ID of a step is its position. */
 export class StepList {
-  /** By ID: the step, or the block that it is in. */
+  /** By ID: the step, or the block that contains it. */
   readonly #parts: (Step | RowBlock)[] = [];
 
   get length(): number {
     return this.#parts.length;
   }
 
-  /** Adds a step. Throws a RangeError when its ID is not its position. */
+  /** Adds a step. Throws a RangeError if its ID is not its position. */
   add(step: Step): void {
     if (step.id !== this.length) throw new RangeError(`step ${step.id} comes where step ${this.length} should`);
     this.#parts.push(step);
@@ -28,12 +28,12 @@ export class StepList {
     return part instanceof RowBlock ? part.open(rowOf(part, id)) : part;
   }
 
-  /** The step, or the block that it is in: for what a block has as a whole. */
+  /** Returns the step, or the block that contains it, for properties that all rows of a block share. */
   partAt(id: number): Step | RowBlock | undefined {
     return this.#parts[id];
   }
 
-  /** The steps in their order, rows as blocks. */
+  /** Returns the steps in order, with rows as blocks. */
   *parts(): Generator<Step | RowBlock> {
     for (let id = 0; id < this.length; ) {
       const part = this.#parts[id];
@@ -47,14 +47,14 @@ export class StepList {
     return part instanceof RowBlock ? part.firstObject + rowOf(part, id) : part?.objects[0];
   }
 
-  /** The weight of a step in a request. Throws a RangeError where there is no such step. */
+  /** Returns the weight of a step in a request. Throws a RangeError if there is no such step. */
   weightOf(id: number): Weight {
     const part = this.#parts[id];
     if (part === undefined) throw new RangeError(`there is no step ${id}`);
     return part instanceof RowBlock ? part.weightOf(rowOf(part, id)) : part.weight;
   }
 
-  /** The bindings of the steps of an operation; those of a block come once. */
+  /** Returns the bindings of the steps of an operation. The bindings of a block are returned once. */
   boundBy(operation: BulkOperation): readonly (readonly Binding[])[] {
     return [...this.parts()].flatMap((part) => (part.operation === operation ? [part.bindings] : []));
   }
@@ -68,7 +68,7 @@ export class StepList {
     return true;
   }
 
-  /** Whether these are rows that follow each other, and their objects do, too. */
+  /** Whether these are consecutive rows whose objects are consecutive, too. */
   areRows(ids: readonly number[]): boolean {
     const [first = 0] = ids;
     const last = first + ids.length - 1;
@@ -79,23 +79,23 @@ export class StepList {
   }
 }
 
-/** The row of a block that is a step. */
+/** Returns the row of a block that corresponds to a step. */
 export function rowOf({ firstStep = 0 }: RowBlock, step: number): number {
   return step - firstStep;
 }
 
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
-/** Gives steps their IDs, which are their positions in the run. */
+/** Creates steps with their IDs, which are their positions in the run. */
 export class StepMaker {
   readonly #next: () => number;
 
-  /** `next` gives the ID of the next step to be made. */
+  /** `next` returns the ID of the next step. */
   constructor(next: () => number) {
     this.#next = next;
   }
 
-  /** Makes steps that follow the existing ones, before any of them is added. */
+  /** Returns a maker for steps that follow the existing ones, before any of them is added. */
   static after({ length }: { readonly length: number }): StepMaker {
     let next = length;
     return new StepMaker(() => next++);
@@ -121,7 +121,7 @@ export class StepMaker {
     return { ...fields, operation: "deleteTargetings", item: undefined };
   }
 
-  /** An option to add to a targeting; `parent`, where it has one, is bound, never part of `item`. */
+  /** Creates a step that adds an option to a targeting. A `parent` is a binding, never part of `item`. */
   addOption(
     item: OptionItem,
     place: { readonly targeting: Omit<Binding, "field">; readonly parent?: Omit<Binding, "field"> },
@@ -138,7 +138,10 @@ export class StepMaker {
     return { ...fields, operation: "addOptions", item };
   }
 
-  /** Changes to one option, by its ID or by the object that makes it; `group` is a group that it moves into. */
+  /**
+   * Creates a step that changes one option, identified by its ID or by the object that creates it. `group` is a group
+   * that it moves into.
+   */
   updateOption(
     option: Omit<Binding, "field">,
     item: OptionChanges,
@@ -155,7 +158,10 @@ export class StepMaker {
     return { ...fields, operation: "updateOptions", item };
   }
 
-  /** An option to delete; `inTree` says that it is an option group or a sub-option (management-api 8.1). */
+  /**
+   * Creates a step that deletes an option. `inTree` says that it is an option group or a sub-option (management-api
+   * 8.1).
+   */
   deleteOption(option: Omit<Binding, "field">, inTree: boolean, given: StepExtras): StepOf<"deleteOptions"> {
     const fields = this.#fields(undefined, [{ field: "_id", ...option }], given, { groupItems: inTree ? 1 : 0 });
     return { ...fields, operation: "deleteOptions", item: undefined };
@@ -174,8 +180,8 @@ export class StepMaker {
 }
 
 /**
- * The fields in which a step's item says something: `parent: null` is `detach`, and `onlyLoss` stands beside `contexts`
- * that take Context IDs away and give none.
+ * Returns the fields that a step's item sets. `parent: null` becomes `detach`; `onlyLoss` is added if `contexts` only
+ * removes Context IDs.
  */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
@@ -197,24 +203,25 @@ function contextCount(option: OptionItem): number {
   return (option.children ?? []).reduce((sum, child) => sum + (child.contexts?.length ?? 0), own);
 }
 
-/** Bytes of a ULID in JSON, quotes included: every bound ID is one. */
+/** The bytes of a ULID in JSON, including quotes. Every bound ID is one. */
 const ID_BYTES = 28;
 
-/** Bytes that a request item adds to a body beside its JSON: the bound fields, and one comma. */
+/** Returns the bytes that a request item adds to a body besides its JSON: the bound fields, and one comma. */
 function boundBytes(bindings: readonly Binding[]): number {
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, 1);
 }
 
 /**
- * Bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields, one comma.
+ * Returns the bytes that a request item adds to a body: its JSON (`json` without the bound fields), the bound fields,
+ * and one comma.
  */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
   return Buffer.byteLength(json, "utf8") + boundBytes(bindings);
 }
 
-/** The reported objects of a run, each by itself or in a block of rows. */
+/** The reported objects of a run, each separate or in a block of rows. */
 export class ObjectList {
-  /** By position: the object, or the block that it is in. */
+  /** By position: the object, or the block that contains it. */
   readonly #parts: (ReportedObject | RowBlock)[] = [];
 
   get length(): number {
@@ -229,7 +236,7 @@ export class ObjectList {
     return this.#parts.push(block) - 1;
   }
 
-  /** Adds fields to an object; the rows of a block cannot be amended. */
+  /** Adds fields to an object. Planned rows of a block cannot be amended. */
   amend(object: number, more: Partial<ReportedObject>): void {
     const part = this.#parts[object];
     if (part === undefined || (part instanceof RowBlock && part.firstStep !== undefined)) return;
@@ -247,7 +254,7 @@ export class ObjectList {
     return part instanceof RowBlock ? part.objectOf(object - part.firstObject) : part;
   }
 
-  /** The position of an object in what the caller gave; undefined where there is no such object. */
+  /** Returns the position of an object in the caller's input; undefined if there is no such object. */
   indexOf(object: number): number | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? part.placeOf(object - part.firstObject).index : part?.index;
@@ -258,7 +265,7 @@ export class ObjectList {
     return part instanceof RowBlock ? undefined : part?._id;
   }
 
-  /** The block that an object is in, and its row there; undefined where it is in none. */
+  /** Returns the block that contains an object, and its row in the block; undefined if no block contains it. */
   rowAt(object: number): { readonly block: RowBlock; readonly row: number } | undefined {
     const part = this.#parts[object];
     return part instanceof RowBlock ? { block: part, row: object - part.firstObject } : undefined;

@@ -4,7 +4,7 @@ import type { ItemError } from "../../spec/records.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 
 /**
- * The code that the service gave. A code that equals one of ours, or one of the events, does not count: the service
+ * Returns the code of the service. A code that equals one of ours, or one of the events, does not count: the service
  * cannot say that a person declined.
  */
 function codeGiven(errorCode: string | undefined): string | undefined {
@@ -12,7 +12,7 @@ function codeGiven(errorCode: string | undefined): string | undefined {
   return errorCode;
 }
 
-/** The reason that an item's error in `results` gives (management-api 2.3). */
+/** Returns the reason for an item's error in `results` (management-api 2.3). */
 export function itemReason(operation: BulkOperation, error: ItemError | null | undefined): Reason {
   const { statusCode, errorCode, detail } = error ?? {};
   return {
@@ -35,10 +35,10 @@ const REJECTION_CODES = {
   other: "REJECTED",
 } as const satisfies Record<string, OwnCode>;
 
-/** Refusals by what is at the address, or on the way to it. */
+/** Rejections that come from the address or from a machine on the way to it. */
 const OF_THE_WAY: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
-/** The reason that a failed request gives for every item in it. */
+/** Returns the reason for every item of a failed request. */
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
   const { statusCode } = error;
   const about = { operation, ...(statusCode !== undefined && { statusCode }) };
@@ -61,7 +61,7 @@ export function requestReason(operation: BulkOperation, error: ApiError): Reason
   };
 }
 
-/** The fields that have a value. */
+/** Returns the fields that have a value. */
 function given(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

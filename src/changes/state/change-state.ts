@@ -22,7 +22,7 @@ import { RowBlock, RowWriter } from "../rows/row-block.ts";
 import type { ObjectList, StepList } from "../rows/steps.ts";
 import { nothingPlanned, type PlannedWork, RunWork } from "./standings.ts";
 
-/** The request that has no answer yet, and how far the run was when it left. */
+/** The request that has no answer yet, and the progress of the run when it was sent. */
 interface InFlight {
   readonly steps: readonly number[];
   readonly at: number;
@@ -31,12 +31,12 @@ interface InFlight {
 }
 
 /**
- * Everything that is known about a run, as the sum of its journal: `apply` is the only way to change it, so that a run
- * that is read back from its journal stands exactly where it stood.
+ * Everything that is known about a run, as the sum of its journal. A run that is read back from its journal therefore
+ * has exactly the same state. After the plan, `apply` is the only way to change it.
  */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
-  /** By targeting: the newest top-level option that was there before this run sent anything. */
+  /** By targeting: the newest top-level option that existed before this run sent anything. */
   readonly newest = new Map<string, string | null>();
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
@@ -44,14 +44,14 @@ export class RunState {
   facts: RunFacts = {};
   /** The counts when the run was last resumed. */
   resumed: { readonly counts: Counts } | undefined;
-  /** Steps that may have left while another process was writing. */
+  /** Steps that may have been sent while another process was writing. */
   late: readonly number[] = [];
 
   #work: RunWork;
   readonly #rows = new RowWriter();
-  /** Grows with every step that is done: whether something changed since a step was refused. */
+  /** Increases with every step that is done. It shows whether something changed since a step was refused. */
   #progress = 0;
-  /** By object: an option that holds another number of Context IDs than expected. */
+  /** By object: an unexpected number of Context IDs of an option. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
   #inFlight: InFlight | undefined;
 
@@ -61,8 +61,8 @@ export class RunState {
   }
 
   /**
-   * Takes over a plan, as if its entries were applied; its lists may not be changed by others any more. Throws a
-   * RangeError where the run has a plan already.
+   * Adopts a plan, as if its entries were applied. Nobody else may change the lists of the plan afterwards. Throws a
+   * RangeError if the run already has a plan.
    */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run has a plan already");
@@ -140,14 +140,14 @@ export class RunState {
     }
   }
 
-  /** After a crash: what was in flight may or may not have been applied. Gives the steps concerned. */
+  /** Returns the steps of the request that was in flight at a crash. They may have been applied. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
 
   /**
-   * Steps whose request was announced, and whose answer is not known: they may have been applied. Without those of which
-   * no answer would tell who made what has the name.
+   * Returns the in-doubt steps: their request was announced and its answer is unknown, so they may have been applied.
+   * Steps that ended as `OWNER_UNCLEAR` are not included, because no answer could resolve them.
    */
   inDoubt(): ReadonlySet<number> {
     const suspects = this.#work.standings.suspects().filter((id) => !this.#isUnclear(id));
@@ -158,7 +158,10 @@ export class RunState {
     return this.#work.outcomes.counts();
   }
 
-  /** The objects that failed only since the service refused their request as a whole: a resumed run sends them again. */
+  /**
+   * Returns the objects that failed only because the service refused their request as a whole. A resumed run sends them
+   * again.
+   */
   refused(): ReadonlySet<number> {
     const objects = new Set<number>();
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -178,17 +181,17 @@ export class RunState {
     return this.#work.outcomes.reason(object);
   }
 
-  /** The ID of an object: as the service gave it, else as the caller did. */
+  /** Returns the ID of an object: the ID from the service if known, otherwise the ID from the caller. */
   idOf(object: number): string | undefined {
     return this.#work.outcomes.idOf(object);
   }
 
-  /** What was done with an object that succeeded or needed nothing; undefined for any other. */
+  /** Returns what was done with an object that succeeded or needed no change; undefined for any other. */
   didOf(object: number): Did | undefined {
     const outcome = this.standing(object);
     if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
     const { standings } = this.#work;
-    // Most of an import: a row is the only step of its object.
+    // This is most of an import: a row is the only step of its object.
     const row = standings.onlyRowOf(object);
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
@@ -196,7 +199,7 @@ export class RunState {
       const standing = standings.at(id);
       const operation = this.steps.partAt(id)?.operation;
       const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // An object that did not exist any more was deleted by an earlier attempt.
+      // An object that no longer existed was deleted by an earlier attempt.
       if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
       if (standing !== "done" || operation === undefined) continue;
       if (operation === "addOptions" || operation === "createTargetings") return "created";
@@ -205,7 +208,7 @@ export class RunState {
     return did;
   }
 
-  /** When a suspect step first left, in our clock; undefined for any other step. */
+  /** Returns when a suspect step was first sent, by our clock; undefined for any other step. */
   suspectSince(step: number): number | undefined {
     return this.#work.standings.suspectSince(step);
   }
@@ -215,7 +218,7 @@ export class RunState {
     return this.#work.standings.wasRefusedInDoubt(step);
   }
 
-  /** Steps of an object that were applied, in the order in which they were made. */
+  /** Returns the applied steps of an object, in the order in which they were created. */
   doneSteps(object: number): readonly Step[] {
     const { standings, steps } = this.#work;
     return standings.ofObject(object).flatMap((id) => {
@@ -229,7 +232,7 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /** Steps that only prepare others and were applied, or, where that is not sure, may have been. */
+  /** Returns the steps that only prepare others and were applied. `isSure` is false if they only may have been. */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return this.#work.standings.preparing().flatMap((id) => {
       const step = this.steps.at(id);
@@ -243,7 +246,7 @@ export class RunState {
     return this.preparingSteps().filter(({ step, isSure }) => isSure && step.formerName !== undefined).length;
   }
 
-  /** Options that hold another number of Context IDs than expected, in the order in which that was found. */
+  /** Returns the options with an unexpected number of Context IDs, in the order in which that was found. */
   unexpectedCounts(): readonly OtherCount[] {
     return [...this.#unexpectedCounts].map(([object, counts]) => ({
       ...counts,
@@ -256,12 +259,12 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Whether other steps use the ID of an object that this run makes. */
+  /** Whether other steps use the ID of an object that this run creates. */
   isNeeded(object: number): boolean {
     return this.#work.standings.boundTo(object).some((id) => this.steps.at(id)?.objects.includes(object) === false);
   }
 
-  /** Whether none of the steps that use the ID of an object has left. */
+  /** Whether none of the steps that use the ID of an object has been sent. */
   isUntouched(object: number): boolean {
     const { standings } = this.#work;
     return standings
@@ -270,9 +273,9 @@ export class RunState {
   }
 
   /**
-   * Steps that may leave now, in the order in which they were made: one for each thing that is changed, since a request
-   * may name it only once (management-api 4.1). What only prepares others comes first, since after them it would spoil
-   * what they did.
+   * Returns the steps that may be sent now, in the order in which they were created. There is at most one for each
+   * changed object, because a request may contain its ID only once (management-api 4.1). Preparing steps come first:
+   * sent later, they would undo the effect of the steps that they prepare.
    */
   ready(): readonly number[] {
     const ready: number[] = [];
@@ -289,7 +292,10 @@ export class RunState {
     return ready;
   }
 
-  /** Steps that were refused and wait for another change of this run, with whether something changed since. */
+  /**
+   * Returns the steps that were refused and wait for another change of this run. `changedSince` says whether something
+   * changed since.
+   */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -297,13 +303,13 @@ export class RunState {
     });
   }
 
-  /** The ID that a binding stands for; undefined where it is the ID of an object that has none. */
+  /** Returns the ID that a binding refers to; undefined if it refers to an object that has no ID. */
   boundId(binding: Binding): string | undefined {
     if (binding.id !== undefined) return binding.id;
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
-  /** Whether a step other than this one passes a test, which is a function that lives as long as the run. */
+  /** Whether a step other than this one passes a test. The test must be a function that exists as long as the run. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
   }
@@ -354,7 +360,7 @@ export class RunState {
     this.#inFlight = undefined;
   }
 
-  /** Applies the change of a step. `left` says when its request left, and how far the run was then. */
+  /** Applies the change of a step. `left` says when its request was sent, and the progress of the run at that time. */
   #changeStep(change: StepChange, left: Pick<InFlight, "at" | "progress">): void {
     const step = this.steps.at(change.step);
     if (step === undefined) return;
@@ -386,7 +392,7 @@ export class RunState {
     }
   }
 
-  /** Applies `done` to rows that follow each other. */
+  /** Applies `done` to consecutive rows. */
   #make({ from, ids }: MadeRows): void {
     const { outcomes, standings } = this.#work;
     this.#progress += ids.length;
@@ -395,7 +401,7 @@ export class RunState {
       if (object === undefined) continue;
       standings.set(from + at, "done");
       standings.clearSuspicion(from + at);
-      // Most of an import: a row is the only step of its object.
+      // This is most of an import: a row is the only step of its object.
       if (standings.hasOtherThanRow(object)) this.#work.finishObject(object, id ?? undefined);
       else {
         if (id !== null) outcomes.giveId(object, id);
@@ -404,7 +410,7 @@ export class RunState {
     }
   }
 
-  /** Steps that left too late are in doubt, whatever became of them meanwhile. */
+  /** Puts steps that were sent too late in doubt, whatever their outcome was. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
     const reason = ownReason("NO_ANSWER", { reason: "it left when another process wrote already" });
@@ -416,7 +422,7 @@ export class RunState {
     }
   }
 
-  /** Whether the former values equal the wanted ones, as far as they were read. */
+  /** Whether the previous values equal the new ones, judged by what was read. */
   #changesNothing(object: number): boolean {
     const { from, to, added = 0, removed = 0, ...rest } = this.objects.at(object)?.change ?? {};
     if (from !== undefined) return JSON.stringify(from) === JSON.stringify(to) && added + removed === 0;
@@ -427,13 +433,13 @@ export class RunState {
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
-    // A request whose answer was never applied here may have been applied by the service.
+    // The service may have applied a request whose answer was never applied here.
     for (const step of this.lostInFlight()) standings.suspect(step, this.#inFlight?.at ?? 0);
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
     const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
-    // Those in doubt first, since an object stands as its first step that is stopped.
+    // In-doubt steps come first, because the first step that is stopped decides the outcome of an object.
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
@@ -443,7 +449,7 @@ export class RunState {
     }
   }
 
-  /** Makes pending again the steps that a stop left open; failed steps stay failed. */
+  /** Makes the steps pending again that a stop left open. Failed steps stay failed. */
   #reopen(): void {
     const { outcomes, standings } = this.#work;
     for (let id = 0; id < this.steps.length; id += 1) {
@@ -456,7 +462,8 @@ export class RunState {
   }
 
   /**
-   * Whether the step ended as `OWNER_UNCLEAR`. It is not sent again: alone, the found object would look like our own.
+   * Whether the step ended as `OWNER_UNCLEAR`. It is not sent again: without the other items of its unit, the existing
+   * object would look like our own.
    */
   #isUnclear(step: number): boolean {
     const main = this.steps.objectOf(step);

@@ -15,34 +15,35 @@ type StepStanding =
   | "replaced"
   | "dropped";
 
-/** A step that stands otherwise has an answer, or another one in its place. */
+/** The standings in which a step can still be in doubt. In any other standing it was answered or replaced. */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** A step that was refused and waits for another change: why, and how far the run was then. */
+/** Why a refused step waits for another change, and the progress of the run at that time. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
 }
 
-/** Where each step of a run stands, and which steps are about what. */
+/** The standing of each step of a run, and indexes from objects and IDs to steps. */
 export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
   readonly #preparing = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
-  /** When a step whose effect is not known first left, in our clock. */
+  /** When a step whose effect is unknown was first sent, by our clock. */
   readonly #suspectSince = new Map<number, number>();
   readonly #refusedInDoubt = new Set<number>();
   readonly #changing = new Map<string, number[]>();
   readonly #boundTo = new Map<number, number[]>();
-  /** By object: the steps about it, but for the one of a row. */
+  /** By object: the steps about it, except the step of a row. */
   readonly #ofObject = new Map<number, number[]>();
-  /** By test: how far steps were tested, and the first that passed. */
+  /** By test: the next step to test, and the first steps that passed. */
   readonly #searches = new Map<(step: Step) => boolean, { next: number; readonly found: number[] }>();
 
   /**
-   * Follows the steps of the list, which are about these objects; those that are added to it once `follow` is called.
+   * Tracks the steps of the list, which are about these objects. Steps that are added later are tracked after a call of
+   * `follow`.
    */
   constructor(steps: StepList, objects: ObjectList) {
     this.#steps = steps;
@@ -62,7 +63,7 @@ export class StepStandings {
     return this.#standing[step];
   }
 
-  /** Whether a step has yet to be settled: it is pending, or waits for another change. */
+  /** Whether a step has no outcome yet: it is pending, or waits for another change. */
   isOpen(step: number): boolean {
     const standing = this.#standing[step];
     return standing === "pending" || standing === "deferred";
@@ -75,17 +76,17 @@ export class StepStandings {
 
   defer(step: number, deferral: Deferral): void {
     this.set(step, "pending");
-    // What is deferred again stands last.
+    // Deleting it first moves a step that is deferred again to the end.
     this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }
 
-  /** Notes when a step left whose effect is not known; the first time counts. */
+  /** Records when a step whose effect is unknown was sent. Only the first time counts. */
   suspect(step: number, at: number): void {
     if (!this.#suspectSince.has(step)) this.#suspectSince.set(step, at);
   }
 
-  /** Forgets that a step was in doubt, once its effect is known. */
+  /** Removes the mark of an in-doubt step, once its effect is known. */
   clearSuspicion(step: number): void {
     this.#suspectSince.delete(step);
   }
@@ -94,12 +95,15 @@ export class StepStandings {
     return this.#suspectSince.get(step);
   }
 
-  /** Steps that left, and whose effect is not known. */
+  /** Returns the steps that were sent and whose effect is unknown. */
   suspects(): readonly number[] {
     return [...this.#suspectSince.keys()].filter((id) => OPEN_TO_DOUBT.has(this.#standing[id] ?? "done"));
   }
 
-  /** Sent again, a suspect step was refused together with its request, which says nothing about the first attempt. */
+  /**
+   * Records that a suspect step was sent again and refused together with its request. This says nothing about the first
+   * attempt.
+   */
   refuseInDoubt(step: number): void {
     this.#refusedInDoubt.add(step);
   }
@@ -126,7 +130,7 @@ export class StepStandings {
     for (let id = this.#nextPending(0); id >= 0; id = this.#nextPending(id + 1)) yield id;
   }
 
-  /** Steps that are pending, those first that only prepare others. */
+  /** Returns the pending steps, those that only prepare others first. */
   *inOrder(): Generator<number> {
     for (const id of this.#preparing) if (this.#standing[id] === "pending") yield id;
     for (const id of this.pending()) if (!this.#preparing.has(id)) yield id;
@@ -136,31 +140,31 @@ export class StepStandings {
     return [...this.#deferrals].map(([id, deferral]) => ({ id, ...deferral }));
   }
 
-  /** Every step that has yet to be settled, pending ones first. */
+  /** Returns every step without an outcome, pending ones first. */
   open(): number[] {
     return [...this.pending(), ...this.#deferrals.keys()];
   }
 
-  /** The steps about an object, in the order in which they were made. */
+  /** Returns the steps about an object, in the order in which they were created. */
   ofObject(object: number): readonly number[] {
     const others = this.#ofObject.get(object) ?? [];
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
     return block?.firstStep === undefined ? others : [block.firstStep + row, ...others];
   }
 
-  /** The step of a row where no other step is about its object. */
+  /** Returns the step of a row if no other step is about its object. */
   onlyRowOf(object: number): number | undefined {
     if (this.#ofObject.has(object)) return undefined;
     const { block, row = 0 } = this.#objects.rowAt(object) ?? {};
     return block?.firstStep === undefined ? undefined : block.firstStep + row;
   }
 
-  /** Whether a step is about an object that is not the one of a row. */
+  /** Whether a step other than the one of a row is about an object. */
   hasOtherThanRow(object: number): boolean {
     return this.#ofObject.has(object);
   }
 
-  /** Whether everything was done that an object needs. */
+  /** Whether everything that an object needs was done. */
   hasAllDone(object: number): boolean {
     return this.ofObject(object).every((id) => {
       const standing = this.#standing[id];
@@ -184,7 +188,7 @@ export class StepStandings {
     return this.#standing.indexOf("pending", from);
   }
 
-  /** Whether a step other than this one passes a test. Steps do not change, so that each is tested once. */
+  /** Whether a step other than this one passes a test. Steps do not change, so each is tested once. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     const search = this.#searches.get(test) ?? { next: 0, found: [] };
     this.#searches.set(test, search);
@@ -207,7 +211,7 @@ function listUnder<K>(map: Map<K, number[]>, key: K, value: number): void {
   else list.push(value);
 }
 
-/** Where each object of a run stands, why, and which ID it has. */
+/** The standing of each object of a run, with its reason and its ID. */
 export class Outcomes {
   readonly #objects: ObjectList;
   readonly #standing: Standing[] = [];
@@ -222,7 +226,7 @@ export class Outcomes {
     unknown: 0,
   };
 
-  /** Follows the objects of the list; those that are added to it later once `follow` is called. */
+  /** Tracks the objects of the list. Objects that are added later are tracked after a call of `follow`. */
   constructor(objects: ObjectList) {
     this.#objects = objects;
     this.follow();
@@ -256,7 +260,7 @@ export class Outcomes {
     }
   }
 
-  /** Gives an object its outcome. The first one stays, but for `notApplied`. */
+  /** Sets the outcome of an object. The first outcome is final, except `notApplied`. */
   settle({ object, outcome, reason, _id }: Settlement): void {
     const before = this.#standing[object];
     if (before === outcome || (before !== "pending" && before !== "notApplied")) return;
@@ -265,7 +269,7 @@ export class Outcomes {
     if (_id !== undefined) this.giveId(object, _id);
   }
 
-  /** Makes the outcome of an object `unknown` again. */
+  /** Sets the outcome of an object back to `unknown`. */
   doubt(object: number, reason: Reason): void {
     const before = this.#standing.at(object);
     if (before === undefined || before === "pending" || before === "unknown") return;
@@ -291,21 +295,21 @@ export class Outcomes {
 export interface PlannedWork {
   readonly objects: ObjectList;
   readonly steps: StepList;
-  /** The objects that need no request. */
+  /** The outcomes of objects that need no request. */
   readonly settlements: readonly Settlement[];
   readonly facts?: RunFacts;
 }
 
 type NotDone = "failed" | "refused" | "unknown" | "notApplied";
 
-/** A plan of nothing. */
+/** Returns an empty plan. */
 export function nothingPlanned(): PlannedWork {
   return { objects: new ObjectList(), steps: new StepList(), settlements: [] };
 }
 
 /**
- * The objects and steps of a run, whose lists grow with it, and where each of them stands. How a step ends decides how
- * its objects end, and those of the steps that need them.
+ * The growing lists of objects and steps of a run, and their standings. The outcome of a step decides the outcome of
+ * its objects, and of those whose steps depend on them.
  */
 export class RunWork {
   readonly objects: ObjectList;
@@ -330,7 +334,7 @@ export class RunWork {
     }
   }
 
-  /** A step about an object was done, and may have been the last one. */
+  /** Applies that a step about an object was done. It may have been the last one. */
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
     if (id !== undefined) outcomes.giveId(object, id);
@@ -338,7 +342,10 @@ export class RunWork {
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /** A refused create fails for its main object; the objects inside of it were not attempted. */
+  /**
+   * Applies that a step was not done. A refused create fails for its main object; the objects inside it were not
+   * attempted.
+   */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
