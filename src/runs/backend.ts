@@ -5,31 +5,34 @@ import { type CallerScope, orUnreadable, type RunHeader, type RunStore, RunStore
 import type { Turn } from "./turn.ts";
 
 /**
- * Everything that has to outlive a process or be shared between processes. Files and other stores implement all of it;
- * `test/runs/backend-contract.ts` holds what each of them must do.
+ * Everything that must outlive a process or that processes share. It is implemented by files and by PostgreSQL;
+ * `test/runs/backend-contract.ts` tests what each implementation must do.
  */
 export interface Backend {
   readonly runs: RunStore;
   readonly lock: ProjectLock;
   readonly suites: SuiteTexts;
-  /** The targetings of a project that were seen before. */
+  /** Returns the store of the project's targetings that were seen before. */
   names(project: string, options: NamesOptions): TargetingMemory;
-  /** The Context IDs of a project that were read before; `onProblem` is told what could not be kept or found again. */
+  /**
+   * Returns the store of the project's Context IDs that were read before. Failures to read or write it are passed to
+   * `onProblem`.
+   */
   contents(project: string, onProblem: (problem: unknown) => void): ContentsStore;
   /** Appends a line to the audit log of writes. */
   readonly audit: (line: string) => Promise<void>;
   /**
-   * A key of at least 32 bytes, the same for all who share the backend. Throws a RunStoreError where it can be neither
-   * read nor made.
+   * Returns a key of at least 32 bytes, the same for all processes that share the backend. Throws a RunStoreError if
+   * the key can be neither read nor created.
    */
   readonly sealKey: () => Promise<Uint8Array>;
-  /** The sessions of the page that were ended before their time, for all who share the backend. */
+  /** The sessions of the web page that were ended before they expired, for all processes that share the backend. */
   readonly endedSessions: EndedSessions;
-  /** What is known of the rights of callers, for all who share the backend. */
+  /** The stored rights of callers, for all processes that share the backend. */
   readonly callerRights: CallerTexts;
-  /** Resolves where the backend can be reached and holds all that it needs; absent: it can always be used. */
+  /** Resolves if the backend can be reached and is set up completely. If absent, the backend is always ready. */
   readonly ready?: () => Promise<void>;
-  /** Closes what it holds open; leases have to be given back before. */
+  /** Closes everything that the backend holds open. Leases must be released first. */
   readonly close: () => Promise<void>;
 }
 
@@ -38,22 +41,22 @@ export interface CallerTexts {
   read(caller: string): Promise<string | undefined>;
 }
 
-/** Notes which sessions are over; none is known any more after its time, in milliseconds since 1970. */
+/** Stores which sessions have ended. A session is forgotten at its time `until`, in milliseconds since 1970. */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
   has(id: string): Promise<boolean>;
 }
 
 export interface NamesOptions {
-  /** Whether names outlive this process: those of a sandbox inside this process end with it. */
+  /** Whether the names outlive this process. The names of a sandbox inside this process do not. */
   readonly lasting: boolean;
-  /** Targetings that are known from the beginning. Read once, when the memory is first used. */
+  /** Returns the targetings that are known from the beginning. Called once, when the memory is first used. */
   readonly known?: (() => Promise<readonly { readonly _id: string; readonly name: string }[]>) | undefined;
-  /** Called when the names could not be read or written; the memory then works without the stored ones. */
+  /** Called if the names cannot be read or written. The memory then works without the stored names. */
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** An option, and what its record said when its Context IDs were read. */
+/** An option, with the values of its record when its Context IDs were read. */
 export interface SeenOption {
   readonly targetingId: string;
   readonly optionId: string;
@@ -62,46 +65,53 @@ export interface SeenOption {
 }
 
 /**
- * Context IDs that were read before, so that they need not be read again while the option's record says that nothing
- * changed. Only for what an answer shows or a file holds: whatever takes something away reads afresh.
+ * Context IDs that were read before. They need not be read again as long as the option's record is unchanged. They are
+ * used only for answers and exported files: whatever deletes something reads the current Context IDs.
  */
 export interface ContentsStore {
-  /** Takes note of what was kept meanwhile, by this process and others: before many are looked for. */
+  /** Loads what this process and others stored since the last refresh. Called before many options are looked up. */
   refresh(): Promise<void>;
-  /** The Context IDs that were kept of an option with exactly this record; undefined where there are none. */
+  /**
+   * Returns the Context IDs that were stored for an option with exactly this record, or undefined if there are none.
+   */
   get(option: SeenOption): Promise<readonly string[] | undefined>;
-  /** Keeps the Context IDs of an option. What cannot be kept is not: that costs another read, and no more. */
+  /** Stores the Context IDs of an option. If that fails, they are only read once more. */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
 }
 
-/** Lets one write of a project leave at a time (management-api 4.2). */
+/** Lets only one write request of a project be sent at a time (management-api 4.2). */
 export interface ProjectLock {
   /**
-   * Does some work while this process has the turn to write to the project; gives the result of the work. Where the
-   * turn is lost during the work, only requests stop: each one asks the turn before it leaves. Rejects with the
-   * signal's reason when it is aborted while waiting. Callers take turns, however much work of each waits.
+   * Runs `work` while this process holds the write lock of the project, and returns its result. If the lock is lost
+   * during the work, only requests are stopped: each request checks the lock before it is sent. Rejects with the
+   * signal's reason if the signal is aborted while waiting. Callers take turns, even if one of them has much work
+   * waiting.
    */
   hold<T>(project: string, work: (turn: Turn) => Promise<T>, signal: AbortSignal, caller?: string): Promise<T>;
 }
 
 /**
- * Where suites of event tests are kept as text, each for the caller who made it, and the result of each confirmation by
- * a person. Everything throws a RunStoreError where the place cannot be used.
+ * Stores suites of event tests as text, each for the caller who made it, and the result of each test that a person
+ * confirmed. Every method throws a RunStoreError if the store cannot be used.
  */
 export interface SuiteTexts {
   /**
-   * Keeps a text under an ID of letters and digits, in place of the one before. Of each caller the newest hundred stay.
+   * Stores a text under an ID of letters and digits, and replaces the text stored under this ID before. The newest
+   * hundred texts of each caller are retained.
    */
   put(caller: string, id: string, text: string): Promise<void>;
   get(caller: string, id: string): Promise<string | undefined>;
-  /** The caller's texts, those kept last first. */
+  /** Returns the caller's texts, the last stored first. */
   list(caller: string): Promise<readonly string[]>;
-  /** How many bytes the caller's texts take. */
+  /** Returns the size of the caller's texts in bytes. */
   storedBytes(caller: string): Promise<number>;
-  /** Takes a confirmation: true for the first call in any process, which may act on it, and false for all others. */
+  /**
+   * Claims a confirmation. Returns true for the first call in any process, which may then act on it, and false for all
+   * others.
+   */
   claim(yes: string): Promise<boolean>;
   settle(yes: string, text: string): Promise<void>;
-  /** The result of a confirmation: an empty text while there is none yet; undefined where it was not taken. */
+  /** Returns the result of a confirmation: an empty text if it has no result yet, undefined if it was not claimed. */
   settled(yes: string): Promise<string | undefined>;
 }
 
@@ -111,20 +121,23 @@ export interface SeenTargeting {
   readonly seenAt: number;
 }
 
-/** The most targetings of a project that are remembered. */
+/** The maximum number of remembered targetings of a project. */
 export const MOST_REMEMBERED = 2000;
 const CANDIDATES = 5;
 
-/** The targetings of one project that were seen before: the service has no operation that lists them. */
+/** The targetings of one project that were seen before. The service has no operation that lists them. */
 export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Finds the targeting of a name, as a `NameIndex` does; of an unknown one the last seen are candidates, too. */
+  /**
+   * Finds a targeting by its name, as `NameIndex` does. If the name is unknown, the last seen targetings are
+   * candidates, too.
+   */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
-/** The targeting of a name among those that were seen, the last seen first. */
+/** Finds a targeting by its name among those that were seen. `seen` has the last seen first. */
 export function namedAmong(seen: readonly SeenTargeting[], name: string): NameMatch<SeenTargeting> {
   const found = new NameIndex(seen).find(name);
   if (found.kind !== "unknown") return found;
@@ -133,10 +146,10 @@ export function namedAmong(seen: readonly SeenTargeting[], name: string): NameMa
 }
 
 const MEGABYTE = 1_048_576;
-/** A call whose arguments are smaller is not counted until something else of its run is stored. */
+/** A call with smaller arguments, in bytes, is not counted until something else of its run is stored. */
 const SMALL_BYTES = 65_536;
 
-/** A caller's share of the store is full: nothing was sent, and nothing of the call stays stored. */
+/** A caller's share of the store is full. Nothing was sent, and nothing of the call stays stored. */
 export class ShareFullError extends RunStoreError {}
 
 interface Share {
@@ -145,12 +158,12 @@ interface Share {
 }
 
 /**
- * The same backend, in which each caller has no more than a share. A new dry run replaces the caller's oldest ones and
- * nothing else; whatever else would exceed the share is removed again, and its call throws a ShareFullError.
+ * Returns a backend that limits how much each caller may store. A new dry run replaces only the caller's oldest dry
+ * runs. Everything else that would exceed the share is removed again, and its call throws a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
-  /** The caller's other dry runs that were not started, the oldest first. */
+  /** Returns the caller's other dry runs that were not started, the oldest first. */
   const otherDryRuns = async ({ runId, caller, project, environment }: RunHeader): Promise<readonly string[]> => {
     const ids = (await runs.list({ unfinished: { caller, project, environment } })).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => orUnreadable(runs.read(id))));
@@ -158,7 +171,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))
       .reverse();
   };
-  /** Removes a dry run, unless its call is not answered yet, or it is being applied: its lease says so. */
+  /** Removes a dry run, unless a process holds its lease: then its call is not answered yet, or it is being applied. */
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
@@ -171,13 +184,13 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     const bytes = (await runs.sizes.of(unfinished)) + (await suites.storedBytes(caller));
     if (bytes + more > mostBytes) throw full(mostBytes);
   };
-  /** Does what stores something of a run, and removes the run where that exceeds the share. */
+  /** Stores something of a run, and removes the run if it then exceeds the share. */
   const within = async (runId: string, store: () => Promise<void>): Promise<void> => {
     try {
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
-      // A run that is driven already reports the error as its reason.
+      // A run that is being executed reports the error as its own reason.
       if (await runs.isDriven(runId)) await runs.keep(runId, "input", nothing());
       else await runs.discard(runId);
       throw thrown;
@@ -197,7 +210,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     }
     await checkRoom(header);
   };
-  /** Stops at more than the whole share, so that one call never fills the disk before it is counted. */
+  /** Throws after more bytes than the whole share, so that one call cannot fill the disk before it is counted. */
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {

@@ -16,9 +16,9 @@ import { type Lease, LeaseLostError, RECENT_MS } from "./turn.ts";
 export interface DrivenParts<Call, Entry, State> {
   readonly header: RunHeader<Call>;
   readonly state: State;
-  /** The state that is shown as long as `state` has no objects. */
+  /** The state that is shown while `state` has no objects. */
   readonly meanwhile?: State | undefined;
-  /** The first entries for the journal; `state` contains them already. */
+  /** The first entries of the journal. `state` contains them already. */
   readonly first?: readonly Entry[] | undefined;
   readonly open: () => Promise<HeldRecord>;
   readonly carryOut: (run: Driving<Call, Entry, State>) => Promise<void>;
@@ -28,26 +28,26 @@ interface HeldRun<Call, State> {
   readonly files: Finishing<Call, State>;
   readonly stopRequests: StopRequests;
   lease?: Lease;
-  /** The record of the run, as this process has written or read it last. */
+  /** The record of the run, as this process last read or wrote it. */
   record?: RunRecord | undefined;
   journal?: RunJournal;
-  /** To be called once the run is on the disk, or could not be written. */
+  /** Called when the run is on the disk, or when writing it failed. */
   readonly isKept: () => void;
   readonly progress: (waitingMs?: number) => void;
-  /** Whether this process drives it; where not, it is left once its plan is kept. */
+  /** Whether this process executes the run. If not, it leaves the run to others as soon as the plan is stored. */
   readonly isOurs: boolean;
-  /** Whether it was left to other processes. */
+  /** Whether the run was left to other processes. */
   isLeft?: true;
 }
 
 export interface DrivenRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Whether another process has taken it over, or it was left to others, as far as this process knows. */
+  /** Whether another process has taken the run over, or it was left to others, as far as this process knows. */
   readonly isTakenOver: () => boolean;
-  /** Whether its state is the present one: asks the store whether another process has taken it over. */
+  /** Whether `state` is current. Asks the store whether another process has taken the run over. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
-/** Drives a run in the background. It never rejects: an error of this machine stops the run, and becomes its reason. */
+/** Executes a run in the background. It never rejects: a local error stops the run and becomes its reason. */
 export function drivenRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock" | "around" | "onRest">,
@@ -61,7 +61,7 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
   const kept = new Promise<void>((resolve) => {
     isKept = resolve;
   });
-  // What is planned first was stored before it is driven.
+  // A run that is planned first was stored before it is executed.
   if (kind.isPlannedFirst) isKept();
   const { left } = context.store;
   const ended = left?.drives(header.project);
@@ -106,8 +106,8 @@ export function drivenRun<Call extends ToolCall, Entry, State extends RunView<En
 }
 
 /**
- * A run that this process drives, followed from its journal once another process has taken it over: `find` gives it as
- * it is kept then. `ended` is called when this process drives it no more.
+ * Returns a run that this process executes, and that is followed by its journal if another process takes it over.
+ * `find` then returns the stored run. `ended` is called when this process no longer executes it.
  */
 export function followedBeyond<Call extends ToolCall, State extends RunView<never>>(
   run: DrivenRun<Call, State>,
@@ -118,7 +118,7 @@ export function followedBeyond<Call extends ToolCall, State extends RunView<neve
   const rest = run.rest.then(async () => {
     ended();
     if (!run.isTakenOver()) return;
-    // While the store is away, the run counts as running, too.
+    // The run also counts as running while the store is unavailable.
     let isAway = false;
     other = await find().catch((thrown: unknown) => {
       isAway = thrown instanceof StoreUnavailableError;
@@ -132,7 +132,7 @@ export function followedBeyond<Call extends ToolCall, State extends RunView<neve
     get state() {
       return other?.state ?? run.state;
     },
-    // Until the journal of the other process was read, the run counts as running.
+    // The run counts as running until the journal of the other process was read.
     status: () => (run.isTakenOver() && isLookedFor ? "running" : (other ?? run).status()),
     rest,
   };
@@ -156,7 +156,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** The plan is on the disk when the first request may leave: others can go on from there. */
+  /** Stops the run if this process executes none. Its plan is on the disk by now, so another process can continue. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
@@ -189,7 +189,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   });
 }
 
-/** Carries a run out and brings it to rest. A run that another process has taken over is left to that process. */
+/** Executes a run and brings it to rest. If another process has taken the run over, the run is left to that process. */
 async function bringToRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   context: Pick<RunsContext, "store" | "clock">,
@@ -206,7 +206,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // While it is `running` and has no lease, others go on with it.
+      // A run that is `running` and has no lease is continued by other processes.
       if (isToBeLeft(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
@@ -219,13 +219,13 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       await step();
     } catch (thrown) {
       if (isLost(held)) break;
-      // The run is as it was; whichever process reaches the store first goes on with it.
+      // The run is unchanged. The first process that reaches the store again continues it.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       if (held.isLeft) continue;
       const reason = kind.reasonOf?.(thrown) ?? machineError(thrown);
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes are told, too; they could not see it in the journal.
+      // Other processes cannot see lost entries in the journal, so the stop is recorded there.
       if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();
@@ -243,7 +243,7 @@ function moved(
   return moveRun(store, runId, () => to, { ...(lease && { lease }), ...(record && { record }) });
 }
 
-/** Whether a run stops only since its process ends, or drives none itself. */
+/** Whether a run stopped only because its process ends, or because its process executes no runs. */
 function isToBeLeft<Call, State extends RunView<never>>(
   { left }: Pick<RunStore, "left">,
   { stopRequests }: HeldRun<Call, State>,
@@ -253,7 +253,10 @@ function isToBeLeft<Call, State extends RunView<never>>(
   return left !== undefined && isStopped && restingStatus(state) === "interrupted";
 }
 
-/** Ends the driving of a run that another process has taken over, and tells it of requests that left too late. */
+/**
+ * Ends the execution of a run that another process has taken over, and informs that process of requests that were sent
+ * too late.
+ */
 async function handOver<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
   state: State,
@@ -263,11 +266,11 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   await journal?.close().catch(() => undefined);
   await stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
-  // If the entry cannot be written, the other process still settles the items by their evidence.
+  // If the entry cannot be written, the other process still resolves the items by evidence.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
 }
 
-/** Gives the kind of a run access to the parts of the run. */
+/** Returns the parts of a run that its kind may access. */
 export function filesOf<Call, State>(
   store: Pick<RunStore, "part" | "keep">,
   header: RunHeader<Call>,
@@ -282,7 +285,7 @@ export function filesOf<Call, State>(
   };
 }
 
-/** A run at rest in short. */
+/** Returns the summary of a run at rest. */
 export function summaryAtRest<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   { isOpen }: Pick<RunKind<Call, Entry, State, never>, "isOpen">,
   header: RunHeader<Call>,
@@ -296,16 +299,16 @@ function machineError(thrown: unknown): Reason {
   return ownReason("STOPPED_BY_ERROR", { error: thrown instanceof Error ? thrown.message : String(thrown) });
 }
 
-/** How often a driver checks whether it was asked to stop, also while it waits, in milliseconds. */
+/** How often the executor of a run checks for requests to stop it, also while it waits, in milliseconds. */
 const STOP_LOOK_MS = 100;
-/** The same where it is told. */
+/** The same interval if the store notifies of such requests. */
 const STOP_LOOK_IF_TOLD_MS = 1000;
 
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Watches for requests to stop a run. Any process may ask; then the run is stopped as cancelled. `lease` gives the
- * lease of the run once it is taken: a run that another process has taken over is stopped, too.
+ * Watches for requests to stop a run, which any process may make; the run then stops as cancelled. `lease` returns the
+ * lease of the run once it is taken. A run that another process has taken over is stopped, too.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,
@@ -320,9 +323,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Whether a request may leave whose intent is on the disk. To be asked after that, and right before it leaves: so a
-   * request that leaves after a caller was told that the run stops had its intent on the disk before. `asked`: what the
-   * store said when it took the intent.
+   * Returns whether an announced request may be sent. Must be called after the announcement is on the disk and right
+   * before the request is sent. So a request that is sent after a caller was informed of the stop was announced before.
+   * `asked` is whether the store had a request to stop when it stored the announcement.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");
@@ -331,29 +334,29 @@ function stopRequestsOf(
   const look = async (): Promise<void> => {
     if ((await mayLeave()) && (await isTakenFrom(lease()))) stop("interrupted");
   };
-  // A check that fails is repeated, and made before each request in any case.
+  // A failed check is repeated by the timer, and again before each request.
   const lookNow = (): void => void look().catch(() => undefined);
   const notWatched = stops.watch?.(runId, lookNow);
   const timer = setInterval(lookNow, notWatched === undefined ? STOP_LOOK_MS : STOP_LOOK_IF_TOLD_MS).unref();
   return {
     /** Aborted when nothing new may start. */
     signal: controller.signal,
-    /** Why the run was stopped. */
+    /** Returns why the run was stopped. */
     cause: () => cause,
     stop,
     mayLeave,
-    /** Stops checking, and takes back the requests to stop, since the run is about to rest. */
+    /** Stops checking and withdraws the requests to stop, because the run is about to rest. */
     async end(): Promise<void> {
       clearInterval(timer);
       notWatched?.();
-      // Requests to stop a run that another process has taken over are left for that process.
+      // If another process has taken the run over, the requests are left for that process.
       if (await isTakenFrom(lease())) return;
       await stops.forget(runId, await stops.asked(runId));
     },
   };
 }
 
-/** Whether another process has taken a lease over. */
+/** Whether another process has taken over a lease. */
 async function isTakenFrom(lease: Pick<Lease, "check"> | undefined): Promise<boolean> {
   try {
     await lease?.check(RECENT_MS);

@@ -2,16 +2,19 @@ import { beyondCall, type Clock } from "../platform/clock.ts";
 import type { RunWatcher } from "./kind.ts";
 import { countsOf, type ReportedState } from "./report.ts";
 
-/** How often this process checks whether another one still drives a run, in milliseconds. */
+/** How often this process checks whether another one still executes a run, in milliseconds. */
 const LOOK_MS = 100;
-/** The same where that process tells of changes. */
+/** The same interval if the other process notifies of changes. */
 const LOOK_IF_TOLD_MS = 500;
-/** Reading a run takes at most this part of the time, up to the longest pause; more of it where it has changed. */
+/**
+ * Reading a run takes at most one tenth of the time, unless that needs a pause longer than `PAUSE_MS.most`. After a
+ * hint that the run has changed, it may take one fourth.
+ */
 const READ_SHARE = 10;
 const READ_SHARE_IF_TOLD = 4;
 const PAUSE_MS = { told: 250, least: 1000, most: 2000 } as const;
 
-/** What following a run needs. */
+/** The input of `followedRun`. */
 interface Following<S> {
   readonly read: () => Promise<S | undefined>;
   readonly isDriven: () => Promise<boolean>;
@@ -19,11 +22,11 @@ interface Following<S> {
   readonly signal: AbortSignal;
   /** Called when following begins, with a promise that resolves when it ends. */
   readonly whileFollowed: (rest: Promise<void>) => Promise<void>;
-  /** Calls the listener when the run may have changed; a hint, of which any may be lost. */
+  /** Calls the listener when the run may have changed. These calls are hints: any of them may be missing. */
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/** Follows a run that another process drives, by its journal, until it rests or the signal is aborted. */
+/** Follows a run that another process executes by its journal, until the run rests or the signal is aborted. */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,
@@ -33,9 +36,9 @@ export function followedRun<S extends ReportedState>(
   let driven = true;
   let resting: Promise<void> | undefined;
   /**
-   * Reads the run, so that its state is at least as new as the store at this moment; gives whether a process drives it.
-   * It counts as driven until its last entries were read, so that no answer says that it ended and shows an older state.
-   * Throws where reading fails.
+   * Reads the run, so that its state is at least as new as the store is now. Returns whether a process executes it. The
+   * run counts as executed until its last entries were read, so that no answer reports its end with an older state.
+   * Throws if reading fails.
    */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
@@ -65,7 +68,7 @@ export function followedRun<S extends ReportedState>(
     isDriven: () => driven,
     look,
     /**
-     * Resolves when no process drives it any more. The checks begin when this is first called. An error of reading ends
+     * Resolves when no process executes the run any more. The checks begin with the first call. A failure to read ends
      * the following; the next read of the run throws it.
      */
     rest(): Promise<void> {
@@ -86,7 +89,10 @@ export function followedRun<S extends ReportedState>(
   };
 }
 
-/** Does some work for all who ask for it meanwhile: each gets what was begun after they asked. */
+/**
+ * Shares one execution of `work` between all callers that wait for it. Each caller gets an execution that began after
+ * its call.
+ */
 function atOnce<T>(work: () => Promise<T>): () => Promise<T> {
   let going: Promise<T> | undefined;
   let next: Promise<T> | undefined;
@@ -119,11 +125,11 @@ function hintOf(clock: Clock, signal: AbortSignal) {
       hint.isGiven = true;
       wake();
     },
-    /** Sleeps for so long, but ends when it is given meanwhile. Rejects when the signal is aborted. */
+    /** Sleeps for `ms` milliseconds, or until a hint is given. Rejects when the signal is aborted. */
     async orSleep(ms: number): Promise<void> {
       signal.throwIfAborted();
       const woken = new Promise<void>((resolve) => {
-        // One that was given before is waited for until it may be acted on.
+        // A hint that was already given does not end the sleep: the caller sleeps until it may act on it.
         wake = hint.isGiven ? () => {} : resolve;
       });
       await Promise.race([clock.sleep(Math.max(0, ms), signal), woken]);

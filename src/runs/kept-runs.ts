@@ -21,7 +21,7 @@ import { type Lease, releaseOnError } from "./turn.ts";
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
 const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
 
-/** How often a process looks again whether another one has started a run, in milliseconds. */
+/** How often a process checks whether another one has started a run, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
 
 export interface KeptRun<Call, Entry, State> extends ReadBack<Entry, State> {
@@ -34,12 +34,12 @@ interface Followed<Call extends ToolCall, State extends RunView<never>> {
   readonly look: () => Promise<boolean>;
 }
 
-/** The runs of a kind that this process does not drive: reads them, and ends those that no process drives. */
+/** The runs of a kind that this process does not execute. Reads them, and ends those that no process executes. */
 export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>> {
   readonly #kind: RunKind<Call, Entry, State, never>;
   readonly #of: Pick<RunsContext, "store" | "clock" | "onRest">;
   readonly #lastRead = new LastRead<KeptRun<Call, Entry, State>>();
-  /** The runs that other processes drive, and that a call here waits for. */
+  /** The runs that other processes execute and that a call in this process waits for. */
   readonly #followed = new Map<string, Followed<Call, State>>();
   readonly #ending = new AbortController();
 
@@ -49,15 +49,15 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * A run as it is kept, followed where another process drives it; undefined when there is none of this kind. It is at
-   * least as new as the store at this moment.
+   * Finds a stored run, and follows it if another process executes it. Returns undefined if this kind has no such run.
+   * The state is at least as new as the store is now.
    */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // Who makes a plan again, or the plan of a run that was cancelled meanwhile, has the lease, too.
+    // A process that plans a run again, or plans a run that was cancelled meanwhile, holds its lease, too.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
@@ -66,22 +66,25 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#atRest((mayBeDriven ? await this.#lastReadOf(runId) : undefined) ?? found);
   }
 
-  /** A run as it is stored, without its state; undefined when there is none of this kind. */
+  /** Returns a run as it is stored, without its state, or undefined if this kind has no such run. */
   async stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     const stored = await this.#of.store.read(runId);
     return stored && understood(this.#kind, stored);
   }
 
   /**
-   * Reads a run; undefined where there is none of this kind, or another process is just starting it. `isDrivenHere`
-   * says that it is this process which holds its lease.
+   * Reads a run. Returns undefined if this kind has no such run, or if another process is just starting it.
+   * `isDrivenHere` is true if this process holds its lease.
    */
   async read(runId: string, isDrivenHere = false): Promise<KeptRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
-  /** Reads the rest of a run that another process left, by its lease. Throws a RunStoreError where it waits for a call. */
+  /**
+   * Reads the rest of a run that another process left, with its lease. Throws a RunStoreError if only a call may resume
+   * it.
+   */
   async readLeft(stored: StoredRun<Call, Entry>): Promise<KeptRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeTakenUp?.(found, this.#of.clock.now()) ?? true)) return found;
@@ -106,8 +109,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a run for the one caller who may execute it first; undefined where another one has started or ended it. The
-   * lease comes first, unless it is `held`: so a run that is `running` and has no lease was cut short.
+   * Starts a run for the first caller that may execute it. Returns undefined if another one has started or ended it.
+   * The lease is taken first, unless `held` has it: so a run that is `running` without a lease was interrupted.
    */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
@@ -132,8 +135,9 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more: false where one has, or runs of this
-   * kind never wait. No lease is needed: who starts it finds another version of its record.
+   * Ends a run that was not started, so that no process can start it any more. Returns false if a process has started
+   * it, or if runs of this kind never wait. No lease is needed: a process that starts the run then fails on the version
+   * of its record.
    */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
@@ -155,8 +159,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Cancels a run that another process drives, or none, or of which another one makes the plan. A run that waits to be
-   * started is left as it is.
+   * Cancels a run that another process executes or plans, or that no process executes. A run that waits to be started
+   * is left unchanged.
    */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
@@ -176,8 +180,8 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that was started and that no process drives, whatever it came to: the ending says why it is not resumed.
-   * False where a process drives it, or there is none.
+   * Ends a run that was started and that no process executes, whatever its outcome; `ending` says why it is not
+   * resumed. Returns false if a process executes it, or if there is no such run.
    */
   async endForGood(runId: string, ending: Ending): Promise<boolean> {
     const lease = await this.#of.store.lease(runId);
@@ -194,14 +198,14 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  /** Brings to rest what other processes left behind at a crash, so that nothing is kept longer than it is needed. */
+  /** Brings runs to rest that crashed processes left, so that nothing is stored longer than needed. */
   async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
       if (!isDrivenHere(runId)) await orUnreadable(this.#tidy(runId));
     }
   }
 
-  /** Waits for no other process any more. */
+  /** Stops waiting for other processes. */
   stopFollowing(): void {
     this.#ending.abort();
   }
@@ -210,7 +214,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const { store } = this.#of;
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status) || (await this.read(runId)) === undefined) return;
-    // Another process is about to go on with it.
+    // Another process is about to continue it.
     if (await store.isDriven(runId)) return;
     const lease = await store.lease(runId);
     if (lease === undefined) return;
@@ -224,9 +228,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     }
   }
 
-  /**
-   * Ends a run in its journal and its state. Its plan, which was only proposed so far, is written to the journal, too.
-   */
+  /** Ends a run in its journal and its state. If its plan is not in the journal yet, the plan is written first. */
   async #end(
     { header, state, first = [], unwritten }: KeptRun<Call, Entry, State>,
     ending: Ending,
@@ -265,7 +267,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     await moveRun(this.#of.store, header.runId, () => ({ ...to, rest }), { lease, record });
   }
 
-  /** Applies the entries that say what a crash left in doubt; gives them. */
+  /** Applies the entries for what a crash left in doubt, and returns them. */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
     for (const entry of lost) state.apply(entry);
@@ -288,7 +290,7 @@ export class KeptRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     };
   }
 
-  /** A run that another process drives; followed once for all calls that wait for it. */
+  /** Returns a run that another process executes. All calls that wait for it share one follower. */
   #follow(found: KeptRun<Call, Entry, State>, isDriven: () => Promise<boolean>): Run<Call, State> {
     const { header } = found;
     const { runId } = header;
@@ -332,15 +334,15 @@ function endedAs({ cause, reason }: Ending): Status {
 }
 
 const MOST_RUNS = 4;
-/** Bytes on the disk; in memory a run takes several times as much. */
+/** Bytes on the disk. In memory a run takes several times as much. */
 const MOST_BYTES = 24 * 1024 * 1024;
 
-/** Keeps the last few runs that were read back, so that the next page of one does not read all of it again. */
+/** Caches the last few runs that were read, so that the next page of a run does not read all of it again. */
 export class LastRead<T> {
-  /** The one that was used last comes last. */
+  /** In the order of their last use, the latest last. */
   readonly #kept = new Map<string, Revision & { readonly found: T }>();
 
-  /** The run as it was read last, or read again where it has changed since. The result must not be changed. */
+  /** Returns the run from the cache, or reads it again if it has changed since. The result must not be modified. */
   async get(runId: string, revision: Revision | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
     const known = this.#kept.get(runId);
     this.#kept.delete(runId);
@@ -368,8 +370,8 @@ export class LastRead<T> {
 }
 
 /**
- * Cancels a run that this process does not drive: asks its driver to stop, in whatever process that is, or ends it by
- * `end`, with its lease, where no process drives it.
+ * Cancels a run that this process does not execute. If any process executes it, that process is asked to stop.
+ * Otherwise `end` ends it with its lease.
  */
 async function cancelKept(
   store: Pick<RunStore, "stops" | "lease" | "isDriven">,
@@ -379,7 +381,7 @@ async function cancelKept(
   let lease = await store.lease(runId);
   if (lease === undefined) {
     await store.stops.ask(runId);
-    // Its driver may have ended just before that could be seen.
+    // The executor may have ended just before it could see the request.
     lease = (await store.isDriven(runId)) ? undefined : await store.lease(runId);
   }
   if (lease === undefined) return;

@@ -21,23 +21,25 @@ export interface RunInput {
   readonly digest: string;
 }
 
-/** What is special about a run that is stored before it starts; the header says what each mark means. */
+/** Properties of a run that is stored before it starts. `RunHeader` describes each of them. */
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun"> & Requested;
 
-/** What a call says of itself beside its arguments: it makes no two calls different, and is shown to people alone. */
+/**
+ * Who made a call and with which file. This is only shown to people: calls that differ only in it are the same call.
+ */
 export type Requested = Pick<RunHeader, "client" | "fileName">;
 
 /**
- * How long a run that was taken over is not read yet, in milliseconds. Nothing may leave so soon, and reading keeps this
- * process from taking over, and from beginning to wait for, the other runs of the process that ended.
+ * How long a run that was taken over is not read yet, in milliseconds. Nothing may be sent so soon anyway. Reading
+ * would delay this process in taking over the other runs of the process that ended.
  */
 const READ_LATER_MS = 250;
 
-/** Keeps, starts, resumes and finds the runs of one kind, of one project. */
+/** Stores, starts, resumes and finds the runs of one kind in one project. */
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
   readonly #context: RunsContext;
-  /** The runs that this process drives or is about to. */
+  /** The runs that this process executes or is about to execute. */
   readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<DrivenRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: KeptRuns<Call, Entry, State>;
@@ -53,7 +55,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** The same for the same call of the same caller; dry runs have their own, so that no call attaches to one. */
+  /**
+   * Returns a hash that is the same for the same call of the same caller. Dry runs have their own, so that no call
+   * joins one.
+   */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -62,7 +67,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       .digest("base64url");
   }
 
-  /** Keeps a run, with the content that was given with it, without starting it; gives its header. */
+  /** Stores a run with its input, without starting it, and returns its header. */
   async keep(call: Call, caller: string, input?: RunInput, marks: RunMarks = {}): Promise<RunHeader<Call>> {
     const fingerprint = this.fingerprint(call, caller, marks.dryRun);
     const header = { ...this.#headerOf(call, caller), ...marks, fingerprint };
@@ -73,8 +78,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Stores the plan of a run that is not started, which then waits for an approval, or is a plan: false where it was
-   * started or ended meanwhile.
+   * Stores the plan of a run that was not started. The run then waits for approval or is a planned run. Returns false
+   * if it was started or ended meanwhile.
    */
   async propose(runId: string, entries: Iterable<Entry>, status: "planned" | "waiting"): Promise<boolean> {
     const { store } = this.#context;
@@ -88,8 +93,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Throws an ExecutionRefusedError where this process may not execute a run now. Each way to become the executor of a
-   * run asks this before it takes the lease.
+   * Throws an ExecutionRefusedError if this process may not execute the run now. Everything that executes a run calls
+   * this before it takes the lease.
    */
   async checkExecutable(header: RunHeader<Call>): Promise<void> {
     const refusal = await this.#refusal(header);
@@ -101,9 +106,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Starts a stored run and executes it in the background; until it has objects, its state is `meanwhile`. `lease` is its
-   * lease where this process has that, which belongs to the run from then on. Undefined when it was started before: then
-   * `find` gives it. Throws an ExecutionRefusedError.
+   * Starts a stored run and executes it in the background. Its state is `meanwhile` until it has objects. If this
+   * process already holds the lease of the run, it passes it as `lease`, and the run releases it. Returns undefined if
+   * the run was started before; `find` then returns it. Throws an ExecutionRefusedError.
    */
   async start(
     header: RunHeader<Call>,
@@ -128,8 +133,9 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Keeps a run and starts it in one go. The lease comes before the content, and both before the journal, which begins
-   * with `first`, or with what the kind makes of `given`: so a run without them was never started. A failure to keep it becomes the reason of the run.
+   * Stores a run and starts it at once. The lease is taken before the input is stored, and both happen before the
+   * journal is written, which begins with `first` or with what the kind makes of `given`. So a run without them was
+   * never started. If storing fails, the failure becomes the reason of the run.
    */
   startAtOnce(
     call: Call,
@@ -164,16 +170,16 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Resumes a run. Gives the run as it is when another driver has it already, and when it was not
-   * started and waits; undefined when there is none. Throws a RunStoreError where it cannot be read, and an
-   * ExecutionRefusedError.
+   * Resumes a run. Returns the run unchanged if another process executes it, or if it was not started and waits.
+   * Returns undefined if there is no such run. Throws a RunStoreError if it cannot be read, and an
+   * ExecutionRefusedError if this process may not execute it.
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     if (stored === undefined || (isUnbegun && this.kind.isPlannedFirst)) return this.find(runId);
-    // Another process may be just starting it, and about to take the lease.
+    // Another process may be about to start it and to take the lease.
     if (isUnbegun && (await this.#kept.read(runId)) === undefined) return undefined;
     const refusal = await this.#refusal(stored.header);
     // A run that another process executes is followed.
@@ -191,7 +197,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is gone", "Look for it with get_run.");
       const { header, state, from, first } = found;
-      // Another version in any case: one that stood still with the version before fails.
+      // The version always increases: a process that was suspended with the previous version then fails on it.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
         ...{ lease, record: found.record },
       });
@@ -210,8 +216,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * The earlier run of the same call by the same caller, before another run is started: one that is being driven, one
-   * that is resumed since the call means it, or one that ended with items left.
+   * Finds an earlier run of the same call by the same caller, before another run is started. It is a run that is being
+   * executed, a run that this call resumes, or a run that ended with unfinished items.
    */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
@@ -223,7 +229,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
       if (record === undefined) continue;
-      // Of those that are not started, only one that a process plans now is gone on with.
+      // Of the runs that were not started, only one that a process is planning now is joined.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
       const told = record.rest;
@@ -239,7 +245,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return ended === undefined ? {} : { ended };
   }
 
-  /** Resumes a run for a call that is made again; undefined where the run may no longer mean the same. */
+  /** Resumes a run for a call that is repeated. Returns undefined if the run may no longer mean the same. */
   async takeUp(runId: string): Promise<Run<Call, State> | undefined> {
     const run = await this.find(runId);
     if (run === undefined || run.status() === "running") return run;
@@ -247,8 +253,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Goes on with a run that was left; undefined where another process has it. Throws where that needs a call, and an
-   * ExecutionRefusedError.
+   * Continues a run that its process left. Returns undefined if another process has claimed it. Throws if only a call
+   * may resume it, and throws an ExecutionRefusedError if this process may not execute it.
    */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
@@ -272,7 +278,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.get(runId);
   }
 
-  /** Lets `find` give this run until it rests. */
+  /** Makes `find` return this run until it rests. */
   hold(run: Run<Call, State>): Run<Call, State> {
     const { runId } = run.header;
     const rest = run.rest.then(() => {
@@ -284,8 +290,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * A run by its ID, driven or at rest, at least as new as the store at this moment; undefined when there is none of this
-   * kind.
+   * Finds a run by its ID, whether it is executed or at rest. Returns undefined if this kind has no such run. The state
+   * is at least as new as the store is now.
    */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     await Promise.allSettled([this.#starting.get(runId)]);
@@ -294,19 +300,19 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.find(runId);
   }
 
-  /** A run as it is kept, followed where another process drives it, even if this process holds it, too. */
+  /** Returns a run as it is stored, and follows it if a process executes it, even if that is this process. */
   lookAt(runId: string): Promise<Run<Call, State> | undefined> {
     return this.#kept.find(runId);
   }
 
-  /** A run as it was kept, and whether it was started; undefined when there is none of this kind. */
+  /** Returns a run as it was stored, with its record, or undefined if this kind has no such run. */
   stored(runId: string): Promise<StoredRun<Call, Entry> | undefined> {
     return this.#kept.stored(runId);
   }
 
   /**
-   * Cancels a run, in whatever process it is driven: it sends nothing more once this has resolved, but for requests
-   * whose intent is on the disk. Gives the run; undefined when there is none.
+   * Cancels a run in whatever process executes it. Once this has resolved, only requests that were already announced on
+   * the disk are sent. Returns the run, or undefined if there is no such run.
    */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
@@ -316,22 +322,22 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more. Undefined when it was
-   * started, or there is none, or runs of this kind never wait.
+   * Ends a run that was not started, so that no process can start it any more. Returns undefined if it was started, if
+   * there is no such run, or if runs of this kind never wait.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
   /**
-   * Ends a run that was started, so that it is not resumed: false where a process drives it, or there is none of this
-   * kind.
+   * Ends a run that was started, so that it is not resumed. Returns false if a process executes it, or if this kind has
+   * no such run.
    */
   endForGood(runId: string, ending: Ending): Promise<boolean> {
     return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
   }
 
-  /** Stops all of them between two requests, and resolves when the requests in flight are answered and journaled. */
+  /** Stops all runs between two requests. Resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     const runs = [...this.#driven.values()];
     this.#kept.stopFollowing();
@@ -339,7 +345,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     await Promise.all(runs.map((run) => run.rest));
   }
 
-  /** Brings to rest what other processes left when they crashed, so that nothing is kept longer than it is needed. */
+  /** Brings runs to rest that crashed processes left, so that nothing is stored longer than needed. */
   recoverOrphans(): Promise<void> {
     return this.kind.recoversOrphans ? this.#tidyOnce() : Promise.resolve();
   }
@@ -358,7 +364,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       find: () => this.#kept.find(runId),
       ended: () => {
         this.#driven.delete(runId);
-        // No call waits for the runs that other processes left; those that cannot be brought to rest now are tried again.
+        // No call waits for this. Runs that cannot be brought to rest now are tried again later.
         void this.recoverOrphans().catch(() => undefined);
       },
     });
@@ -372,25 +378,27 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/** The earlier run of a call that is made again: its run that is driven, or the newest that ended with items left. */
+/**
+ * The earlier run of a repeated call: a run that is being executed, or the newest run that ended with unfinished items.
+ */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
 }
 
-/** A run that ended a short while ago with items left. */
+/** A run that ended recently with unfinished items. */
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
 
-/** How many runs of the same call are looked at for an unfinished one. */
+/** How many runs of the same call are checked for an unfinished one. */
 const RECENT_RUNS = 50;
-/** Within this time a call that is made again resumes a run that stopped, and an ended run is named in the answer. */
+/** Within this time, in milliseconds, a repeated call resumes a run that stopped, and the answer names an ended run. */
 const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Gives the one run of calls that are made at the same time, in whatever process: the one that another of them made
- * since this call arrived, as `attach` gives it, or what `make` makes.
+ * Returns one run for identical calls at the same time in any process. If another call has made the run since this call
+ * arrived, `attach` returns that run. Otherwise `make` makes one.
  */
 export function startOrJoin<R>(
   store: AnyStore,
@@ -400,7 +408,7 @@ export function startOrJoin<R>(
   return store.withCallLock(fingerprint, async () => {
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      // A run that cannot be read was never started: its process died while it was being written.
+      // A run that cannot be read was never started: its process died while the run was being written.
       const found = await orUnreadable(attach(last));
       if (found !== undefined) return found;
     }
@@ -414,7 +422,7 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/** Does some work once for all callers; after a failure the next caller starts it again. */
+/** Does some work once for all callers. After a failure the next caller starts it again. */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {
@@ -427,8 +435,8 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /**
- * Takes the lease of a run that is resumed; undefined where a process drives it. Requests to stop an earlier driver are
- * taken back, but none that is made from now on.
+ * Takes the lease of a run that is resumed. Returns undefined if a process executes it. Earlier requests to stop the
+ * run are withdrawn; later ones are not.
  */
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);

@@ -21,99 +21,104 @@ export interface ToolCall {
   readonly tool: string;
 }
 
-/** The form of the runs of a kind: how their calls and the entries of their journals are written and read back. */
+/** The format of a kind's runs: how their calls and journal entries are written and read back. */
 export interface RunForm<Call, Entry> {
-  /** In the header of a run. */
+  /** The name of the kind, stored in the header of each run. */
   readonly name: string;
-  /** The tools whose calls it carries out. */
+  /** The tools whose calls this kind executes. */
   readonly tools: readonly string[];
   readonly call: z.ZodType<Call>;
   readonly entry: z.ZodType<Entry>;
-  /** An entry as a line of a journal. */
+  /** Encodes an entry as a line of a journal. */
   readonly line: (entry: Entry) => Line;
 }
 
-/** Everything that is known about a run, as the sum of its journal. */
+/** The state of a run, derived from all entries of its journal. */
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
 }
 
-/** How a run stops; `reason` becomes that of the objects that were not attempted. */
+/** How a run stops. `reason` becomes the reason of the objects that were not attempted. */
 export interface Ending {
   readonly cause: StopCause;
   readonly reason?: Reason;
 }
 
 /**
- * A kind of work that is journaled, leased and reported: sending events, changing targetings. This room holds what is
- * the same for all kinds; a kind holds what differs. `Given` is what a run is started with besides its kept parts, and
- * `Again` what it may be resumed with.
+ * A kind of work that is journaled, leased and reported, such as sending events or changing targetings. This folder
+ * contains what all kinds share; a `RunKind` contains what differs. `Given` is the input that a start needs besides the
+ * stored parts, and `Again` the optional input of a resume.
  */
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
   /**
-   * Whether a run is planned before it is started, and may wait for an approval. Where not, a process is starting a run
-   * that is not started, or died before it could.
+   * Whether a run is planned before it starts, and may wait for approval. If not, a run that was not started is just
+   * being started by a process, or its process died before it could start it.
    */
   readonly isPlannedFirst: boolean;
-  /** Whether listing runs brings those to rest that crashed processes left behind. */
+  /** Whether listing runs brings the runs to rest that crashed processes left. */
   readonly recoversOrphans: boolean;
   /**
-   * Reads a run; undefined where another process is starting it now. Throws a RunStoreError where it can neither be
+   * Reads a run. Returns undefined if another process is starting it now. Throws a RunStoreError if it can be neither
    * shown nor resumed.
    */
   readBack(kept: KeptParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
-  /** The state of a run of which only the call and its content are known; absent: there is no such state. */
+  /** Returns the state of a run of which only the call and its input are known. If absent, there is no such state. */
   initialState?(call: Call, input: ByteSource): Promise<State>;
-  /** Begins a run whose log is open, and drives it until it stops, which it records. */
+  /** Starts a run whose journal is open, executes it until it stops, and records the stop. */
   start(run: Driving<Call, Entry, State>, given: Given): Promise<void>;
-  /** As `start`, for a run that continues where it stopped. */
+  /** Does the same as `start` for a run that continues where it stopped. */
   resume(run: Driving<Call, Entry, State>, given: Again | undefined): Promise<void>;
   /**
-   * Called before a run is read that was taken over from a process that may still be there: what has to be waited for
-   * for that reason begins meanwhile.
+   * Called when a run was taken over from a process that may still be alive, before the run is read. It starts early
+   * what the kind has to wait for in this case.
    */
   takenOver?(): void;
-  /** The entries that say what a crash left in doubt; absent: the state derives that by itself. */
+  /** Returns the entries for what a crash left in doubt. If absent, the state derives this by itself. */
   lost?(state: State): readonly Entry[];
-  /** The line that says how a run stopped. */
+  /** Returns the entry that records how a run stopped. */
   stop(ending: Ending, at: number): Entry;
-  /** Why an error stopped a run; absent or undefined: it is one of this machine. */
+  /**
+   * Returns the reason for an error that stopped a run. If it is absent or returns undefined, the error is a local one.
+   */
   reasonOf?(thrown: unknown): Reason | undefined;
-  /** Keeps the parts of a run at rest that may still be needed, and updates the memory of names. */
+  /** Stores the parts of a run at rest that may still be needed, and updates the memory of names. */
   finish(run: Finishing<Call, State>): Promise<void>;
-  /** Whether `resume_run` could continue a run at rest; absent: it can where an object is not known to be done. */
+  /** Whether `resume_run` could continue a run at rest. If absent, it can if any object is not known to be done. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
-  /** The entry about requests that left too late, for the process that has taken the run over. */
+  /** Returns the entry about requests that were sent too late, for the process that has taken the run over. */
   lateEntry?(state: State, at: number): Entry | undefined;
-  /** The part of a call by which two calls are the same; absent: the whole call. */
+  /** Returns the part of a call that identifies it. If absent, the whole call does. */
   identity?(call: Call): unknown;
   /**
-   * Whether the same call, made again, resumes a run at rest instead of starting a new one. `isRecent`: it stopped a
-   * short while ago.
+   * Whether a repeated call resumes a run at rest instead of starting a new one. `isRecent` is whether the run stopped
+   * recently.
    */
   isMeant(told: RunSummary, isRecent: boolean): boolean;
-  /** Whether a process may go on with a run that another one left, without being asked to; absent: always. */
+  /** Whether a process may continue a run that another one left, without a call. If absent, it always may. */
   mayBeTakenUp?(run: Pick<Finishing<Call, State>, "header" | "state">, now: number): boolean;
-  /** Whether a run may be resumed for the same call; absent: always. */
+  /** Whether a run may be resumed for the same call. If absent, it always may. */
   mayGoOn?(run: Pick<Finishing<Call, State>, "header" | "state">): boolean;
 }
 
-/** A run as it is kept, for its kind to read. */
+/** A stored run, for its kind to read. */
 export interface KeptParts<Call, Entry> extends StoredRun<Call, Entry> {
   part(name: RunPart): ByteSource;
   isDriven(): Promise<boolean>;
 }
 
-/** A run as it was read. */
+/** A run after reading. */
 export interface ReadBack<Entry, State> {
   readonly state: State;
-  /** The state from which it is resumed, where that differs from `state`. */
+  /** The state from which the run is resumed, if it differs from `state`. */
   readonly from?: State;
-  /** The entries that its journal takes first when it is resumed; `state`, or `from`, contains them already. */
+  /**
+   * The entries that are written to the journal first when the run is resumed. `state`, or `from` if present, contains
+   * them already.
+   */
   readonly first?: readonly Entry[];
-  /** Entries that the journal needs besides `first` when the run ends now, so that it names all objects. */
+  /** Returns the entries that the journal needs besides `first` if the run ends now, so that it names all objects. */
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
@@ -129,52 +134,55 @@ export interface Driving<Call, Entry, State>
     Pick<RunJournal, "flush" | "intend" | "write"> {
   /** Aborted when nothing new may start. */
   readonly signal: AbortSignal;
-  /** Why the run was stopped. */
+  /** Returns why the run was stopped. */
   cause(): "cancelled" | "interrupted";
   stop(why: "cancelled" | "interrupted"): void;
-  /** The state that is shown as long as `state` has no objects. */
+  /** The state that is shown while `state` has no objects. */
   readonly meanwhile: State | undefined;
-  /** The right of this process to drive the run. */
+  /** The right of this process to execute the run. */
   readonly lease: Lease;
-  /** Appends an entry to the journal, and applies it to the state. */
+  /** Appends an entry to the journal and applies it to the state. */
   record(entry: Entry): void;
   /** Appends an entry that the state contains already. */
   append(entry: Entry): void;
-  /** Marks the run as one that is started, where that was not done before. */
+  /** Marks the run as started, if that was not done before. */
   markStarted(): Promise<void>;
-  /** Whether a request may be announced: false once this process knows that the run is to stop. */
+  /** Whether a request may be announced. False as soon as this process knows that the run is to stop. */
   mayAnnounce(): boolean;
-  /** Whether a request may leave whose intent is on the disk. To be asked right before it leaves. */
+  /** Whether a request may be sent whose announcement is on the disk. Must be called right before it is sent. */
   mayLeave(intent?: Intent): Promise<boolean>;
-  /** Calls the watchers with the counts, and with how long the run waits. */
+  /** Calls the watchers with the counts and with the time that the run waits, in milliseconds. */
   progress(waitingMs?: number): void;
 }
 
-/** Watches a run: called now and then with its counts, and with the milliseconds that the run waits. */
+/**
+ * Watches a run. It is called from time to time with the counts of the run and with the milliseconds that the run
+ * waits.
+ */
 export type RunWatcher = (counts: ReportCounts, waitingMs: number) => void;
 
-/** A run: its kind, its state, and when it rests. */
+/** A run of any kind: its header, its state, and when it rests. */
 export interface Run<Call extends ToolCall = ToolCall, State extends ReportedState = ReportedState> {
   readonly kind: string;
   readonly header: RunHeader<Call>;
   readonly state: State;
   status(): RunStatus;
-  /** Resolves when its ID may be shown, since it is on the disk, or when it could not be written. */
+  /** Resolves when the run is on the disk, so that its ID may be shown, or when writing it failed. */
   readonly kept: Promise<void>;
-  /** Resolves when no process drives it any more. Never rejects. */
+  /** Resolves when no process executes the run any more. Never rejects. */
   readonly rest: Promise<void>;
-  /** Calls the watcher until the given function is called. */
+  /** Calls the watcher until the returned function is called. */
   watch(watcher: RunWatcher): () => void;
-  /** Stops it between two requests; false when this process does not drive it. */
+  /** Stops the run between two requests. Returns false if this process does not execute it. */
   stop(cause: "cancelled" | "interrupted"): boolean;
 }
 
-/** A run as the list of runs gives it. */
+/** A run in the list of runs. */
 export interface ListedRun extends RunSummary {
   readonly runId: string;
 }
 
-/** A run that came to rest, and how. */
+/** A run that came to rest, with its status and counts. */
 export interface RestedRun extends ExecutableRun {
   readonly status: RunStatus;
   readonly counts: ReportCounts;
@@ -184,36 +192,39 @@ export interface RunsContext {
   readonly store: RunStore;
   readonly clock: Clock;
   readonly newRunId: () => string;
-  /** The project behind the key. */
+  /** The project that the API key belongs to. */
   readonly project: string;
   readonly environment: "live" | "sandbox";
-  /** The address of the sandbox; `embedded` for one inside this process; absent where there is none. */
+  /** The address of the sandbox, or `embedded` for a sandbox inside this process. Absent if there is no sandbox. */
   readonly sandbox?: string | undefined;
-  /** Looks at the driving of each run from outside. */
+  /** Wraps the execution of each run, to observe it. */
   readonly around?: AroundRun | undefined;
-  /** Called when this process has ended a run, or brought it to rest. */
+  /** Called when this process has ended a run or brought it to rest. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
-  /** Asked before a process becomes the executor of a run; absent: every run may be executed. */
+  /** Called before this process executes a run. If absent, every run may be executed. */
   readonly mayExecute?: MayExecute | undefined;
 }
 
-/** Looks at the driving of a run; its result is the status of the run, undefined where another process has it now. */
+/**
+ * Wraps the execution of a run, to observe it. The result is the status of the run, or undefined if another process has
+ * it now.
+ */
 export type AroundRun = Wrapper<Pick<Finishing<ToolCall, ReportedState>, "header" | "state">, RunStatus | undefined>;
 
 /**
- * What a run did to things of the service, as plain data: what it changed, as far as it is known to have been applied,
- * and what was there before. The way back is planned from it.
+ * The changes that a run made in the service, as plain data: what is known to have been applied, with the previous
+ * values. The undo plan is made from it.
  */
 export interface Done {
   readonly targetings: readonly DoneTargeting[];
   readonly options: readonly DoneOption[];
-  /** Objects of which it cannot be told whether the run changed them. */
+  /** Objects for which it cannot be determined whether the run changed them. */
   readonly unknown: readonly DoubtedObject[];
-  /** Objects whose requests were announced and not answered: whether the run changed them can still be found out. */
+  /** Objects whose requests were announced but not answered. Whether the run changed them can still be determined. */
   readonly unresolved: readonly DoubtedObject[];
 }
 
-/** An object that a run may have changed. `targeting` is absent where it is not known. */
+/** An object that a run may have changed. `targeting` is absent if it is unknown. */
 export interface DoubtedObject {
   readonly _id?: string;
   readonly name?: string;
@@ -223,10 +234,10 @@ export interface DoubtedObject {
 export type DoneTargeting =
   | { readonly did: "created"; readonly _id: string; readonly name: string }
   | { readonly did: "changed"; readonly _id: string; readonly name: Went<string> }
-  /** `name` is absent where it was not kept. */
+  /** `name` is absent if it was not stored. */
   | { readonly did: "deleted"; readonly _id: string; readonly name?: string | undefined };
 
-/** A field that a run wrote: its value before, where that is known, and the one that the run left. */
+/** A field that a run wrote, with its new value and, if known, its previous value. */
 export interface Went<Value> {
   readonly from?: Value | undefined;
   readonly to: Value;
@@ -240,12 +251,12 @@ export interface OptionState {
   readonly contexts: readonly string[];
 }
 
-/** What a run did to one option; `targeting` is absent where it is not known. */
+/** What a run did to one option. `targeting` is absent if it is unknown. */
 export type DoneOption =
-  /** As the run left it. */
+  /** `left` is the state after the run. */
   | { readonly did: "created"; readonly _id: string; readonly targeting: string; readonly left: OptionState }
   | ChangedOption
-  /** `before` is absent where it was not kept. */
+  /** `before` is absent if it was not stored. */
   | {
       readonly did: "deleted";
       readonly _id: string;
@@ -253,7 +264,7 @@ export type DoneOption =
       readonly before?: OptionState | undefined;
     };
 
-/** An option that was there before a run and is there after it. */
+/** An option that existed before a run and still exists after it. */
 export interface ChangedOption {
   readonly did: "changed";
   readonly _id: string;
@@ -261,32 +272,35 @@ export interface ChangedOption {
   readonly name?: Went<string> | undefined;
   readonly parent?: Went<string | null> | undefined;
   readonly exposeChildren?: Went<boolean> | undefined;
-  /** Context IDs that the run really added and removed, and how many of which it is not known whether they were there. */
+  /**
+   * Context IDs that the run added and removed, and the number for which it is unknown whether they were present
+   * before.
+   */
   readonly contexts?:
     | { readonly added: readonly string[]; readonly removed: readonly string[]; readonly unsure: number }
     | undefined;
 }
 
-/** Why a run may not be executed: a code for programs, what is wrong, and what can be done about it. */
+/** Why a run may not be executed: a code for programs, the problem, and how to fix it. */
 export interface Refusal {
   readonly code: "PROJECT" | "READ_ONLY" | "TOOLSET" | "CALLER" | "FOLDERS" | "TARGETINGS" | "LIMITS" | "NOT_CHECKED";
   readonly message: string;
   readonly remedy: string;
 }
 
-/** A run as far as it decides who may execute it. */
+/** The parts of a run that decide who may execute it. */
 export interface ExecutableRun {
   readonly kind: string;
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
 /**
- * The guard through which every run gets its executor, however it starts: gives the reason why this process may not
- * execute a run now, by its settings and by the rights that the caller has now; undefined where it may.
+ * Returns the reason why this process may not execute a run now, or undefined if it may. The reason follows from the
+ * settings and the caller's current rights. Every run passes this check before it is executed, however it starts.
  */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** A run that this process may not execute now. No lease was taken, and nothing was sent. */
+/** This process may not execute the run now. No lease was taken, and nothing was sent. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {
@@ -300,8 +314,8 @@ export class ExecutionRefusedError extends Error {
 }
 
 /**
- * A stored run as its kind understands it; undefined where it is of another kind. Throws a RunStoreError where its call
- * cannot be read; reading its entries throws one, too.
+ * Parses a stored run as one of this kind. Returns undefined if it is of another kind. Throws a DamagedRunError if its
+ * call cannot be parsed; so does reading an entry that cannot be parsed.
  */
 export function understood<Call, Entry>(
   form: RunForm<Call, Entry>,

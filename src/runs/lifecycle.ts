@@ -2,77 +2,77 @@ import * as z from "zod";
 import { stopEntry } from "./outcome.ts";
 import type { Lease } from "./turn.ts";
 
-/** An entry of a journal as its kind writes it: JSON without a line break, in pieces. */
+/** A journal entry as its kind writes it: JSON without a line break, in pieces. */
 export type Line = readonly (string | Uint8Array)[];
 
-/** Headers and journals of this form are read; those of a newer version of the server are left alone. */
+/** The format version of headers and journals. Those of a newer version of the server are not touched. */
 export const VERSION = 1;
 
-/** The header of a run as every store keeps it: all that is needed to finish it without its caller. */
+/** The header of a run as every store stores it: everything that is needed to finish the run without its caller. */
 export const keptHeader = z.object({
   version: z.number(),
   runId: z.string(),
   /** The name of its kind. */
   kind: z.string(),
   call: z.unknown(),
-  /** The project behind the key: what the write lock is held for. */
+  /** The project that the API key belongs to. The write lock is held for this project. */
   project: z.string(),
-  /** Who made the call; only they see the run. */
+  /** Who made the call. Only they see the run. */
   caller: z.string(),
   environment: z.enum(["live", "sandbox"]),
-  /** The address of the sandbox that it works on; `embedded` for one inside its process. */
+  /** The address of the sandbox that the run changes, or `embedded` for a sandbox inside its process. */
   sandbox: z.string().exactOptional(),
   createdAt: z.number(),
-  /** The same for the same call of the same caller. */
+  /** A hash that is the same for the same call of the same caller. */
   fingerprint: z.string(),
-  /** Its call had answered before it was planned, so that no person was asked to confirm it yet. */
+  /** The call was answered before the run was planned, so no person was asked for approval yet. */
   unplanned: z.literal(true).exactOptional(),
-  /** What the client of the caller calls itself, which proves nothing, and the name of the file that was given. */
+  /** What the caller's client calls itself, which proves nothing, and the name of the input file. */
   client: z.string().exactOptional(),
   fileName: z.string().exactOptional(),
-  /** It was made by a dry run: a plan that `apply_plan` applies, removed after a day, or for a newer dry run. */
+  /** The run was made by a dry run: a plan for `apply_plan`, removed after a day or for a newer dry run. */
   dryRun: z.literal(true).exactOptional(),
 });
 
-/** The summary of a run as every store keeps it. */
+/** The summary of a run as every store stores it. */
 export const keptSummary = z.object({
   tool: z.string(),
   caller: z.string(),
   fingerprint: z.string(),
   status: z.string(),
   counts: z.record(z.string(), z.number()),
-  /** The one targeting that it changes, where that is known. */
+  /** The only targeting that the run changes, if known. */
   targetingId: z.string().exactOptional(),
   startedAt: z.number(),
   updatedAt: z.number(),
   /** Whether `resume_run` could continue the run. */
   open: z.boolean(),
-  /** What people read about it in lists: what it did, to what, with which file, and for which client. */
+  /** What lists show to people: what the run did, to which objects, with which file, and for which client. */
   about: z
     .object({
       did: z.object({ created: z.number(), changed: z.number(), deleted: z.number() }).exactOptional(),
-      /** Its only object, and the new name of it. */
+      /** The name of its only object, and the object's new name. */
       only: z.string().exactOptional(),
       to: z.string().exactOptional(),
       client: z.string().exactOptional(),
       fileName: z.string().exactOptional(),
       plannedBy: z.string().exactOptional(),
-      /** When it was approved. */
+      /** When the run was approved, in milliseconds since 1970. */
       beganAt: z.number().exactOptional(),
-      /** The name of its targeting, where that was read. */
+      /** The name of its targeting, if it was read. */
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
-      /** It was declined or undone: it neither goes on nor is undone. */
+      /** The run was declined or undone: it neither continues nor can be undone. */
       isOver: z.literal(true).exactOptional(),
     })
     .exactOptional(),
-  /** How long its journal was, in bytes: one that is shorter by now is damaged. */
+  /** The length of its journal in bytes. A journal that is shorter by now is damaged. */
   journalBytes: z.number().exactOptional(),
-  /** What is kept of the run is damaged; found when it is read, and not written. */
+  /** The stored data of the run is damaged. This is found when the run is read, and is not written. */
   isDamaged: z.literal(true).exactOptional(),
 });
 
-/** The header that was kept as this; undefined where it is damaged. */
+/** Parses a stored header. Returns undefined if it is damaged. */
 export function headerIn(value: unknown) {
   const { data } = keptHeader.safeParse(value);
   if (data === undefined) return undefined;
@@ -80,36 +80,34 @@ export function headerIn(value: unknown) {
   return header;
 }
 
-/** Whether a text has the form of a run's ID. Only such names are looked up, so that no path leads out of a folder. */
+/** Whether a text has the form of a run ID. Only such names are looked up, so that no path leads out of a folder. */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }
 
-/**
- * Whether a run that came to rest like this is not finished: a later call may go on with it, or ask what it came to.
- */
+/** Whether a run with this summary at rest is unfinished: a later call may continue it or ask about its outcome. */
 function isUnfinished({ open, status, counts }: z.infer<typeof keptSummary>): boolean {
-  // One that was interrupted before it was planned has nothing open, and is not done either. What is unknown can be
-  // asked about by the same call, also where it cannot be resumed.
+  // A run that was interrupted before it was planned has nothing open, but is not done either. The same call can ask
+  // about unknown outcomes, even if the run cannot be resumed.
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
-/** The number of groups in which calls take turns: calls of one group wait for each other. */
+/** The number of groups of calls. Calls of one group wait for each other. */
 const GROUPS = 64;
 
-/** The group of calls that a call takes turns with. */
+/** Returns the group of a call. Calls of the same group run one after another. */
 export function groupOf(fingerprint: string): string {
   return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % GROUPS);
 }
 
-/** An entry as bytes, with its line break. */
+/** Returns an entry as bytes, with its line break. */
 export function lineBytes(line: Line): Uint8Array[] {
   return [...line.map((piece) => (typeof piece === "string" ? Buffer.from(piece) : piece)), NEWLINE];
 }
 
 const NEWLINE = Buffer.from("\n");
 
-/** Entries one after the other, each with its line break. */
+/** Yields entries one after another, each with its line break. */
 export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> {
   for (const line of lines) {
     yield* line;
@@ -117,7 +115,7 @@ export function* inLines(lines: Iterable<Line>): Generator<string | Uint8Array> 
   }
 }
 
-/** The lines that end with a line break. */
+/** Yields the lines that end with a line break. */
 export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: Uint8Array[] = [];
   for await (const piece of pieces) {
@@ -134,7 +132,7 @@ export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGener
 const LINE_FEED = 0x0a;
 
 /**
- * Where a run stands, as it is stored. Whether a process executes it is no status: its lease says that, since a process
+ * The stored status of a run. Whether a process executes the run is not a status but follows from its lease: a process
  * that was killed leaves `planning` or `running` behind.
  */
 const STATUSES = [
@@ -150,30 +148,30 @@ const STATUSES = [
 ] as const;
 export type Status = (typeof STATUSES)[number];
 
-/** The part of a run that changes, and only by compare-and-set on its version. */
+/** The part of a run that changes. It changes only by compare-and-set on its version. */
 export const runRecord = z.object({
-  /** One more for each change; 0 for a run that was only created. */
+  /** Increases by one with each change. 0 for a run that was only created. */
   version: z.number(),
   status: z.enum(STATUSES),
-  /** How it ended before anything was sent: no journal says it. */
+  /** How the run ended before anything was sent. The journal does not contain this. */
   ending: stopEntry.omit({ t: true }).exactOptional(),
-  /** It never goes on, whatever is left of it. */
+  /** The run never continues, whatever is left of it. */
   isFinal: z.literal(true).exactOptional(),
-  /** The run in short, where it is at rest. */
+  /** The summary of the run, if it is at rest. */
   rest: keptSummary.exactOptional(),
 });
 export interface RunRecord extends Readonly<z.infer<typeof runRecord>> {}
 
-/** The record of a run that was created and nothing else. */
+/** The record of a run that was only created. */
 export const CREATED: RunRecord = { version: 0, status: "planning" };
 
-/** What a run may become from each status. What starts it, resumes it or ends it is no other path than this. */
+/** The allowed transitions from each status. Starting, resuming and ending a run all use this table. */
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
-  // A plan that is made anew stays one, and one whose approval is asked for elsewhere becomes one again.
+  // A plan that is made again stays planned. A run becomes planned again if approval is requested elsewhere.
   planned: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   waiting: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
-  // Who claims a run writes a new version first, so that a process that stood still fails on the version.
+  // A process that claims a run writes a new version first, so that a suspended process fails on the version.
   running: ["running", "interrupted", "finished", "cancelled"],
   interrupted: ["running", "cancelled"],
   finished: ["running", "cancelled"],
@@ -182,35 +180,35 @@ const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   expired: [],
 };
 
-/** What a transition brings besides the status. */
+/** The new status, and the fields of the record that change with it. */
 export type Transition = Pick<RunRecord, "status"> & Partial<Pick<RunRecord, "ending" | "isFinal" | "rest">>;
 
-/** The record after a transition; undefined where the run may not become that from where it stands. */
+/** Returns the record after a transition, or undefined if the transition is not allowed. */
 export function transition(from: RunRecord, to: Transition): RunRecord | undefined {
   return from.isFinal || !NEXT[from.status].includes(to.status) ? undefined : { ...to, version: from.version + 1 };
 }
 
-/** Whether a run was not started: nothing of it was sent. */
+/** Whether a run was not started. Nothing of it was sent. */
 export function isUnstarted(status: Status): boolean {
   return status === "planning" || status === "planned" || status === "waiting";
 }
 
-/** Whether a run is at rest: no process executes it, and none goes on with it by itself. */
+/** Whether a run is at rest: no process executes it, and none continues it without a call. */
 export function isAtRest(status: Status): boolean {
   return !isUnstarted(status) && status !== "running";
 }
 
-/** Whether a run never goes on. */
+/** Whether a run never continues. */
 export function isOver({ status, isFinal }: RunRecord): boolean {
   return isFinal === true || NEXT[status].length === 0;
 }
 
-/** Whether a later call may go on with a run, decide on it or ask what it came to. */
+/** Whether a later call may continue a run, decide on it, or ask about its outcome. */
 export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "rest">): boolean {
   return !isAtRest(status) || rest === undefined || isUnfinished(rest);
 }
 
-/** The right to execute a run, and the record of the run by which it was taken. */
+/** The right to execute a run, and the record of the run with which that right was taken. */
 export interface HeldRecord {
   readonly lease: Lease;
   readonly record: RunRecord;
@@ -222,9 +220,9 @@ interface Records {
 }
 
 /**
- * Changes the record of a run to what `to` makes of it, by compare-and-set: gives the new record, and undefined where
- * the run may not become that from where it stands. `record` is the one that was read before. Throws a LeaseLostError
- * where a lease is given that another process has.
+ * Applies the transition that `to` returns to the record of a run, by compare-and-set. Returns the new record, or
+ * undefined if the transition is not allowed. `record` is the record that was read before. Throws a LeaseLostError if
+ * another process holds the passed lease.
  */
 export async function moveRun(
   store: Records,

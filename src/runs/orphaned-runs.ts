@@ -3,19 +3,27 @@ import type { Run } from "./kind.ts";
 import { ExecutionRefusedError } from "./kind.ts";
 import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./store.ts";
 
-/** How often a process looks for runs that others left, in milliseconds; a notice, or room for more, makes it look at once. */
+/**
+ * How often a process looks for orphaned runs, in milliseconds. A notification, or a free slot for another project,
+ * makes it look at once.
+ */
 const LOOK_MS = 250;
-/** It does not look more often than this, in milliseconds, whatever it is told. */
+/** The minimum time between two looks, in milliseconds, even after a notification. */
 const SOONEST_MS = 20;
-/** A look is followed by a pause of so many times as long as it took: where many runs wait, looking costs the store much. */
+/**
+ * The pause after a look is at least this many times as long as the look took, because a look costs the store much if
+ * many runs wait.
+ */
 const PAUSE_PER_LOOK = 2;
-/** How many runs are looked for at once: several processes look at the same time. */
+/** How many runs a look returns at most. Several processes look at the same time. */
 const AT_ONCE = 8;
-/** How long a run that this process may not execute is not looked at again, in milliseconds: settings and rights change. */
+/**
+ * How long a run that this process may not execute is not tried again, in milliseconds. Settings and rights can change.
+ */
 const REFUSED_MS = 5000;
-/** A refused run that is not found again for this long is over, in milliseconds. */
+/** A refused run that was not found again for this time, in milliseconds, is forgotten. */
 const FORGOTTEN_MS = 60_000;
-/** How soon it looks for more where it found as many, in milliseconds: those of a process that died wait. */
+/** The pause after a look that found the maximum, in milliseconds: more runs of a dead process may be waiting. */
 const LOOK_FOR_MORE_MS = 50;
 
 interface ProjectRuns {
@@ -25,23 +33,23 @@ interface ProjectRuns {
 
 export interface TakingUp {
   readonly left: OrphanedRuns;
-  /** By the ID of the project. */
+  /** By project ID. */
   readonly projects: ReadonlyMap<string, () => ProjectRuns>;
   readonly clock: Clock;
-  /** Aborted when no more are to be taken up. */
+  /** Aborted when no more runs may be claimed. */
   readonly stopping: AbortSignal;
   readonly onProblem: (problem: unknown, runId?: string) => void;
-  /** Called once for a run that this process may not execute: another one may. */
+  /** Called once for each run that this process may not execute. Another process may. */
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/** Goes on with runs that other processes left, until it is stopped. Resolves once this process counts as one that does. */
+/** Continues orphaned runs until it is stopped. Resolves once other processes count this one as a worker. */
 export async function claimOrphans(of: TakingUp): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
   await left.takesUp([...projects.keys()], () => woken.abort());
   const driven = new Set<string>();
-  /** The runs that this process may not execute, and until when they are not looked at again. */
+  /** The runs that this process may not execute, and until when they are not tried again. */
   const refused = new Map<string, number>();
   const refuse = async (runId: string, thrown: ExecutionRefusedError): Promise<void> => {
     const isKnown = refused.has(runId);
@@ -51,7 +59,7 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
     await left.refuses([...refused.keys()]);
   };
   /**
-   * Takes a run up; one that cannot be taken up waits until it is resumed by a call, and one that may not be executed here
+   * Claims a run. A run that cannot be continued waits until a call resumes it. A run that this process may not execute
    * is left to others.
    */
   const takeUp = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
@@ -74,13 +82,13 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(SOONEST_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // Being woken while it looked counts, too: what it was told of may have come after.
+    // Being woken during the look counts, too: the run may have been left after the look had read the store.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);
     woken = new AbortController();
   };
-  /** Gives whether there may be more. */
+  /** Returns whether there may be more runs. */
   const look = async (): Promise<boolean> => {
     const wanted = [...projects.keys()].filter((project) => left.hasRoomFor(project));
     const now = clock.monotonic();
@@ -89,11 +97,11 @@ export async function claimOrphans(of: TakingUp): Promise<void> {
     const found = wanted.length === 0 ? [] : await left.found(wanted, AT_ONCE, refusedNow);
     for (const run of found) {
       if (stopping.aborted || driven.has(run.runId)) continue;
-      // From here on its project counts, although the run is still to be read.
+      // The project counts as being written to from here on, although the run is not read yet.
       const over = left.drives(run.project);
       if (over === undefined) continue;
       driven.add(run.runId);
-      // Side by side, so that of the runs of a process that was killed none waits until the others were read.
+      // Claimed in parallel, so that no run of a killed process waits until the others were read.
       void takeUp(run)
         .then((taken) => taken?.rest)
         .finally(() => {

@@ -5,14 +5,17 @@ const number = z.number().exactOptional();
 const text = z.string().exactOptional();
 
 export const reason = z.object({
-  /** An error code of the API (management-api 7.2), or one of our own (`OWN_CODES`). */
+  /** An error code of the API (management-api 7.2), or one of the codes in `OWN_CODES`. */
   code: z.string(),
   statusCode: number,
   detail: z.record(z.string(), z.unknown()).exactOptional(),
   operation: z
     .enum(["createTargetings", "renameTargetings", "deleteTargetings", "addOptions", "updateOptions", "deleteOptions"])
     .exactOptional(),
-  /** What the refused item said (`sentFields`), where the code means several things that only this tells apart. */
+  /**
+   * The fields that the refused item sent (`sentFields`). Present if the code has several meanings and only this
+   * distinguishes them.
+   */
   sent: z.array(z.string()).readonly().exactOptional(),
 });
 
@@ -32,7 +35,7 @@ export const nearIds = z.object({
 });
 export const rowCounts = z.object({ read: z.number(), merged: z.number(), skipped: z.number() });
 
-/** The line of a journal that says how a run stopped, as it is read back. */
+/** The journal entry that records how a run stopped. */
 export const stopEntry = z.object({
   t: z.literal("stop"),
   cause: z.enum(["finished", "cancelled", "interrupted", "ended"]),
@@ -44,10 +47,10 @@ const placed = { parent: z.string().nullable().exactOptional(), parentName: z.st
 const side = z.union([z.string(), z.object({ name: text, ...placed })]).exactOptional();
 
 const knownChange = z.object({
-  /** Of a rename the names, of a move the groups, of both together all of it. */
+  /** The names of a rename, the groups of a move, or both. */
   from: side,
   to: side,
-  /** How many Context IDs come and go, and of how many nothing is to be done. */
+  /** How many Context IDs are added and removed, and how many need no change. */
   added: number,
   removed: number,
   alreadyThere: number,
@@ -64,46 +67,49 @@ export const reportedObject = z.object({
   /** Position in the `children` of an option of a new targeting. */
   grandchild: number,
   name: text,
-  /** The ID that the caller gave, where it gave one. */
+  /** The ID that the caller sent, if any. */
   _id: text,
-  /** Of an event: the SHA-256 hash of its `uid`, in hexadecimal. */
+  /** Events only: the SHA-256 hash of the event's `uid`, in hexadecimal. */
   uid: text,
-  /** Of an event: which of its misspelt names were corrected, each as `eventName addToCart → add_to_cart`. */
+  /** Events only: the corrected names, each as `eventName addToCart → add_to_cart`. */
   mended: z.array(z.string()).readonly().exactOptional(),
   change: knownChange.exactOptional(),
-  /** How many Context IDs its option is to hold after the run, by the read before and what the run changes. */
+  /**
+   * How many Context IDs the option is expected to have after the run: those that were read before, with the run's
+   * changes.
+   */
   contextCount: number,
 });
 
-/** How one reported object ends in the result of a tool that writes. */
+/** The outcome of one reported object in the result of a writing tool. */
 export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notApplied" | "unknown";
 
 export type Standing = Outcome | "pending";
 
-/** Why an object did not succeed, as data; `answers/` makes the sentences. */
+/** Why an object did not succeed, as data. `answers/` makes the sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
-/** Where an option stands: its group, null at the top level. */
+/** The position of an option: its group, or null at the top level. */
 export interface OptionPlace {
-  /** Absent where the ID of the group is not known. */
+  /** Absent if the ID of the group is unknown. */
   readonly parent?: string | null;
   readonly parentName?: string | null;
 }
 
-/** What a run is to change of an object whose former state was read before: shown in the rows of a result. */
+/** The change that a run plans for an object whose previous values were read. It is shown in the rows of a result. */
 export type KnownChange = Readonly<z.infer<typeof knownChange>>;
 
 export type Did = "created" | "changed" | "deleted" | "same";
 
 export type Asked = z.infer<typeof asked>;
 
-/** A name as it was given, and the one that it was taken for, whatever its case and the spaces at its ends. */
+/** A name as the caller sent it, and the name that it was matched with. Case and outer spaces may differ. */
 export type TakenName = Fixed<z.infer<typeof takenName>>;
 
-/** How many Context IDs look like one that their option holds, and the first of them. */
+/** How many Context IDs are similar to one that their option already has, and the first of them. */
 export type NearIds = Fixed<z.infer<typeof nearIds>>;
 
-/** An option that holds another number of Context IDs after a run than was expected. */
+/** An option whose number of Context IDs after a run differs from the expected number. */
 export interface OtherCount {
   readonly name?: string | undefined;
   readonly _id?: string | undefined;
@@ -111,22 +117,26 @@ export interface OtherCount {
   readonly found: number;
 }
 
-/** How many rows of a file were read, how many of them added to an item before, and how many empty ones passed over. */
+/**
+ * How many rows of a file were read, how many were merged into an earlier item, and how many empty rows were skipped.
+ */
 export type RowCounts = Fixed<z.infer<typeof rowCounts>>;
 
-/** A thing that is counted and reported by itself: an item of the caller's, or one of several objects that it holds. */
+/**
+ * An object that is counted and reported individually: an item of the caller, or one of several objects within an item.
+ */
 export type ReportedObject = Readonly<z.infer<typeof reportedObject>>;
 
-/** How a run stopped: `finished` when nothing is left to try, else why it did not go on. */
+/** How a run stopped: `finished` if nothing is left to try, otherwise why it did not continue. */
 export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
-/** Outcomes in the order in which reports name them. */
+/** Outcomes in the order in which reports list them. */
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** How many objects stand where; the numbers add up to the number of objects. `skipped` is absent where it is none. */
+/** How many objects have each standing. The numbers add up to the number of objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
-/** When a run changed last, in milliseconds since 1970: one of which nothing was recorded yet, when it was made. */
+/** Returns when a run last changed, in milliseconds since 1970: when it was created if nothing was recorded yet. */
 export function changedAt(
   { createdAt }: { readonly createdAt: number },
   { updatedAt }: { readonly updatedAt: number },
@@ -134,7 +144,7 @@ export function changedAt(
   return Math.max(createdAt, updatedAt);
 }
 
-/** Reasons of our own, beside the error codes of the API: what each means for the object. */
+/** Our own reason codes, in addition to the error codes of the API, with what each means for the object. */
 export const OWN_CODES = {
   INVALID_NAME: "the name breaks a rule of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",

@@ -32,13 +32,13 @@ interface AnyKindRuns {
 
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
-/** Comes after every letter and digit of an ID. */
+/** Sorts after every letter and digit of an ID. */
 const AFTER = "~";
-/** What is said of a damaged run, whatever its record says. */
+/** What is reported of a damaged run, regardless of its record. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 const LOOKED_AT = 20;
 
-/** All runs of a project, of whatever kind. What is kept of a kind that is not among these is left alone. */
+/** All runs of a project, of the given kinds. Stored runs of other kinds are not touched. */
 export class Runs {
   readonly #store: RunStore;
   readonly #of: Pick<RunsContext, "project" | "environment">;
@@ -59,33 +59,33 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /** A run that this process drives, as far as it knows: the store is not asked. */
+  /** Returns a run that this process executes, as far as it knows. Does not ask the store. */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
 
-  /** The runs that processes leave to each other; absent where they are kept by this machine alone. */
+  /** The orphaned runs that processes leave to each other. Absent if this machine alone stores the runs. */
   get left(): OrphanedRuns | undefined {
     return this.#store.left;
   }
 
-  /** Whether a run that no process drives is to be taken up by one that drives, without being asked to. */
+  /** Whether a run is going to be continued by a worker without a call, if no process executes it now. */
   async isToBeTakenUp(runId: string): Promise<boolean> {
     return this.#store.left !== undefined && (await this.#store.record(runId))?.status === "running";
   }
 
-  /** Where a run stands as it is stored; undefined where there is none. */
+  /** Returns the stored status of a run, or undefined if there is no such run. */
   async storedStatus(runId: string): Promise<Status | undefined> {
     return (await this.#store.record(runId))?.status;
   }
 
-  /** Whether a run was neither started nor ended; undefined where there is none. */
+  /** Whether a run was neither started nor ended. Returns undefined if there is no such run. */
   async isUnstarted(runId: string): Promise<boolean | undefined> {
     const record = await this.#store.record(runId);
     return record && isUnstarted(record.status);
   }
 
-  /** Whether a living process would drive runs of a project, among those that share the store. */
+  /** Whether any live process that shares the store executes runs of the project. */
   async isTakenUp(project: string): Promise<boolean> {
     return (await this.#store.left?.isTakenUp(project)) ?? true;
   }
@@ -100,15 +100,16 @@ export class Runs {
   }
 
   /**
-   * A run by its ID, driven or at rest; undefined when there is none. Throws a RunStoreError where it cannot be read.
+   * Finds a run by its ID, whether it is executed or at rest. Returns undefined if there is none. Throws a
+   * RunStoreError if it cannot be read.
    */
   async find(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
   /**
-   * A run of a caller by its ID; undefined where they have none. Throws a DamagedRunError where it is damaged: it says
-   * whether what the run removed is whole.
+   * Finds a run of a caller by its ID. Returns undefined if they have none. Throws a DamagedRunError if the run is
+   * damaged; the error says whether the data that the run removed is complete.
    */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
@@ -140,23 +141,23 @@ export class Runs {
   }
 
   /**
-   * Resumes a run. Gives it unchanged where a process drives it, or it waits for a confirmation; undefined: there is
-   * none.
+   * Resumes a run. Returns it unchanged if a process executes it or if it waits for approval. Returns undefined if
+   * there is no such run.
    */
   async resume(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.resume(runId);
   }
 
   /**
-   * Goes on with a run that another process left; undefined where a third one has it by now. Throws a RunStoreError
-   * where that needs a call.
+   * Continues a run that another process left. Returns undefined if yet another process has claimed it. Throws a
+   * RunStoreError if only a call may resume it.
    */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);
   }
 
-  /** Leaves a run that cannot be claimed to calls: it stays as it is until one resumes it. */
+  /** Leaves a run that cannot be claimed to calls: it stays interrupted until a call resumes it. */
   async leaveToCalls(runId: string): Promise<void> {
     const lease = await this.#store.lease(runId);
     if (lease === undefined) return;
@@ -166,22 +167,25 @@ export class Runs {
   }
 
   /**
-   * Cancels a run, in whatever process it is driven: nothing more leaves once this has resolved, but for requests whose
-   * intent is on the disk. Gives the run; undefined when there is none.
+   * Cancels a run in whatever process executes it. Once this has resolved, only requests that were already announced on
+   * the disk are sent. Returns the run, or undefined if there is no such run.
    */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
   /**
-   * Ends a run that was not started, so that no process can start it any more; `ending` says how, absent: it was taken
-   * back. Undefined where there is no such run.
+   * Ends a run that was not started, so that no process can start it any more. `ending` says how; by default the run is
+   * cancelled. Returns undefined if there is no such run.
    */
   async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /** The runs of a caller, the newest first; of those that were not started the ones that wait for a person's yes. */
+  /**
+   * Yields the runs of a caller, the newest first. Of the runs that were not started, it yields those that wait for
+   * approval.
+   */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -190,13 +194,13 @@ export class Runs {
     }
   }
 
-  /** A damaged run of a caller as the list shows it; undefined where they have none with this ID. */
+  /** Returns a damaged run of a caller as the list shows it, or undefined if they have none with this ID. */
   async damaged(runId: string, caller: string): Promise<ListedRun | undefined> {
     const listed = (await this.#isOf(runId, caller)) ? await this.#listed(runId, caller) : undefined;
     return listed && { ...listed, ...DAMAGED };
   }
 
-  /** The runs of a caller that were cut short and are not driven, the newest first; a few of them. */
+  /** Returns a few of the caller's runs that were interrupted and that no process executes, the newest first. */
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
     const found: Interrupted[] = [];
     for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
@@ -209,32 +213,32 @@ export class Runs {
     return found;
   }
 
-  /** The runs of all callers that may be unfinished or wait for a person's yes, the newest first. */
+  /** Returns the runs of all callers that may be unfinished or wait for approval, the newest first. */
   open(): Promise<readonly string[]> {
     return this.#store.list({ unfinished: "all" });
   }
 
-  /** A file of a run beside its journal. */
+  /** Returns the content of a part of a run. */
   part(runId: string, part: RunPart): ByteSource {
     return this.#store.part(runId, part);
   }
 
-  /** Stops all runs between two requests, and resolves when the requests in flight are answered and journaled. */
+  /** Stops all runs between two requests. Resolves when the requests in flight are answered and journaled. */
   async stopAll(): Promise<void> {
     await Promise.all(this.#kinds.map((kind) => kind.stopAll()));
   }
 
-  /** Why no run is removed now, although it may be old; undefined where old runs are. */
+  /** Returns why no run is removed now, even if it is old, or undefined if old runs are removed. */
   async retentionDoubt(): Promise<string | undefined> {
     return this.#store.retention?.peek();
   }
 
-  /** Removes runs that need not be kept any longer. */
+  /** Removes runs that need not be stored any longer. */
   tidy(): Promise<void> {
     return this.#store.tidy();
   }
 
-  /** Whether a run belongs to a caller, also where its own record cannot be read. */
+  /** Whether a run belongs to a caller. Works even if the run's own record cannot be read. */
   async #isOf(runId: string, caller: string): Promise<boolean> {
     const [next] = await this.#store.list({ caller, before: `${runId}${AFTER}` });
     return next === runId;
@@ -277,13 +281,13 @@ export class Runs {
   }
 
   /**
-   * The summary of a run that is not at rest; undefined where it cannot be read, or has no objects yet. Throws a
-   * DamagedRunError where it is damaged.
+   * Returns the summary of a run that is not at rest, or undefined if it cannot be read or has no objects yet. Throws a
+   * DamagedRunError if it is damaged.
    */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));
-    // Without a plan a process is about to start it, or died before it could.
+    // A run without a plan is about to be started by a process, or its process died before it could start it.
     const isUnbegun = stored === undefined || isUnstarted(stored.record.status);
     if (run === undefined || (isUnbegun && run.state.objects.length === 0)) return undefined;
     return summaryOf(run.header, run.state, run.status());
@@ -296,7 +300,7 @@ function toolOf(call: unknown): string | undefined {
     : undefined;
 }
 
-/** The run that `reading` gives; undefined where it cannot be read for another reason than damage, which is thrown. */
+/** Returns the result of `reading`, or undefined if the run cannot be read. Damage is thrown as a DamagedRunError. */
 async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -306,7 +310,7 @@ async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A damaged run of which no summary can be read, for the list of a caller's runs. */
+/** Returns the list entry of a damaged run whose summary cannot be read. */
 function damagedSummary(thrown: unknown, caller: string): RunSummary {
   if (!(thrown instanceof DamagedRunError)) throw thrown;
   const at = ulidTime(thrown.runId);

@@ -13,7 +13,7 @@ import {
 } from "./outcome.ts";
 import type { RunHeader, RunSummary } from "./store.ts";
 
-/** The status of a run as a whole, in the result of a tool that writes. */
+/** The status of a whole run, in the result of a writing tool. */
 export type RunStatus =
   | "succeeded"
   | "partial"
@@ -25,15 +25,15 @@ export type RunStatus =
   | "planned"
   | "needs_confirmation";
 
-/** The prediction for one object, where that says more than its outcome, and what was observed. */
+/** The prediction for one object if it says more than the outcome, and what was observed. */
 export interface Prediction {
   readonly predicted: string;
-  /** The rule that decides, with its place. */
+  /** The deciding rule, with its section of the API document. */
   readonly rule?: string;
   readonly observed?: string;
 }
 
-/** What reports read of a run's state, whatever the run sends. */
+/** The part of a run's state that reports read. It is the same for all kinds of runs. */
 export interface ReportedState {
   readonly objects: { readonly length: number; at(object: number): ReportedObject | undefined };
   readonly requests: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
@@ -41,8 +41,8 @@ export interface ReportedState {
   /** Milliseconds since 1970. */
   readonly updatedAt: number;
   /**
-   * The one targeting in which all is that it changes, and its name; the tool that it is told under, where the call says
-   * another; what the rows of its file came to; when a person approved it, who and where.
+   * The only targeting whose objects the run changes, and its name. The tool to report, if it is not the tool of the
+   * call. The counts of the rows of its file. When a person approved the run, who and where.
    */
   readonly facts?: {
     readonly within?: string;
@@ -55,18 +55,18 @@ export interface ReportedState {
   standing(object: number): Standing;
   reason(object: number): Reason | undefined;
   idOf(object: number): string | undefined;
-  /** What the run did with an object that is settled; absent where runs of this kind create nothing. */
+  /** Returns what the run did with an object whose outcome is resolved. Absent if runs of this kind create nothing. */
   didOf?(object: number): Did | undefined;
-  /** Of a resumed run: the counts when it was resumed. */
+  /** Only for a resumed run: the counts when it was resumed. */
   readonly resumed?: { readonly counts: Counts } | undefined;
-  /** Absent where runs of this kind predict nothing. */
+  /** Absent if runs of this kind predict nothing. */
   predictionOf?(object: number): Prediction | undefined;
 }
 
-/** Counts as results name them; they add up to `items`. */
+/** The counts as results name them. They add up to `items`. */
 export type ReportCounts = Counts & { readonly items: number };
 
-/** One object of a run with how it ended. */
+/** One object of a run with its outcome. */
 export interface ObjectResult
   extends Partial<Prediction>,
     KnownChange,
@@ -81,25 +81,27 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The caller's indexes of the first ones. */
+  /** The caller's indexes of the first objects. */
   readonly indexes: readonly number[];
-  /** Where all of them are, as people count: lines of a file, or items from 1 on; ranges, as many as are kept. */
+  /** The locations of all objects: lines of a file, or items counted from 1. The number of ranges is limited. */
   readonly places: readonly PlaceRange[];
   readonly placesOmitted: boolean;
-  /** Whether places are lines of a file. */
+  /** Whether the locations are lines of a file. */
   readonly byLine: boolean;
-  /** How many Context IDs they give together, where the reason says that of each. */
+  /** How many Context IDs the objects have in total, if the reason has a number for each object. */
   readonly contextIds?: number;
-  /** Name or ID of the first. */
+  /** Name or ID of the first object. */
   readonly ref?: string;
-  /** Where their details differ: those of the first ones, each with its place, in the order of `indexes`. */
+  /**
+   * Present if the details differ: the details of the first objects, each with its position, in the order of `indexes`.
+   */
   readonly details?: readonly FailureDetail[];
 }
 
-/** Places that follow each other, both ends included. */
+/** A range of consecutive locations. Both ends are included. */
 export type PlaceRange = readonly [from: number, to: number];
 
-/** What the reason of one object says besides its code. */
+/** The reason of one object with its details, and the object's position. */
 export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "child" | "grandchild"> {
   readonly reason: Reason;
 }
@@ -107,13 +109,13 @@ export interface FailureDetail extends Pick<ReportedObject, "index" | "line" | "
 const INDEXES_SHOWN = 20;
 const RANGES_KEPT = 20;
 
-/** Counts of a run's state. */
+/** Returns the counts of a run's state. */
 export function countsOf(state: ReportedState): ReportCounts {
   const counts = state.counts();
   return { items: state.objects.length, ...counts };
 }
 
-/** The status that follows from the counts of a run that is no longer driven. */
+/** Returns the status of a run that is no longer executed, by its counts. */
 function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed" | "unknown" {
   const good = counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
   if (good === counts.items) return "succeeded";
@@ -121,26 +123,26 @@ function settledStatus(counts: ReportCounts): "succeeded" | "partial" | "failed"
   return counts.unknown > 0 ? "unknown" : "failed";
 }
 
-/** The status of a run that no process drives now. */
+/** Returns the status of a run that no process executes now. */
 export function restingStatus(state: ReportedState): RunStatus {
   const counts = countsOf(state);
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
   const open = counts.notApplied + counts.unknown + counts.pending > 0;
-  // Without an object it was stopped before it was planned.
+  // A run without objects was stopped before it was planned.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
 }
 
-/** The stored status of a run that came to rest with this state. */
+/** Returns the status to store for a run that came to rest with this state. */
 export function statusAtRest(state: ReportedState): Status {
   const status = restingStatus(state);
   return status === "interrupted" || status === "cancelled" ? status : "finished";
 }
 
 /**
- * The status of a run that no process executes now: until it is started its record says it, and its journal from then
- * on. So a journal that ends with a stop overrules `running`.
+ * Returns the status of a run that no process executes now. Until the run starts, its record decides; after that, its
+ * journal does. So a journal that ends with a stop overrules the record's `running`.
  */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
@@ -148,14 +150,14 @@ export function reportedStatus({ status }: Pick<RunRecord, "status">, state: Rep
   return status === "planning" ? "interrupted" : restingStatus(state);
 }
 
-/** One object as reports and NDJSON name it. */
+/** Returns one object as reports and NDJSON show it. */
 export function objectResult(state: ReportedState, object: number): ObjectResult {
   const about: ReportedObject = state.objects.at(object) ?? { index: object };
   const _id = state.idOf(object);
   const reason = state.reason(object);
   const outcome = state.standing(object);
   const did = state.didOf?.(object);
-  // The planned change is shown only where it was made for certain.
+  // The planned change is shown only if it was certainly made.
   const isDone = outcome === "succeeded" || outcome === "alreadyDone";
   return {
     ...placeOf(about),
@@ -172,8 +174,7 @@ export function objectResult(state: ReportedState, object: number): ObjectResult
 }
 
 /**
- * The objects of a run that say most: those that failed or are unknown first, then the others, both in their order; as
- * many as there are up to `most`.
+ * Returns up to `most` objects of a run: first those that failed or are unknown, then the others, both in their order.
  */
 export function tellingResults(state: ReportedState, most: number): readonly ObjectResult[] {
   const { failed, unknown } = state.counts();
@@ -189,7 +190,9 @@ export function tellingResults(state: ReportedState, most: number): readonly Obj
   return wanted.map((object) => objectResult(state, object));
 }
 
-/** How many objects a run created, changed, deleted or left as they were; undefined where its kind creates nothing. */
+/**
+ * Returns how many objects a run created, changed, deleted or left unchanged, or undefined if its kind creates nothing.
+ */
 export function didCounts(state: ReportedState): Readonly<Record<Did, number>> | undefined {
   if (state.didOf === undefined) return undefined;
   const counts = { created: 0, changed: 0, deleted: 0, same: 0 };
@@ -212,8 +215,8 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 }
 
 /**
- * What did not succeed, grouped by outcome and reason, the largest groups first. `remedyOf` gives the remedy
- * of a reason: failures with different remedies are never in one group.
+ * Groups the objects that did not succeed by outcome and reason, the largest groups first. `remedyOf` returns the
+ * remedy of a reason: failures with different remedies are never in one group.
  */
 export function failureGroups(
   state: ReportedState,
@@ -227,7 +230,7 @@ export function failureGroups(
     const reason = state.reason(object);
     const outcome = state.standing(object);
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
-    // Many objects often share one reason.
+    // The key is cached, because many objects often share one reason.
     const about = state.objects.at(object);
     if (about === undefined) continue;
     const mark = keys.get(reason) ?? markOf(reason, remedyOf);
@@ -261,7 +264,7 @@ function addPlace(group: Collected, place: number): void {
   else group.placesOmitted = true;
 }
 
-/** Reasons with the same mark are one. */
+/** Returns the key by which reasons are grouped. */
 function markOf(reason: Reason, remedyOf: (reason: Reason) => string): string {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
@@ -281,7 +284,7 @@ function placeOf({ index, line, child, grandchild }: ReportedObject): Omit<Failu
   };
 }
 
-/** A run in short. */
+/** Returns the summary of a run. */
 export function summaryOf(
   header: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
@@ -303,10 +306,10 @@ export function summaryOf(
   };
 }
 
-/** The longest name in a summary. */
+/** The maximum length of a name in a summary. */
 const MOST_LETTERS = 120;
 
-/** What people read about a run in lists, beside its counts. */
+/** Returns what lists show about a run besides its counts. */
 function aboutOf(
   { call, client, fileName }: RunHeader<{ readonly tool: string }>,
   state: ReportedState,
@@ -330,10 +333,10 @@ function aboutOf(
   };
 }
 
-/** Reasons after which a run neither goes on nor is undone. */
+/** Reasons after which a run neither continues nor can be undone. */
 const OVER: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED", "UNDONE"]);
 
-/** Who approved or declined a run, and where, and whether it is over for good. */
+/** Returns who approved or declined a run, and where, and whether the run is over for good. */
 function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSummary["about"]>, "decided" | "isOver"> {
   const { code = "", detail: { who, where } = {} } = stopped?.reason ?? {};
   const approved = facts?.decided && { is: "approved" as const, who: facts.decided.who, where: facts.decided.where };
@@ -341,12 +344,12 @@ function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSumm
   return { ...(decided && { decided }), ...(OVER.has(code) && { isOver: true as const }) };
 }
 
-/** The one targeting that a call names, whatever kind it is of. */
+/** Returns the only targeting that a call of any kind names. */
 function targetingIn(call: object): string | undefined {
   return inputText(call, "targetingId");
 }
 
-/** A text in the input of a call. */
+/** Returns a text of the input of a call. */
 function inputText(call: object, name: string): string | undefined {
   const input = "input" in call ? call.input : undefined;
   if (typeof input !== "object" || input === null) return undefined;

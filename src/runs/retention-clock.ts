@@ -2,43 +2,44 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/** The longest time, in milliseconds, that a store may not be used for without a doubt about the clock. */
+/** A store that was not used for longer than this, in milliseconds, looks like a jump of the clock. */
 const PAUSE_MS = 7 * DAY_MS;
 
-/** What is stored of the clock by which runs are removed. */
+/** The stored reading of the clock by which runs are removed. */
 export const seenClock = z.object({
-  /** When it was read last, in milliseconds since 1970. */
+  /** When the clock was last read, in milliseconds since 1970. */
   at: z.number(),
   /** Whether another clock agreed with it then. */
   agreed: z.boolean(),
-  /** The last jump, and whether another clock agreed before and after it. */
+  /** The last jump, and whether another clock agreed before it and after it. */
   jump: z.object({ from: z.number(), to: z.number(), before: z.boolean(), after: z.boolean() }).exactOptional(),
 });
 export type SeenClock = Readonly<z.infer<typeof seenClock>>;
 
-/** What the clock of this machine is compared with. */
+/** The reading of this machine's clock, and the times that it is compared with. */
 export interface Readings {
   readonly now: number;
-  /** The same moment by other clocks that are known: that of the service, and that of the database. */
+  /** The same moment by other known clocks: those of the service and of the database. */
   readonly others: readonly number[];
   /** The newest time in the store that this process has not written itself. */
   readonly newest?: number | undefined;
 }
 
-/** The clock as it is to be stored, and why nothing may be removed by it now. */
+/** The reading to store, and the reason why nothing may be removed now. */
 export interface Judged {
   readonly seen: SeenClock | undefined;
   readonly doubt?: string;
 }
 
 /**
- * Whether runs may be removed by the clock of this machine: it must agree with the others, and must not have jumped. After
- * a jump nothing is removed for a day where other clocks agreed before and after it, and else for as long as runs are
- * kept (`keepMs`): so each run stays that long at least, whatever the clock said.
+ * Checks whether runs may be removed by the clock of this machine. It must agree with the other clocks and must not
+ * have jumped. After a jump nothing is removed for a day if other clocks agreed before and after it, otherwise for as
+ * long as runs are retained (`keepMs`, at least a day). So each run stays at least that long, even if the clock was
+ * wrong.
  */
 export function judgedClock(before: SeenClock | undefined, { now, others, newest }: Readings, keepMs: number): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // What is stored stays, so that nothing is left of the wrong time once it is right again.
+  // The stored reading stays, so that the wrong time leaves no trace once the clock is right again.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));
@@ -51,7 +52,7 @@ export function judgedClock(before: SeenClock | undefined, { now, others, newest
   return { seen: { ...seen, jump }, doubt: jumped(jump, until) };
 }
 
-/** Whether a clock has to be stored again: it is read often. */
+/** Whether a reading must be stored. The clock is read often, so small differences are not stored. */
 function isToBeStored(before: SeenClock | undefined, seen: SeenClock): boolean {
   const { at = Number.NEGATIVE_INFINITY, ...rest } = before ?? {};
   const { at: now, ...others } = seen;
@@ -70,30 +71,33 @@ function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** What a store tells of the clock by which it removes runs, and is told of the service's. */
+/** Watches the clock by which a store removes runs. */
 export interface RetentionWatch {
-  /** Takes the time that an answer of the live service says. */
+  /** Takes the time from an answer of the live service. */
   readonly noteService: (time: number) => void;
-  /** Why no run is removed now, undefined where old runs are; stores what was seen of the clock. */
+  /** Returns why no run is removed now, or undefined if old runs are removed. Stores the reading of the clock. */
   readonly doubt: () => Promise<string | undefined>;
-  /** The same, without storing anything. */
+  /** Does the same as `doubt`, but stores nothing. */
   readonly peek: () => Promise<string | undefined>;
-  /** Calls the listener once for each reason for which no run is removed. */
+  /** Calls the listener once for each new reason why no run is removed. */
   readonly onDoubt: (listener: (doubt: string) => void) => void;
 }
 
-/** Keeps what is known of the clock; `read` and `store` have what is stored of it. */
+/** Creates the watch of a store's retention clock. `read` and `store` access the stored reading. */
 export function retentionWatch(of: {
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /** The newest time in the store before this process wrote to it; asked for where no clock is stored. */
+  /** Returns the newest time in the store from before this process wrote to it. Called if no reading is stored. */
   readonly newest: () => Promise<number | undefined>;
-  /** The time by another clock that the store has; absent: it has none. */
+  /** Returns the time by another clock of the store. Absent if the store has none. */
   readonly other?: () => Promise<number>;
 }): RetentionWatch {
-  /** What the service said last, and when, by a clock that no change of the time moves. */
+  /**
+   * The last time that the service sent, and when it came by the monotonic clock, which setting the time does not
+   * change.
+   */
   let said: { readonly time: number; readonly at: number } | undefined;
   let told = "";
   let tell = (_doubt: string): void => {};

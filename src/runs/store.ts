@@ -6,7 +6,7 @@ import type { keptHeader, keptSummary, Line, RunRecord } from "./lifecycle.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
 
-/** Runs cannot be kept or read: what is wrong, and what to do. */
+/** Runs cannot be stored or read. The message has the problem, and `remedy` how to fix it. */
 export class RunStoreError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -15,15 +15,15 @@ export class RunStoreError extends Error {
   }
 }
 
-/** The store has lost entries that it had acknowledged: what was applied since is not in the journal. */
+/** The store has lost entries that it had acknowledged. The journal does not show what was applied since. */
 export class LostEntriesError extends RunStoreError {}
 
-/** What is kept of a run is damaged: what it did, or sent, cannot be said. */
+/** The stored data of a run is damaged. It is unknown what the run did or sent. */
 export class DamagedRunError extends RunStoreError {
   readonly runId: string;
-  /** Whether what it removed is whole. */
+  /** Whether the stored data that the run removed is complete. */
   readonly holdsRemoved: boolean;
-  /** Undefined where that is damaged as well. */
+  /** Undefined if the header is damaged as well. */
   readonly header: RunHeader | undefined;
   constructor(runId: string, { holdsRemoved = false, header }: KeptOfDamaged = {}) {
     const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
@@ -38,71 +38,75 @@ export class DamagedRunError extends RunStoreError {
   }
 }
 
-/** What is whole of a run that is damaged. */
+/** The readable parts of a damaged run. */
 interface KeptOfDamaged {
   readonly holdsRemoved?: boolean;
   readonly header?: RunHeader | undefined;
 }
 
-/** The store cannot be reached now; nothing was sent for the call that needed it. */
+/** The store cannot be reached now. Nothing was sent for the call that needed it. */
 export class StoreUnavailableError extends RunStoreError {}
 
-/** The header of a run, with its call as its kind reads it. Written before it starts. */
+/** The header of a run, with its call as its kind parses it. It is written before the run starts. */
 export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof keptHeader>, "version" | "call">> {
   readonly call: Call;
 }
 
-/** A run in short, a part of its record at rest. */
+/** The summary of a run, a part of its record at rest. */
 export interface RunSummary extends Readonly<z.infer<typeof keptSummary>> {}
 
-/** The journal of one run, open for writing by the lease of the run. */
+/** The journal of one run, open for writing with the lease of the run. */
 export interface RunJournal {
-  /** Takes an entry; it is on the disk once `flush` has resolved. */
+  /** Adds an entry. It is on the disk once `flush` has resolved. */
   append(line: Line): void;
   /**
-   * Resolves when every entry taken is on the disk and the lease of the run is still held. Throws when that fails:
-   * a LeaseLostError where another process drives the run.
+   * Resolves when every added entry is on the disk and the lease of the run is still held. Throws if that fails: a
+   * LeaseLostError if another process executes the run.
    */
   flush(): Promise<void>;
   /**
-   * As `flush`, and renews the lease of the run and the turn that a request is to leave by: gives the clocks as they
-   * were before that, by which it may leave. Throws a LeaseLostError where another process has the run, or the turn.
+   * Does the same as `flush`, and renews the lease of the run and the write lease that a request is sent with. Returns
+   * the clock readings from before that; the request may be sent while they are fresh. Throws a LeaseLostError if
+   * another process holds one of the leases.
    */
   intend(turn: Turn): Promise<Intent>;
-  /** Begins to write the entries taken so far to the disk; the next `flush` throws what goes wrong with it. */
+  /** Starts writing the added entries to the disk. The next `flush` throws if that fails. */
   write(): void;
   /**
-   * Appends an entry although another process drives the run by now: it tells that process of a request that left too
-   * late.
+   * Appends an entry although another process executes the run by now. It informs that process of a request that was
+   * sent too late.
    */
   appendLate(line: Line): Promise<void>;
-  /** Closes it; entries that were taken and not flushed are written first, as long as the lease is held. */
+  /** Closes the journal. If the lease is still held, added entries that were not flushed are written first. */
   close(): Promise<void>;
 }
 
 /** A mark that differs after every change of a run. */
 export interface Revision {
   readonly text: string;
-  /** How many bytes have to be read to know the run. */
+  /** How many bytes have to be read to load the run. */
   readonly bytes: number;
 }
 
-/** A run as it is kept. Its kind reads its call and its lines, which can be read more than once. */
+/** A run as it is stored. Its kind parses its call and its lines, which can be read more than once. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
-  /** The entries of the plan that is carried out once a person approves it. */
+  /** The entries of the plan that is executed once a person approves it. */
   readonly proposed: AsyncIterable<Entry>;
   readonly entries: AsyncIterable<Entry>;
 }
 
 /**
- * A part of a run beside its journal: the file of the call, the sheet that a plan was made of, what the run would do, the
- * Context IDs and options that it took away, and the rows of the file that failed.
+ * A part of a run besides its journal: the input file of the call, the sheet that a plan was made of, the proposed
+ * plan, the Context IDs and options that the run removed, the previous values, and the rows of the file that failed.
  */
 export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
-/** Which runs are listed: those of a caller from one on, those that may be unfinished, or the last one of a call. */
+/**
+ * Which runs to list: those of a caller that are older than `before`, those that may be unfinished, or the last run of
+ * a call.
+ */
 export type RunQuery =
   | { readonly caller: string; readonly before?: string }
   | { readonly unfinished: Unfinished }
@@ -112,114 +116,120 @@ export type RunQuery =
 export type Unfinished = "all" | { readonly fingerprint: string } | CallerScope;
 
 /**
- * A store of runs of every kind. Every method throws a RunStoreError where the store cannot be used. What is small and
- * separate lies beside it: requests to stop, turns of equal calls, sizes, the clock of the removal, and orphaned runs.
+ * A store of runs of every kind. Every method throws a RunStoreError if the store cannot be used. Smaller independent
+ * parts are objects of their own, such as requests to stop, sizes, the retention clock and orphaned runs.
  */
 export interface RunStore {
-  /** Stores a new run, which is `planning`. */
+  /** Stores a new run. Its status is `planning`. */
   create(header: RunHeader): Promise<void>;
   /**
-   * Puts a record in the place of the one before it: false where the stored version is not the one before. With a lease,
-   * throws a LeaseLostError where another process has that.
+   * Replaces the record of a run. Returns false if the stored version is not the previous version. If a lease is passed
+   * and another process holds it, throws a LeaseLostError.
    */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
-  /** The record of a run; undefined where there is none. It says where what is kept of the run is damaged. */
+  /**
+   * Returns the record of a run, or undefined if there is none. The record says if the stored data of the run is
+   * damaged.
+   */
   record(runId: string): Promise<RunRecord | undefined>;
-  /** Reads a run; undefined when there is none with this ID. */
+  /** Reads a run. Returns undefined if there is none with this ID. */
   read(runId: string): Promise<StoredRun | undefined>;
-  /** The present revision of a run, to be compared with an earlier one; undefined where it cannot be read. */
+  /** Returns the current revision of a run, to compare it with an earlier one, or undefined if it cannot be read. */
   revision(runId: string): Promise<Revision | undefined>;
   /**
-   * IDs of runs, the newest first; of a caller the next ones that are older than `before`, and none where there are none.
-   * Of those that may be unfinished not all are: it costs about the same, however many runs are stored.
+   * Returns IDs of runs, the newest first. For a caller, returns the next page older than `before`; after the last page
+   * it is empty. Not all runs of an unfinished query are really unfinished. The cost is about the same for any number
+   * of stored runs.
    */
   list(query: RunQuery): Promise<readonly string[]>;
   /**
-   * Becomes the one that plans and executes a run; undefined while another one is. What an executor before it, which may
-   * still be there, appends from then on is no part of the journal.
+   * Takes the lease to plan and execute a run. Returns undefined while another executor holds it. If a previous
+   * executor is still alive, the entries that it appends from then on do not belong to the journal.
    */
   lease(runId: string): Promise<Lease | undefined>;
   /** Whether a process plans or executes the run now. */
   isDriven(runId: string): Promise<boolean>;
-  /** Opens a started run's journal for writing, after what it holds, for as long as the lease of the run is held. */
+  /** Opens the journal of a started run to append to it, as long as the lease of the run is held. */
   journal(runId: string, lease: Lease): Promise<RunJournal>;
-  /** Stores what belongs to a run beside its journal; what was stored under this name before is replaced. */
+  /** Stores a part of a run. It replaces the part that was stored under this name before. */
   keep(runId: string, part: RunPart, pieces: Pieces): Promise<void>;
-  /** Opens what was stored beside a journal; empty where nothing was. */
+  /** Opens a stored part of a run. It is empty if nothing was stored. */
   part(runId: string, part: RunPart): ByteSource;
-  /** Removes a run of which nothing was sent, as if it had never been stored. */
+  /** Removes a run that has sent nothing, as if it had never been stored. */
   discard(runId: string): Promise<void>;
-  /** Removes runs that need not be kept any longer. */
+  /** Removes runs that need not be stored any longer. */
   tidy(): Promise<void>;
   /**
-   * Calls the listener when another process may have changed the run, which is a hint alone, until the given function is
-   * called; absent: no process tells.
+   * Calls the listener when another process may have changed the run, until the returned function is called. The calls
+   * are only hints. If absent, no process notifies.
    */
   watch?(runId: string, listener: () => void): () => void;
   readonly stops: StopStore;
   readonly sizes: SizeStore;
-  /** Does some work while no other process, nor another part of this one, does any for the same call. */
+  /** Runs `work` while no other work for the same call runs, in this process or another. */
   withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
-  /** The clock by which runs are removed; absent: none are removed by a clock. */
+  /** The clock by which runs are removed. If absent, no clock decides this. */
   readonly retention?: RetentionWatch;
-  /** Runs that processes leave to each other; absent: a run whose process ended waits until it is resumed by a call. */
+  /** Runs that processes leave to each other. If absent, a run whose process ended waits until a call resumes it. */
   readonly left?: OrphanedRuns;
 }
 
-/** Requests to stop runs, from whatever process. */
+/** Requests to stop runs, from any process. */
 export interface StopStore {
-  /** Asks the executor of a run to stop it; the request is durable once this has resolved. */
+  /** Asks the executor of a run to stop it. The request is durable once this has resolved. */
   ask(runId: string): Promise<void>;
-  /** The requests that were not taken back, each by a name of its own. */
+  /** Returns the names of the requests that were not withdrawn. Each request has its own name. */
   asked(runId: string): Promise<readonly string[]>;
-  /** Takes back requests. */
+  /** Withdraws requests. */
   forget(runId: string, asked: readonly string[]): Promise<void>;
   /**
-   * Calls the listener when the executor of a run is asked to stop it, which is a hint alone, until the given function is
-   * called; absent: no process tells.
+   * Calls the listener when the executor of a run is asked to stop it, until the returned function is called. The calls
+   * are only hints. If absent, no process notifies.
    */
   watch?(runId: string, listener: () => void): () => void;
 }
 
-/** How much is stored. */
+/** The sizes of stored runs. */
 interface SizeStore {
-  /** How many bytes the calls of these runs take, with their content and what they would do. */
+  /** Returns how many bytes the calls of these runs take, with their input and their proposed plans. */
   of(runIds: readonly string[]): Promise<number>;
   /**
-   * Throws a ShareFullError where so many more bytes of a caller's runs would exceed the caller's share; absent: there are
-   * no shares.
+   * Throws a ShareFullError if this many more bytes would exceed the caller's share. If absent, there are no shares.
    */
   checkRoom?(of: CallerScope, bytes: number): Promise<void>;
 }
 
 /**
- * Runs that were started, and that no process drives: the process that drove them has ended. A process that takes up
- * runs of their project goes on with them, and as long as there is one, they count as driven.
+ * Runs that were started and whose process has ended. A worker, a process that claims runs of their project, continues
+ * them. As long as there is a worker, they count as executed.
  */
 export interface OrphanedRuns {
   /**
-   * Notes that this process drives a run of a project, until the given function is called. Undefined where it is to
-   * leave the run once its plan is kept: it drives none, or writes to as many projects as it may.
+   * Notes that this process executes a run of a project, until the returned function is called. Returns undefined if it
+   * must leave the run to others once its plan is stored: it is no worker, or it writes to the maximum number of
+   * projects.
    */
   drives(project: string): (() => void) | undefined;
-  /** Whether a living process would drive runs of a project, this one or another. */
+  /** Whether any live process executes runs of the project, this one or another. */
   isTakenUp(project: string): Promise<boolean>;
-  /** Whether this process may take up runs of a project now. */
+  /** Whether this process may claim runs of a project now. */
   hasRoomFor(project: string): boolean;
-  /** Leaves a run, whose lease was given back, to others. */
+  /** Leaves a run to other processes. Its lease was released before. */
   leave(runId: string): Promise<void>;
-  /** Tells the others that this process takes up runs of these projects; `wake` is called when one was left, or there is room. */
+  /**
+   * Announces that this process claims runs of these projects. `wake` is called when a run was left or a slot is free.
+   */
   takesUp(projects: readonly string[], wake: () => void): Promise<void>;
   /**
-   * Some of the runs of these projects that nobody drives: first those of callers of whom runs of the fewest projects are
-   * driven, then the oldest; none of `except`.
+   * Returns some runs of these projects that no process executes, except `except`: first those of the callers with the
+   * fewest projects in execution, then the oldest.
    */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /** Tells the others which runs this process may not execute: for its sake alone they do not count as driven. */
+  /** Announces which runs this process may not execute. They do not count as executed because of this process. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
-/** A run that nobody drives. */
+/** A run that no process executes. */
 export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 
 /** The runs of one caller in one project. */
@@ -229,7 +239,10 @@ export interface CallerScope {
   readonly environment: string;
 }
 
-/** The run that `reading` gives; undefined where it cannot be read: of a newer version, damaged, or being removed. */
+/**
+ * Returns the result of `reading`, or undefined if the run cannot be read: it has a newer version, is damaged, or is
+ * being removed.
+ */
 export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
@@ -240,10 +253,10 @@ export async function orUnreadable<T>(reading: Promise<T>): Promise<T | undefine
   }
 }
 
-/** Of a run only its call was kept: its process died before more was written, and nothing was sent. */
+/** Only the call of a run was stored: its process died before it wrote more. Nothing was sent. */
 export class NothingKeptError extends RunStoreError {}
 
-/** The run that `taking` gives; undefined where nothing of it was kept. */
+/** Returns the result of `taking`, or undefined if only the call of the run was stored. */
 export async function unlessNothingKept<T>(taking: Promise<T>): Promise<T | undefined> {
   try {
     return await taking;

@@ -2,62 +2,67 @@ import type { Clock } from "../platform/clock.ts";
 import { type Fence, HeldBackError } from "../platform/fence.ts";
 
 /**
- * How much may pass, on either clock, between the readings that a request was announced with and the bytes that
- * complete it, in milliseconds.
+ * The maximum time, on either clock, between the clock readings that a request was announced with and its last bytes,
+ * in milliseconds.
  */
 export const SEND_WINDOW_MS = 2000;
-/** How long a process waits that took over from one that may still run: until no request of that one can leave. */
+/**
+ * How long a process waits after it took over from one that may still run, in milliseconds. After that, the other one
+ * cannot send any request.
+ */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
 /**
- * A lease that was held so short a time ago counts as held where no request leaves by that alone, in milliseconds: it is
- * taken over only once it has shown no life for far longer.
+ * A lease that was renewed within this time, in milliseconds, counts as held for checks that no request depends on. It
+ * can be taken over only after it was not renewed for far longer.
  */
 export const RECENT_MS = 100;
 
-/** Both clocks, read before a request was announced: one does not see a suspended machine, the other one can be set. */
+/**
+ * The readings of both clocks from before a request was announced. The monotonic clock may not count the time of a
+ * suspended machine, and the wall clock can be set.
+ */
 export interface Intent {
   readonly monotonic: number;
   /** Milliseconds since 1970. */
   readonly wall: number;
-  /** Whether the run was asked to stop before the announcement was durable; absent: that is not known. */
+  /** Whether the run was asked to stop before the announcement was durable. Absent if unknown. */
   readonly stopAsked?: boolean;
 }
 
-/** The right of this process to send, for as long as it holds a lease. */
+/** The right of this process to send requests, as long as it holds a lease. */
 export interface Turn {
-  /** Larger for every later holding of the lease. */
+  /** Increases with every new holder of the lease. */
   readonly epoch: bigint;
   /**
-   * Reads both clocks, renews the lease, and makes sure that the lease is still held by this very holding. Waits first
-   * for as long as a request of the holder before may still leave. Throws a LeaseLostError where another process holds
-   * it.
+   * Reads both clocks, renews the lease, and verifies that this holder still has it. Waits first until no request of
+   * the previous holder can be sent any more. Throws a LeaseLostError if another process holds the lease.
    */
   renew(): Promise<Intent>;
-  /** Throws a HeldBackError where the lease is known to be lost, or too much time has passed since the readings. */
+  /** Throws a HeldBackError if the lease is known to be lost, or if the readings are too old. */
   mayLeave(intent: Intent): void;
-  /** Aborted as soon as it is noticed that the lease is lost. */
+  /** Aborted as soon as this process notices that the lease is lost. */
   readonly lost: AbortSignal;
 }
 
-/** A lease that this process holds: its turn, until it gives it back. */
+/** A lease that this process holds until it releases it. */
 export interface Lease extends Turn {
-  /** Whether it was taken from a holder that may still be there, and write. */
+  /** Whether the lease was taken from a holder that may still be alive and write. */
   readonly isTakenOver: boolean;
-  /** Resolves when no request of a holder before can leave any more. Rejects with the signal's reason. */
+  /** Resolves when no request of the previous holder can be sent any more. Rejects with the signal's reason. */
   settled(signal?: AbortSignal): Promise<void>;
   /**
-   * Makes sure that it is still held; that it was renewed within the last `recentMs` may do. Throws a LeaseLostError where
-   * it is not.
+   * Verifies that the lease is still held. A renewal within the last `recentMs` milliseconds is enough. Throws a
+   * LeaseLostError if it is lost.
    */
   check(recentMs?: number): Promise<void>;
-  /** Whether no other holding has it by now, as the store says; nothing is renewed. */
+  /** Whether the store says that no other holder has the lease. Renews nothing. */
   stillHeld(): Promise<boolean>;
-  /** Gives it back; the next one can have it at once. */
+  /** Releases the lease. The next holder can take it at once. */
   release(): Promise<void>;
 }
 
-/** Does some work with a lease, which is given back where the work fails. */
+/** Runs `work`, and releases the lease if it fails. */
 export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -67,7 +72,7 @@ export async function releaseOnError<T>(lease: Lease, work: () => Promise<T>): P
   }
 }
 
-/** Another process holds the lease now: this one stood still for too long. */
+/** Another process holds the lease now: this process was suspended for too long. */
 export class LeaseLostError extends HeldBackError {}
 
 /** Reads both clocks. */
@@ -75,19 +80,20 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/** How long ago the clocks were read, in milliseconds, by the clock that says more; one that was set back counts, too. */
+/**
+ * Returns how long ago the clocks were read, in milliseconds, by the clock that shows more. A clock that was set back
+ * counts, too.
+ */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }
 
-/** Whether a request may still be announced or leave with these readings. */
+/** Whether a request may still be announced or sent with these readings. */
 export function isFresh(intent: Intent, clock: Clock): boolean {
   return agoOf(intent, clock) <= SEND_WINDOW_MS;
 }
 
-/**
- * Throws a HeldBackError where more than the window has passed on either clock; a clock that was set back counts, too.
- */
+/** Throws a HeldBackError if the send window has passed on either clock. A clock that was set back counts, too. */
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
@@ -98,13 +104,13 @@ export function checkFresh(intent: Intent, clock: Clock): void {
 /** How often a holder renews a lease that nothing else renews, in milliseconds. */
 const BEAT_MS = 2000;
 
-/** What a lease is when it was taken. */
+/** The properties of a lease when it was taken. */
 interface TakenLease extends Pick<HeldLease, "name" | "epoch" | "isTakenOver"> {
-  /** A request of a holder before may still leave. */
+  /** Whether a request of the previous holder may still be sent. */
   readonly isUnsettled: boolean;
 }
 
-/** A lease that this process holds, in whatever store: renewed until it is lost or given back. */
+/** A lease that this process holds in any kind of store. It is renewed until it is lost or released. */
 export abstract class HeldLease implements Lease {
   readonly name: string;
   readonly epoch: bigint;
@@ -122,11 +128,11 @@ export abstract class HeldLease implements Lease {
     this.#clock = clock;
     this.#renewedAt = readClocks(clock);
     this.#settledAt = isUnsettled ? this.#renewedAt.monotonic + TAKE_OVER_WAIT_MS : Number.NEGATIVE_INFINITY;
-    // Where the lease cannot be renewed now, it is renewed again before a request leaves by it.
+    // If the lease cannot be renewed now, it is renewed before a request is sent with it.
     this.#beat = setInterval(() => void this.check(BEAT_MS / 2).catch(() => undefined), BEAT_MS).unref();
   }
 
-  /** Renews it in its store; false where another holding has it. */
+  /** Renews the lease in its store. Returns false if another holder has it. */
   protected abstract renewed(): Promise<boolean>;
   protected abstract giveBack(isUnsettled: boolean): Promise<void>;
   abstract stillHeld(): Promise<boolean>;
@@ -145,7 +151,7 @@ export abstract class HeldLease implements Lease {
     for (;;) {
       const intent = readClocks(this.#clock);
       await this.check();
-      // Where the store was away meanwhile, the readings are too old by now.
+      // If the store was unavailable meanwhile, the readings are too old by now.
       if (isFresh(intent, this.#clock)) return intent;
     }
   }
@@ -158,12 +164,12 @@ export abstract class HeldLease implements Lease {
     this.noteRenewed(now);
   }
 
-  /** Notes when it was renewed. */
+  /** Notes when the lease was renewed. */
   noteRenewed(at: Intent = readClocks(this.#clock)): void {
     this.#renewedAt = at;
   }
 
-  /** Notes that another holding has it; gives the error that says so. */
+  /** Notes that another holder has the lease, and returns the error for it. */
   lose(): LeaseLostError {
     clearInterval(this.#beat);
     const lost = new LeaseLostError(`another process has taken over the lease "${this.name}"`);
@@ -182,7 +188,7 @@ export abstract class HeldLease implements Lease {
   }
 }
 
-/** The turn of a process that shares nothing with others: it is never lost. */
+/** Returns the `Turn` of a process that shares nothing with others. It is never lost. */
 export function soleTurn(clock: Clock): Turn {
   return {
     epoch: 0n,
@@ -193,8 +199,8 @@ export function soleTurn(clock: Clock): Turn {
 }
 
 /**
- * The fence of one request that leaves by the given turns, announced with `intent`. `renew` gives new readings for the
- * last slice of a large body; `onLate` is called where the request left too late.
+ * Returns the fence of one request that needs all given `turns` and was announced with `intent`. `renew` returns new
+ * readings for the last slice of a large body. `onLate` is called if the request was sent too late.
  */
 export function fenceOf(
   turns: readonly Turn[],
