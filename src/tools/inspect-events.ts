@@ -80,10 +80,10 @@ export const inspectEvents = {
   handler: inspection,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** The most that a sandbox gives at once. */
+/** The maximum number of events that a sandbox returns at once. */
 const LOOKED_AT = 100_000;
 
-/** The events that a sandbox received, and what is expected of them. Throws ApiErrors, and a ToolError for bad arguments. */
+/** Shows the events that a sandbox received, and checks them. Throws ApiErrors, and a ToolError for bad arguments. */
 export async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
   const { eventName, verdict, limit } = given;
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };
@@ -125,10 +125,10 @@ export async function inspection(given: InspectInput, context: ToolContext): Pro
   );
 }
 
-/** Of names that are not supported, the most frequent. */
+/** How many unsupported event names are shown, the most frequent first. */
 const UNSUPPORTED_TOLD = 5;
 
-/** What is said about all that arrived: which events and parameters came, what is wrong with them, and each check. */
+/** Reports on all received events: their coverage, what is wrong with them, and the result of each check. */
 function checkedOf(arrived: readonly SandboxEvent[], given: InspectInput) {
   const counted = countArrived(arrived.map(arrivedEvent));
   const { expectations, order, within, notes } = checksOf(arrived, given);
@@ -170,7 +170,7 @@ function look(filters: Filters, context: ToolContext): Promise<SandboxEvents> {
 
 type Wanted = ((event: SandboxEvent) => boolean) | undefined;
 
-/** Chooses events by several users, or by platform; undefined where neither was asked for. */
+/** Selects events by several users or by platform. Returns undefined if the call names neither. */
 function wantedBy({ uids, platform }: Pick<InspectInput, "uids" | "platform">): Wanted {
   if (uids === undefined && platform === undefined) return undefined;
   const users = uids === undefined ? undefined : new Set<unknown>(uids);
@@ -196,7 +196,9 @@ function instant(since: string | number | undefined): number | undefined {
   );
 }
 
-/** Where older events go on: before the event with this number, as long as no more were forgotten. */
+/**
+ * The position of older events: before the event with this number. It is valid as long as no more events were dropped.
+ */
 const position = z.object({ before: z.int().min(0), dropped: z.int().min(0) });
 
 function pageOf(
@@ -244,7 +246,7 @@ function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-/** What came of each check that was asked for; order and time are absent where they were not. */
+/** The result of each requested check. Order and time are absent if the call does not request them. */
 export interface Checks {
   readonly expectations: readonly ExpectationRow[];
   readonly order?: readonly CheckRow[];
@@ -252,7 +254,7 @@ export interface Checks {
   readonly notes: readonly string[];
 }
 
-/** Makes each check that was asked for: with `uids` for the events of each of these users by themselves. */
+/** Makes each requested check. With `uids`, checks the events of each user separately. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const parts = uids === undefined ? [{ events: arrived }] : byUser(arrived, new Set(uids));
@@ -293,7 +295,7 @@ function whyLate(tookMs: number | undefined, withinMs: number): string {
   return tookMs === undefined ? "not all of the expected events came" : `${thousands(tookMs)} ms, ${allowed}`;
 }
 
-/** An event as the checks look at it. */
+/** An event in the form that the checks take. */
 export function arrivedEvent({ body, verdict, at }: SandboxEvent): ArrivedEvent {
   return { body, verdict, arrivedAt: Date.parse(at) };
 }

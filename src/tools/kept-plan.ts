@@ -18,14 +18,14 @@ import type { Refusal } from "../runs/kind.ts";
 import type { ToolContext, ToolServices } from "./context.ts";
 import { type ToolAnswer, ToolError } from "./define-tool.ts";
 
-/** The plan of a planned run, as it was kept. Throws a FileError where it cannot be read. */
+/** Reads the stored plan of a planned run. Throws a FileError if it cannot be read. */
 export async function documentOf(runId: string, { runs }: Pick<ToolContext, "runs">): Promise<PlanDocument> {
   return readKeptPlan(runs.part(runId, "input"));
 }
 
 /**
- * A page of all that a planned run would do. Throws a ToolError for a cursor of something else, and a FileError where
- * the plan cannot be read.
+ * Returns a page of everything that a planned run would do. Throws a ToolError for a cursor of another query, and a
+ * FileError if the plan cannot be read.
  */
 export async function planPageOf(
   { header, state }: ChangeRun,
@@ -40,10 +40,10 @@ export async function planPageOf(
   return planPage(rows, { environment: context.environment, runId, tool, from, limit });
 }
 
-/** Pages end before that where more does not fit. */
+/** The maximum number of rows on a page. Fewer may fit. */
 const MOST_ROWS = 1000;
 
-/** A planned run that was not started, as `get_run` shows it. */
+/** The answer of `get_run` about a planned run that was not started. */
 export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<ToolAnswer> {
   const { header, state } = run;
   const refusal = await context.runs.refusal(run);
@@ -56,12 +56,12 @@ export async function shownPlan(run: ChangeRun, context: ToolContext): Promise<T
   };
 }
 
-/** Who reads about a plan, and why it may not be applied here. */
+/** The facts about the reader of a plan, and why the plan may not be applied here. */
 interface PlanReader extends Pick<ToolContext, "environment" | "readOnly"> {
   readonly refusal?: Refusal | undefined;
 }
 
-/** The answer about a plan that is kept as a run, with what is known of it. */
+/** The answer about a plan that is stored as a run. */
 export function renderKeptPlan(
   document: PlanDocument,
   { runId, call }: ChangeHeader,
@@ -80,7 +80,7 @@ export function renderKeptPlan(
   });
 }
 
-/** The requests that a kept plan takes, as they were foreseen with it. */
+/** The requests of a stored plan: those that were predicted with it, otherwise computed from the plan. */
 export function requestsFor(
   document: PlanDocument,
   { facts }: Pick<ChangeRun["state"], "facts">,
@@ -88,13 +88,13 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** The changes of a kept plan by itself, without the state that it was made from. */
+/** The changes of a stored plan by itself, without the state that it was compared with. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };
 }
 
-/** What can be done with a planned run next. Throws a FileError where its plan cannot be read. */
+/** Returns the next steps for a planned run. Throws a FileError if its plan cannot be read. */
 export async function stepsOfPlan(
   runId: string,
   context: Pick<ToolContext, "runs" | "readOnly">,
@@ -105,7 +105,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** What can be done with a plan next. A limit that a plan exceeds is a person's to raise. */
+/** Returns the next steps for a plan. If it exceeds a limit, there are none: only a person can raise the limit. */
 function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonly string[] {
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return ["fix the conflicts and problems listed above, and call plan_targeting again"];
@@ -115,7 +115,7 @@ function nextStepsOf(plan: StatePlan, runId: string, readOnly: boolean): readonl
 
 type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
-/** Why a plan may not be applied, by itself or by the settings as they are now; nothing where it may. */
+/** Returns the reasons why a plan may not be applied: its own problems and the current settings. Empty if it may. */
 export function whyNotApplied(
   { plan, wayBack }: PlanDocument,
   { maxChangePercent, maxDeletes }: Thresholds,
@@ -131,13 +131,13 @@ export function whyNotApplied(
   return [...new Set(why)];
 }
 
-/** Throws a ToolError where a plan may not be applied, by itself or by the settings as they are now. */
+/** Throws a ToolError if a plan may not be applied, because of its own problems or the current settings. */
 export function checkApplicable(document: PlanDocument, thresholds: Thresholds): void {
   const refused = notApplicable(document, thresholds);
   if (refused !== undefined) throw new ToolError(`${refused.message}; nothing was sent`, refused.remedy);
 }
 
-/** Why a plan may not be applied, and what to do; undefined where it may. */
+/** Returns why a plan may not be applied and what to do; undefined if it may. */
 export function notApplicable(
   document: PlanDocument,
   thresholds: Thresholds,
@@ -151,8 +151,8 @@ export function notApplicable(
 }
 
 /**
- * What a kept plan that may be applied takes away by what was seen when it was made, where a person has to agree to that;
- * nothing where they need not. Throws a ToolError where it may not be applied, and a FileError where it cannot be read.
+ * Returns what a stored plan takes away, as seen when it was made, if that needs approval; otherwise nothing. Throws a
+ * ToolError if the plan may not be applied, and a FileError if it cannot be read.
  */
 export async function lossesOfKept(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);

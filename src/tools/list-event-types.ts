@@ -15,7 +15,7 @@ const input = () =>
     eventName: z.string().optional().describe("The same for one"),
   });
 
-/** Tells which events the service supports, and what each needs. */
+/** Lists the events that the service supports, and their parameters. */
 export const listEventTypesTool = {
   name: "list_event_types",
   title: "List event types",

@@ -89,7 +89,7 @@ export const listOptions = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** The Context IDs that are looked for. Throws a ToolError for one that cannot be one. */
+/** Returns the Context IDs to search for. Throws a ToolError if one is not a valid Context ID. */
 function wantedContextIds({
   contextId,
   contextIds = [],
@@ -106,7 +106,7 @@ function wantedContextIds({
   return all.length === 0 ? undefined : [...new Set(all)];
 }
 
-/** How many rows an answer may hold at most: no more are worth looking into. */
+/** The maximum number of rows whose Context IDs are read for one answer. */
 const MOST_ROWS = 100;
 /** How many Context IDs `detailed` shows of each option. */
 const FIRST_CONTEXT_IDS = 5;
@@ -115,18 +115,18 @@ const counts = z.tuple([z.int(), z.int(), z.int()]);
 const position = z.strictObject({
   top: z.int().min(0),
   inside: z.int().min(0).optional(),
-  /** The digest of the page before, so that one that repeats is noticed. */
+  /** The digest of the previous page, to detect a repeated page. */
   page: z.string().optional(),
-  /** Top-level options, sub-options and found ones before this place. */
+  /** The numbers of top-level options, sub-options and matches before this position. */
   before: counts.optional(),
-  /** The same of the whole, where all was counted already. */
+  /** The same numbers for the whole list, if it was counted completely. */
   whole: counts.optional(),
 });
 type Position = z.output<typeof position>;
 
 /**
- * A page of the options that are asked for. Throws ApiErrors, a ListError where a page repeats, and a ToolError for a
- * cursor of something else.
+ * Lists a page of the options that a query selects. Throws ApiErrors, a ListError if a page repeats, and a ToolError
+ * for a cursor of another query.
  */
 export async function listedOptions(query: OptionsQuery, form: ListForm, context: ToolContext): Promise<ToolAnswer> {
   const api = managementOf(context);
@@ -182,13 +182,15 @@ async function pageOf(
 
 const DIGEST_DIGITS = 16;
 
-/** Tells whole pages apart, and is short in a cursor. A page of the same options in a list that grew is another one. */
+/**
+ * A digest that distinguishes pages and is short in a cursor. It changes if the list grows, even for the same options.
+ */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
   return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
 }
 
-/** The name of a group; undefined where it cannot be read, since the list says what matters. */
+/** The name of a group. Returns undefined if it cannot be read; the list is useful without it. */
 async function nameOf(groupId: string, api: ManagementApi, signal: AbortSignal): Promise<string | undefined> {
   return (await unlessItFails(api.getOption(groupId, { limit: 1 }, { signal })))?.option.name;
 }
@@ -255,7 +257,7 @@ function noteOf(
   return `No option holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${list}`;
 }
 
-/** The first Context IDs of the options of a page, by ID; of none that cannot be read. */
+/** The first Context IDs of the options of a page, by option ID. Options that cannot be read are omitted. */
 async function firstContextIds<P>(
   { hits }: Part<P>,
   api: ManagementApi,

@@ -12,7 +12,7 @@ import { isUlid } from "../spec/ulid.ts";
 import type { ToolContext } from "./context.ts";
 import { type ToolAnswer, ToolError, type ToolOutcome } from "./define-tool.ts";
 
-/** The two arguments with which a tool takes a targeting. */
+/** The two arguments that identify a targeting. */
 export const targetingArguments = () => ({
   targetingId: z.string().optional().describe("ULID of the targeting"),
   targetingName: z.string().optional().describe("Or the name of one seen before"),
@@ -24,7 +24,7 @@ export interface TargetingReference {
   readonly targetingName?: string | undefined;
 }
 
-/** Takes the arguments with which a targeting is given out of those of a call. */
+/** Separates the arguments that identify a targeting from the other arguments of a call. */
 export function targetingArgumentsOf<Given extends TargetingReference>({
   targetingId,
   targetingName,
@@ -33,15 +33,16 @@ export function targetingArgumentsOf<Given extends TargetingReference>({
   return { reference: { targetingId, targetingName }, others };
 }
 
-/** A targeting or an option that was found, and what is to be said about how. */
+/** A targeting or an option that was found, and a note if the match was not exact. */
 export interface FoundByName {
   readonly _id: string;
   readonly note?: string | undefined;
 }
 
 /**
- * The ID that a reference means; undefined where it names nothing. Throws a ToolError when both are given, when the
- * ID is no ULID, and when a name is unknown or ambiguous: it then lists the candidates.
+ * Returns the targeting that a reference identifies; undefined if the reference is empty. Throws a ToolError if both ID
+ * and name are present, if the ID is no ULID, and if the name is unknown or ambiguous. The error then lists the
+ * candidates.
  */
 export async function findTargeting(
   { targetingId, targetingName }: TargetingReference,
@@ -73,7 +74,10 @@ export async function findTargeting(
   throw new ToolError(problem, `Give targetingId instead (a ULID, shown in the web console). ${candidates}`);
 }
 
-/** The targeting that a reference means. Throws a ToolError also where it names nothing. */
+/**
+ * Returns the targeting that a reference identifies. Throws a ToolError as `findTargeting` does, and if the reference
+ * is empty.
+ */
 export async function neededTargeting(
   reference: TargetingReference,
   context: Pick<ToolContext, "memory">,
@@ -83,7 +87,7 @@ export async function neededTargeting(
   throw new ToolError("targetingId is missing", "Give targetingId, or targetingName; get_targeting lists those seen.");
 }
 
-/** The targeting that an item names: an unknown or ambiguous name fails that item alone, with candidates. */
+/** Resolves the targeting name of an item. An unknown or ambiguous name fails only this item, with the candidates. */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
@@ -92,7 +96,7 @@ export async function seenTargeting(name: string, { memory }: Pick<ToolContext, 
   return { currentName: name, near: candidates.map((candidate) => candidate.name) };
 }
 
-/** An answer that also says how a name was understood; a question stays as it is. */
+/** Adds a note to an answer about how a name was matched. Questions stay as they are. */
 export function withNote<Outcome extends ToolOutcome>(
   note: string | undefined,
   outcome: Outcome,
@@ -103,7 +107,7 @@ export function withNote<Outcome extends ToolOutcome>(
   return { structured: { ...structured, note: all }, text: `${note}\n${text}`, isError };
 }
 
-/** An argument that must be a ULID. Throws a ToolError where it is none. */
+/** Checks that an argument is a ULID. Throws a ToolError if it is not. */
 export function ulidArgument(argument: string, value: string): string {
   if (isUlid(value)) return value;
   throw new ToolError(
@@ -113,8 +117,8 @@ export function ulidArgument(argument: string, value: string): string {
 }
 
 /**
- * The targeting that a call names, else the one that its file names in the column Targeting. Throws a ToolError where the
- * call names none, and the file could not be read yet.
+ * Returns the targeting that a call identifies; otherwise the one in the Targeting column of its file. Throws a
+ * ToolError if the call identifies none and the file could not be read yet.
  */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
@@ -124,7 +128,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   return isUlid(named) ? { targetingId: named } : { targetingName: named };
 }
 
-/** A file whose rows may speak of a targeting by its ID or by the name that it was seen with. */
+/** The file of a call, with the ID and the known names by which its rows may refer to the targeting. */
 export async function aboutTargeting(
   opened: OpenedFile | undefined,
   found: FoundByName | undefined,
@@ -148,7 +152,10 @@ function targetingNeeded(): ToolError {
   );
 }
 
-/** Finds options of one targeting by name; its lists are read once. Throws a ToolError with the candidates. */
+/**
+ * Returns a function that finds options of one targeting by name. The lists are read once. It throws a ToolError with
+ * the candidates if a name is unknown or ambiguous.
+ */
 export function optionsNamed(targetingId: string, api: ManagementApi, signal: AbortSignal) {
   let index: Promise<NameIndex<OptionRecord>> | undefined;
   return async (name: string): Promise<FoundByName> => {

@@ -22,24 +22,24 @@ import type { FoundByName } from "./names.ts";
 import { reportedRun } from "./run-reports.ts";
 import { followRun } from "./write/follow-run.ts";
 
-/** Options in order, and what is known of the list that they are of. */
+/** Options in order, and the known facts about their list. */
 export interface Part<Position> extends OptionsTotals {
-  /** Each with the position behind it. */
+  /** Each with the position after it. */
   readonly hits: readonly (Hit & { readonly behind: Position })[];
-  /** Where more would be, behind all hits; undefined where there is no more. */
+  /** The position of the next options, after all hits. Undefined if there are no more. */
   readonly next: Position | undefined;
   readonly limit: number;
 }
 
 interface RowForm {
   readonly detail: "concise" | "detailed";
-  /** By ID: the first Context IDs of options. */
+  /** The first Context IDs of options, by option ID. */
   readonly contexts?: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Of the one group whose sub-options these are. */
+  /** The name of the group, if all the options are its sub-options. */
   readonly groupName?: string | undefined;
 }
 
-/** Rows as the caller asked for them. */
+/** Makes rows in the requested form. */
 export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only }: RowForm): readonly OptionRow[] {
   return hits.map(({ step: { option, groupName = only, countWithChildren }, matched }) => {
     const first = contexts?.get(option._id);
@@ -54,7 +54,7 @@ export function rowsOf(hits: readonly Hit[], { detail, contexts, groupName: only
   });
 }
 
-/** As many options as an answer can hold, with a note that says why there are no more, and a cursor where there are. */
+/** Answers with as many options as fit. If more remain, adds a note with the reason and a cursor. */
 export function optionsAnswer<Position>(
   query: unknown,
   part: Part<Position>,
@@ -73,10 +73,10 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows take as much as the estimate of these sentences is too large.
+    // The marks around the rows take as many tokens as the estimate of these sentences exceeds their real size.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
-  // Whole IDs are handier; what does not fit that way is shown in brief.
+  // Complete IDs are easier to use. If not all rows fit with them, a brief form is used.
   const whole = fitting(undefined);
   const brief = whole < all.length ? briefList(all.slice(0, MOST_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MOST_IN_BRIEF));
@@ -97,7 +97,7 @@ function fullNote(shown: number, wanted: number): string {
   return `Full page: ${shown} of ${wanted}.`;
 }
 
-/** Which options are listed. */
+/** The options that a list selects. */
 export interface OptionsQuery extends Wanted {
   readonly targetingId: string;
   readonly parent: string | undefined;
@@ -105,30 +105,33 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** How a list is shown. */
+/** The form of a list. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;
 }
 
-/** Which page is asked for. */
+/** The requested page. */
 export interface PageAsked {
   readonly limit: number;
   readonly cursor: string | undefined;
 }
 
-/** The option that a call is about, by ID or by name. */
+/** The option that a call refers to, by ID or by name. */
 export interface AskedOption extends FoundByName {
   readonly targetingId?: string | undefined;
 }
 
-/** What can be done about a cursor that something else gave, by what it is given to. */
+/** What to do about a cursor of another query, by the kind of request. */
 const REMEDIES = {
   list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
   option: "Leave it out to start again.",
 } as const;
 
-/** Where a cursor goes on; at the beginning without one. Throws a ToolError for a cursor of another question. */
+/**
+ * Returns the position in a cursor, or the beginning if there is no cursor. Throws a ToolError for a cursor of another
+ * query.
+ */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof REMEDIES,
   cursor: string | undefined,
@@ -141,9 +144,9 @@ export function placeOf<Schema extends z.ZodType>(
 }
 
 /**
- * Saves the options that are asked for to a file, as a run: what takes longer than one wait goes on behind the answer.
- * Throws what ends the run within the wait, a FileError where no such file may be written, and a ToolError where a part
- * is asked for as a desired state.
+ * Saves the selected options to a file, as a run. If this takes longer than one wait, it continues after the answer.
+ * Throws the error that ends the run within the wait, a FileError if the file may not be written, and a ToolError if
+ * only a part of a targeting is to be saved as a desired state.
  */
 export async function savedList(
   { targetingId, parent, search, contextIds, empty }: OptionsQuery,
@@ -164,7 +167,7 @@ export async function savedList(
   return savedBy({ tool: "list_options", input: asked }, context);
 }
 
-/** Saves all Context IDs of an option to a file, as such a run. Throws as `savedList`. */
+/** Saves all Context IDs of an option to a file, as a run. Throws as `savedList` does. */
 export async function savedContexts(
   { _id: optionId, targetingId }: AskedOption,
   { saveTo, delimiter }: SaveArguments,

@@ -11,17 +11,17 @@ import { type ToolContext, timeLeft } from "./context.ts";
 import { ToolError } from "./define-tool.ts";
 import { type ListForm, type OptionsQuery, type Part, placeOf } from "./option-page.ts";
 
-/** How many options were looked at, of which kind, and how many of them were looked for. */
+/** How many options of each kind were examined, and how many of them matched. */
 export interface Counted extends Walked {
   readonly found: number;
 }
 
-/** An option that was looked for, and what had been counted by then, itself included. */
+/** An option that matched, and the counts up to and including it. */
 interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** What was found, in the order of the walk; `next` is absent when the walk reached its end. */
+/** The matches in the order of the walk. `next` is absent if the walk reached its end. */
 interface Found {
   readonly hits: readonly FoundOption[];
   readonly counted: Counted;
@@ -29,21 +29,21 @@ interface Found {
   readonly stopped: boolean;
 }
 
-/** What is looked for, from where, and how much of it is wanted. */
+/** What to search for, from which position, and how many matches are needed. */
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
-  /** How many options are given; the walk ends with the last of them, unless all are to be counted. */
+  /** The maximum number of matches. The walk ends with the last of them, unless all options are counted. */
   readonly most: number;
   readonly countsAll?: boolean;
-  /** What was counted before `from`. */
+  /** The counts before `from`. */
   readonly counted: Counted;
   readonly fresh: boolean | undefined;
 }
 
 /**
- * Looks for options from a position on, until `most` are found, all were looked at, or one wait has passed; again where a
- * list shifted meanwhile. Throws ApiErrors.
+ * Searches for options from a position, until `most` are found, all were examined, or one wait has passed. Starts again
+ * if a list shifted meanwhile. Throws ApiErrors.
  */
 export function searchOptions(
   api: ManagementApi,
@@ -73,7 +73,7 @@ export function searchOptions(
         if (clock.now() >= end) return { hits, counted, next, stopped: true };
       }
     } catch (thrown) {
-      // What was found before a read that took too long is shown, and the cursor goes on behind it.
+      // The matches before a read that took too long are shown, and the cursor continues after them.
       if (thrown instanceof DeadlineExceeded && next !== undefined) return { hits, counted, next, stopped: true };
       throw thrown;
     }
@@ -83,8 +83,8 @@ export function searchOptions(
 
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
 /**
- * What decides the order of two options: of the last one shown, so that a cursor stays right while others change. With
- * `scan`, where looking at all of them goes on, and under which name what was found before is kept.
+ * The position in a sorted list. `after` is the sort key of the last shown option, so that the cursor stays valid while
+ * others change. `scan` is the position at which examining all options continues, and the name of the stored matches.
  */
 const place = z.strictObject({
   after: key.optional(),
@@ -104,8 +104,8 @@ const MOST_SORTED = 100;
 const MOST_SCANS = 16;
 
 /**
- * The first options in order of lists that one wait was too short for, by caller and name: too many for a cursor. They
- * live as long as the process; where they are gone, looking begins again.
+ * The first matches of sorted lists that took longer than one wait, by caller and name: too many for a cursor. They
+ * exist as long as the process. If they are lost, the search starts again.
  */
 const begun = new Map<string, readonly FoundOption[]>();
 
@@ -115,9 +115,9 @@ function keep(id: string, hits: readonly FoundOption[]): void {
 }
 
 /**
- * The next options in order of their Context IDs, the most first, or of their names by code points; what is the same goes
- * by creation. All are looked at first: where one wait is too short for that, none is given, and the cursor goes on
- * looking. Throws ApiErrors, and a ToolError for a cursor of another list.
+ * Returns the next options, sorted by their number of Context IDs, largest first, or by name in code point order. Equal
+ * ones are sorted by creation. All options are examined first. If one wait is too short for that, returns none, and the
+ * cursor continues the examination. Throws ApiErrors, and a ToolError for a cursor of another list.
  */
 export async function sortedPart(
   query: OptionsQuery & { readonly sortBy: "contextCount" | "name" },
@@ -141,7 +141,7 @@ export async function sortedPart(
   });
   const compare = sortBy === "name" ? byName : byContextCount;
   const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
-  // An option that moved in the list between two calls is looked at twice.
+  // An option that moved in the list between two calls is examined twice.
   const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
   const rest = [...all.values()].sort((one, other) => compare(keyOf(one, sortBy), keyOf(other, sortBy)));
   const { topLevel, subOptions } = found.counted;
@@ -193,12 +193,12 @@ function byName([one, ...rest]: Key, [other, ...others]: Key): number {
   return byCodePoints(String(one), String(other)) || byCreation(rest, others);
 }
 
-/** An ID begins with when it was made. */
+/** Compares creation times, then IDs, which begin with the time of creation. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
-/** Compares as code points, where `<` compares the halves of a character outside of the basic plane. */
+/** Compares by code points. `<` would compare the surrogates of characters outside the basic plane. */
 function byCodePoints(one: string, other: string): number {
   const length = Math.min(one.length, other.length);
   for (let at = 0; at < length; at += 1) {
@@ -208,19 +208,19 @@ function byCodePoints(one: string, other: string): number {
   return one.length - other.length;
 }
 
-/** Halves of characters come behind all other code units, as their code points do. */
+/** Sorts surrogates after all other code units, as their code points are. */
 function inOrder(unit: number): number {
   if (unit >= 0xe000) return unit - 0x800;
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
-/** What options of a whole targeting are looked for by. */
+/** The filter for a search through a whole targeting. */
 type Wanted = { readonly empty: true } | { readonly contextIds: readonly string[] };
 
 /**
- * Every option of a targeting that is empty, or holds one of some Context IDs, as it is now. Throws ApiErrors, and a
- * ToolError where the targeting is too large to be read in one call: what was read of it is stored, so that the same call
- * gets further.
+ * Returns every option of a targeting that is empty, or contains one of some Context IDs, as of now. Throws ApiErrors,
+ * and a ToolError if the targeting is too large for one call. What was read is stored, so that the next call continues
+ * from there.
  */
 export async function everyOption(targetingId: string, wanted: Wanted, context: ToolContext): Promise<readonly Hit[]> {
   const { hits, counted, stopped } = await searchOptions(managementOf(context), context, {

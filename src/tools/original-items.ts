@@ -12,12 +12,12 @@ import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import type { ToolContext } from "./context.ts";
 
-/** By object: what the caller gave for it. */
+/** The original input of objects, by object number. */
 export type GivenOf = ReadonlyMap<number, unknown>;
 
 /**
- * What the caller gave for some objects of a run that did not succeed, as far as it is kept: of an event its body, of a
- * row of a file what it says. Nothing is given of what succeeded, or where the content cannot be read any more.
+ * Returns the original input of those objects of a run that did not succeed, if it is stored: the body of an event, or
+ * the contents of a file's row. Input of objects that succeeded is not returned, nor input that can no longer be read.
  */
 export async function originalItemsOf(run: Run, objects: readonly number[], context: ToolContext): Promise<GivenOf> {
   const wanted = objects.filter((object) => {
@@ -29,7 +29,7 @@ export async function originalItemsOf(run: Run, objects: readonly number[], cont
     if (isChangeRun(run)) return await givenItems(run, wanted, context);
     return isEventRun(run) ? await givenEvents(run, wanted, context) : new Map();
   } catch (thrown) {
-    // A file that could not be read, for which the run failed.
+    // The run failed because its file could not be read.
     if (thrown instanceof FileError) return new Map();
     throw thrown;
   }
@@ -45,7 +45,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // Once nothing is left to send, what failed of a file is in its reject file alone, in the order of its rows.
+  // When nothing is left to send, the failed rows of a file are only in its reject file, in the order of its rows.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
   const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
@@ -61,7 +61,7 @@ async function givenEvents(
   return given;
 }
 
-/** Some events of a source as they were given, by their indexes; without those that are not kept any more. */
+/** Returns events of a source in their original form, by index. Omits events that are no longer stored. */
 export async function eventsAt(source: EventSource, indexes: readonly number[]): Promise<GivenOf> {
   const given = new Map<number, unknown>();
   const open = new Set(indexes);
@@ -72,13 +72,13 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
       if (open.size === 0) break;
     }
   } catch (thrown) {
-    // Nothing is kept any more: what is empty is no file of its kind.
+    // Nothing is stored any more: an empty part is no valid file of its format.
     if (!(thrown instanceof FileError)) throw thrown;
   }
   return given;
 }
 
-/** What means an event that is not kept any more. */
+/** Whether a value is the placeholder of an event that is no longer stored. */
 function isGone(event: unknown): boolean {
   const values: readonly unknown[] = typeof event === "object" && event !== null ? Object.values(event) : [];
   return values.length === 0 || (values.length === 1 && values[0] === "-");
@@ -115,7 +115,7 @@ async function givenItems(
 }
 
 function itemsOf({ input }: WriteCall, indexes: ReadonlySet<number>): ReadonlyMap<number, unknown> {
-  // What a plan holds is in the plan, which get_run shows.
+  // The items of a plan are in the plan itself, which get_run shows.
   if ("plannedBy" in input) return new Map();
   const items: readonly unknown[] =
     "items" in input ? input.items : [...(input.ids ?? []), ...("names" in input ? (input.names ?? []) : [])];
@@ -134,14 +134,17 @@ async function itemsInFile(
   return new Map([...rows].map(([index, row]) => [index, withoutSplit(row)]));
 }
 
-/** A row without what only planning needs. */
+/** Removes the field of a row that only planning needs. */
 function withoutSplit(row: unknown): unknown {
   if (typeof row !== "object" || row === null || !("split" in row)) return row;
   const { split: _, ...shown } = row;
   return shown;
 }
 
-/** What rows of a file say, those of one item together; a row that cannot be read as it stands. */
+/**
+ * Returns the contents of rows of a file; rows about the same item are merged. A row that cannot be read is returned as
+ * it is.
+ */
 async function rowsAt<Item>(
   bytes: ByteSource,
   file: InputFile,
@@ -166,7 +169,7 @@ async function rowsAt<Item>(
   return given;
 }
 
-/** Of an item the sub-option or option that an object is. */
+/** Selects the option or sub-option of an item that an object refers to. */
 function insideOf(item: unknown, { child, grandchild }: ReportedObject): unknown {
   const inner = child === undefined ? item : entryOf(item, ["children", "options"], child);
   return grandchild === undefined ? inner : entryOf(inner, ["children"], grandchild);

@@ -9,7 +9,7 @@ import { planInTime } from "./write/planned.ts";
 
 interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;
-  /** What it is made from: the arguments of the call, with which it is made again, and the digest of its file. */
+  /** The source of the plan: the arguments of the call, which are needed to plan again, and the digest of its file. */
   readonly from: { readonly given: object; readonly fileDigest?: string };
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
@@ -18,8 +18,9 @@ interface PlanWork<Made> extends Pick<KeptPlan, "base" | "undoes" | "sheet"> {
 }
 
 /**
- * Makes a plan and answers it. Where that takes longer than the call may, it goes on in the background, and the answer is
- * the run that will hold it: `earlier`, where that was not made before. Throws a PlanningError when a read failed.
+ * Makes a plan and answers with it. If this takes longer than the call may, continues in the background and answers
+ * with the run that will store the plan. The run is `earlier` if its plan was not finished before. Throws a
+ * PlanningError if a read failed.
  */
 export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,

@@ -71,8 +71,8 @@ export const planTargeting = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Plans a desired state, keeps the plan as a run, `earlier` where that was not made before, and answers it, or the run
- * where planning takes longer than the call may.
+ * Plans a desired state, stores the plan as a run, and answers with it. If planning takes longer than the call may,
+ * answers with the run. The run is `earlier` if its plan was not finished before.
  */
 export async function planDesiredState(
   given: DesiredArguments,
@@ -85,13 +85,12 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingAsked(given);
-  // A base that is named goes with another file, or none.
-  // The roots of a client are read, and never written to.
+  // An explicit base belongs to another file, or to none. The roots of a client are read, and never written to.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(unlessTooLong);
   const reading = readState(bytes, source, context);
-  // Its errors are those of the run, where the call does not wait for it any longer.
+  // If the call no longer waits for this, its errors become those of the run.
   reading.catch(() => undefined);
   const read = await unlessLate(context, reading);
   const notes = read === undefined ? [] : readNotes(read);
@@ -101,7 +100,7 @@ export async function planDesiredState(
     const runId = sheet && (await keptProblems(given, { ...read, digest }, sheet, context, earlier));
     return withNotes(problemsAnswer(context.environment, read.problems, runId), notes);
   }
-  // Where the state is not read yet, only the call can say which targeting it is about.
+  // If the state is not read yet, only the call can identify its targeting.
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.desired.targeting, base, byName, memory }));
@@ -129,7 +128,7 @@ export async function planDesiredState(
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
       async answer({ document, there, notes }) {
         const { caller, requested } = context;
-        // The base is renewed when the run ends that apply_plan starts.
+        // The base is renewed when the run that apply_plan starts has ended.
         const kept = {
           text: planBytes(document),
           plannedBy: "plan_targeting",
@@ -150,7 +149,7 @@ export async function planDesiredState(
   );
 }
 
-/** The targeting that a call names, by ID or by name; undefined where only the state does. */
+/** The targeting in the arguments of a call, by ID or by name. Undefined if only the state can identify it. */
 function targetingAsked({ targetingId, targetingName }: DesiredArguments): string | undefined {
   if (targetingId && targetingName) {
     throw new ToolError("targetingId and targetingName were both given", "Give one of the two.");
@@ -158,7 +157,7 @@ function targetingAsked({ targetingId, targetingName }: DesiredArguments): strin
   return targetingId || targetingName || undefined;
 }
 
-/** Reads a targeting as a whole, unless `fresh` without the Context IDs that were kept, and remembers its name. */
+/** Reads a whole targeting and remembers its name. Stored Context IDs are reused unless `fresh` is set. */
 async function readRemembering(
   api: ManagementApi,
   targetingId: string,
@@ -175,7 +174,7 @@ interface MadeState extends MadePlan {
   readonly notes: readonly string[];
 }
 
-/** The content of a desired state, with its digest, and how it is to be read: as a file, or as what stands in the call. */
+/** Returns the content and digest of a desired state, and how to read it: as a file, or as an argument of the call. */
 async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give one of the two.");
@@ -196,12 +195,12 @@ async function readState(
   source: StateSource,
   { maxLineBytes }: Pick<ToolContext, "maxLineBytes">,
 ): Promise<ReadDesired> {
-  // Large states take long to read: before that, what waits gets its turn.
+  // Large states take long to read, so waiting work runs first.
   await nextTurn();
   if (source.folder !== undefined) return readDesired({ bytes, ...source, maxLineBytes });
   const read = await readDesired({ bytes, ...source });
   const text = Buffer.from(bytes).toString("utf8");
-  // What stands in a call has no lines.
+  // A state in an argument has no lines.
   const options = read.desired.options.map(withoutLine);
   const problems = read.problems.map((problem) => ({
     ...problem,
@@ -212,7 +211,7 @@ async function readState(
 
 const PLACES_NAMED = 20;
 
-/** The problems of a state that was read after its call had answered: the run ends for them. */
+/** The error that ends a run whose state was read after its answer and has problems. */
 function hasProblems(problems: ReadDesired["problems"]): FileError {
   const [first] = problems;
   const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
@@ -224,7 +223,7 @@ function hasProblems(problems: ReadDesired["problems"]): FileError {
   );
 }
 
-/** What is added beside a Context ID of the option that differs only in case, width or composition. */
+/** Notes on added Context IDs that differ from existing ones only in case, width or composition. */
 function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefined): readonly string[] {
   const held = new Map(there?.options.map(({ _id, contexts }) => [_id, contexts]));
   const near = items.flatMap((item) =>
@@ -238,8 +237,8 @@ function nearNotes(items: readonly PlanItem[], there: ServiceTargeting | undefin
 const MOST_NEAR = 3;
 
 /**
- * Keeps a sheet that has problems as a plan of nothing, so that it can be given back with them; gives its run, undefined
- * where its targeting is not known or nothing can be stored now.
+ * Stores a sheet that has problems as an empty plan, so that the sheet can be returned with the problems marked.
+ * Returns its run ID; undefined if its targeting is unknown or nothing can be stored now.
  */
 async function keptProblems(
   given: DesiredArguments,
@@ -262,7 +261,7 @@ async function keptProblems(
 
 type ProblemsRead = Pick<ReadDesired, "desired" | "problems" | "digest">;
 
-/** A plan of nothing that holds the problems of a sheet; undefined where its targeting is not known. */
+/** An empty plan with the problems of a sheet; undefined if its targeting is unknown. */
 async function problemsPlan(
   given: DesiredArguments,
   { desired, problems, digest }: ProblemsRead,
@@ -279,15 +278,17 @@ async function problemsPlan(
   };
 }
 
-/** What takes longer than the call may is planned all the same, and not given back. */
+/** Ignores a DeadlineExceeded, because planning continues without this result. Throws all other errors again. */
 function unlessTooLong(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
 
-/** How many bytes are looked at before what waits gets its turn. */
+/** How many bytes are examined before other waiting work runs. */
 const PIECE_BYTES = 4_194_304;
 
-/** The form of a sheet, without how its rows are read; undefined for other states, and for what cannot be read. */
+/**
+ * The format of a sheet, before its rows are examined. Undefined for other states, and for those that cannot be read.
+ */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,
@@ -303,13 +304,13 @@ async function unreadSheet(
   try {
     return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
   } catch (thrown) {
-    // Reading it throws the same, and says so.
+    // Reading the state throws and reports the same error.
     if (thrown instanceof FileError) return undefined;
     throw thrown;
   }
 }
 
-/** An answer that also says how the file was read, behind its first line. */
+/** Adds notes about reading the file after the first line of an answer. */
 function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   if (notes.length === 0) return answer;
   const { structured, text } = answer;
@@ -326,7 +327,10 @@ function withoutLine<Row extends { readonly line: number }>(row: Row): Row {
   return { ...row, line: 0 };
 }
 
-/** The base that is named, else the one beside the file; by names, that is the base of another targeting. */
+/**
+ * Reads the base in the arguments, otherwise the base next to the file. With `byName`, the base next to the file is
+ * ignored, because it belongs to another targeting.
+ */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
   context: Pick<ToolContext, "allowedDirs" | "roots">,
@@ -338,7 +342,7 @@ async function baseOf(
   return place === undefined ? {} : { base: readBase(await textOf(bytesAt(place)), path), place };
 }
 
-/** How the sheet of a desired state was read, with its first rows as they were understood; none for other forms. */
+/** Notes on how the sheet of a desired state was read, with its first rows. Empty for other formats. */
 function readNotes({
   file,
   columns = [],

@@ -2,17 +2,17 @@ import type * as z from "zod";
 import type { ToolContext } from "./context.ts";
 import type { ToolDefinition, ToolOutcome } from "./define-tool.ts";
 
-/** Arguments that fit, ready to run; or what is wrong with them. */
+/** Valid arguments, ready to run; or what is wrong with them. */
 export type Prepared =
   | { readonly fits: true; readonly input: unknown; readonly run: (context: ToolContext) => Promise<ToolOutcome> }
   | { readonly fits: false; readonly issues: readonly z.core.$ZodIssue[] };
 
-/** A tool whose input type is hidden: it takes arguments of any kind, checks them, and runs. */
+/** A tool whose input type is hidden: it takes any arguments, checks them, and runs. */
 export interface Tool extends Omit<ToolDefinition, "handler"> {
   readonly prepare: (given: unknown) => Prepared;
 }
 
-/** Loads every tool, in the order in which they are listed. Each is loaded alone: a call needs only its own. */
+/** Loads every tool, in the order of the list. Each is loaded separately, because a call needs only one. */
 const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   get_targeting: async () => toolOf((await import("./get-targeting.ts")).getTargeting),
   list_options: async () => toolOf((await import("./list-options.ts")).listOptions),
@@ -53,7 +53,7 @@ export function everyViewTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(VIEW_TOOLS).map((load) => load()));
 }
 
-/** Loads a tool by its name. Throws a RangeError where there is none. */
+/** Loads a tool by its name. Throws a RangeError if there is no such tool. */
 export async function toolNamed(name: string): Promise<Tool> {
   const load = { ...TOOLS, ...VIEW_TOOLS }[name];
   if (load === undefined) throw new RangeError(`there is no tool ${name}`);

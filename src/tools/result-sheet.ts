@@ -39,14 +39,14 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
-/** The sheet of a run with how its rows are read, which may not have been known when the run began. */
+/** Detects how the rows of a run's sheet are read. This may have been unknown when the run began. */
 export async function readSheetRun(found: SheetRun, { runs }: Pick<ToolContext, "runs">): Promise<SheetRun> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
   return { ...found, file: await lookedAt(runs.part(runId, part), file, shapeOf(found)) };
 }
 
-/** The form in which the sheet of a run came. */
+/** The format of a run's input sheet. */
 export function formOfSheet({ file }: SheetRun): SheetFormat {
   if (file.format === "xlsx") return { format: "xlsx" };
   return { format: "csv", delimiter: file.sheet?.delimiter ?? "," };
@@ -59,7 +59,7 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
   return tool === "update_contexts" ? contextRows : desiredRows;
 }
 
-/** The sheet of a run with what became of each row, piece by piece; `count` is called with the result of each. */
+/** Writes the sheet of a run with the result of each row, piece by piece. Calls `count` with the result of each row. */
 export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
@@ -102,7 +102,7 @@ function keyBy(shape: Pick<RowShape<unknown>, "fromCells">, header: SheetHeader,
   return (cells: readonly string[]) => read(cells).key;
 }
 
-/** Rows about one option, as a plan reads them. */
+/** Returns a function that reads the key of a row about one option, in the same way as planning does. */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
   const oneARow = header.at("contextId") >= 0;
@@ -112,8 +112,8 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
- * Makes what says what became of each row of events, in their order. Rows that were sent, or may have been, are left out:
- * given again, they would be counted twice.
+ * Returns a function that reports the result of each row of events, in their order. It omits rows that were sent, or
+ * may have been: if sent again, they would be counted twice.
  */
 function resultsOfEvents({ state }: EventRun): ResultSource["resultOf"] {
   let index = 0;
@@ -151,7 +151,7 @@ async function resultsOf(
     const howToFix = "Take over what the service holds, or plan with a new base.";
     failed(conflict.line, `others have changed it: ${differenceLine(conflict)}`, { howToFix });
   }
-  // A sheet that has problems was compared with nothing.
+  // A sheet with problems was not compared with the service.
   const isUnread = problems.length > 0 && document?.plan.items.length === 0;
   const ids = new Map(adopted.map(({ name, _id }) => [name, _id]));
   const actions = { bulk_add_options: "Add", update_contexts: "Edit" } as const;
@@ -207,8 +207,8 @@ function neededSheet(run: Run): SheetRun {
 }
 
 /**
- * Saves the sheet of a run with what became of each row to a new file, and says how many rows became what. Throws a
- * ToolError where the run has no sheet, and a FileError where the file may not be written.
+ * Saves the sheet of a run with the result of each row to a new file, and reports how many rows have each result.
+ * Throws a ToolError if the run has no sheet, and a FileError if the file may not be written.
  */
 export async function savedResults(
   run: Run,
@@ -244,7 +244,7 @@ export async function savedResults(
   };
 }
 
-/** As `savedResults`, for a path that a person gave to a command: it may lie in any folder. */
+/** Like `savedResults`, for a path in any folder that a person passed to a command. */
 export async function savedResultsAt(
   run: Run,
   { saveTo, delimiter }: SaveArguments,

@@ -48,7 +48,7 @@ import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });
 
-/** Finishes a run that was interrupted, ran out of retries, or has items whose fate is unknown. */
+/** Finishes a run that was interrupted, ran out of retries, or has items with an unknown outcome. */
 export const resumeRun = {
   name: "resume_run",
   title: "Resume a run",
@@ -69,8 +69,8 @@ export const resumeRun = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 /**
- * Takes up a run of changes where it stopped, after a person's yes where one is needed. Throws a ToolError where it was
- * never started, or nobody can be asked.
+ * Resumes a run of changes, after a person's approval if it needs one. Throws a ToolError if the run was never started,
+ * or if no channel can ask.
  */
 export async function resumeChange(
   run: ChangeRun,
@@ -81,12 +81,12 @@ export async function resumeChange(
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
-  // One that died after its last answer has nothing left to send, but no end yet.
+  // A run that ended abruptly after its last answer has nothing left to send, but its end is not recorded yet.
   const open = left > 0 || run.status() === "interrupted";
   if (!open) return reportRun(run, context);
   const goOn: GoOn = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
-    // Where nobody had to be asked now, the approval from before counts.
+    // If no new approval was needed, the earlier approval counts.
     const approval = approvalOf(approved ?? { asked: "not_needed", ...run.state.facts });
     return reportRun(resumed, context, [], { approval, tellsAsked: true });
   };
@@ -95,10 +95,10 @@ export async function resumeChange(
   return askedAgain(run, { confirmation, effect: await confirmationToResume(run, context) }, context, goOn);
 }
 
-/** Goes on with a run: by a decision, or without one where none is needed. */
+/** Resumes a run: with a decision, or without one if it needs none. */
 type GoOn = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Resumes a run. What is approved again stays with it, so that later looks at it report it. */
+/** Resumes a run. A new approval is stored with the run, so that later reports show it. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -124,13 +124,13 @@ function resumeDigest(runId: string): string {
   return `resume ${runId}`;
 }
 
-/** Whether a run is a plan whose process ended before it was made, or kept whole. */
+/** Whether a run is a plan whose process ended before the plan was made or stored completely. */
 async function isUnmadePlan({ header, status }: ChangeRun, context: ToolContext): Promise<boolean> {
   if (header.call.tool !== "apply_plan" || status() !== "interrupted") return false;
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError where a run was never started. */
+/** Throws a ToolError if a run was never started, or may not continue because it was undone or cancelled. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -152,7 +152,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // A plan that waits was made after its call had answered.
+  // A waiting plan was made after its call was answered.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned ? "planned: its server ended before;" : "started: its server ended before, and";
@@ -161,9 +161,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 }
 
 /**
- * What a person has to agree to before a run goes on: what they agreed to more than ten minutes ago, where it deletes or
- * takes away. Undefined where they need not. Throws a ToolError where a plan may not be applied by now, and a FileError
- * where it cannot be read.
+ * Returns the effect that needs approval before a run is resumed: deletions or removals that a person approved more
+ * than ten minutes ago. Returns undefined if no approval is needed. Throws a ToolError if a plan may no longer be
+ * applied, and a FileError if it cannot be read.
  */
 export async function confirmationToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;
@@ -176,7 +176,7 @@ export async function confirmationToResume(run: ChangeRun, context: ToolContext)
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // What was not planned yet would be planned again: that may be something else than what they agreed to.
+  // Changes that were not planned yet would be planned again, and may then differ from what was approved.
   if (!state.planned) {
     const sentence = `This begins ${tool} as it was agreed to; it was cut short before it was planned.`;
     return mayTakeAway ? { sentence, parts: leftParts(state) } : undefined;
@@ -196,7 +196,7 @@ export async function confirmationToResume(run: ChangeRun, context: ToolContext)
   return { sentence, parts: leftParts(state) };
 }
 
-/** What of a run is not known to be done, by name. */
+/** The names of the objects of a run that are not known to be done. */
 function leftParts(state: ChangeRun["state"]): Effect["parts"] {
   const refused = state.refused();
   const left: EffectObject[] = [];
@@ -211,7 +211,7 @@ function leftParts(state: ChangeRun["state"]): Effect["parts"] {
 
 const LEFT: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
-/** Goes on with a run. What a person agreed to more than ten minutes ago is asked for again, where it takes something away. */
+/** Resumes a run. Asks again for an approval that is more than ten minutes old, if the run takes something away. */
 async function askedAgain(
   run: ChangeRun,
   { confirmation, effect }: { readonly confirmation: string | undefined; readonly effect: Effect | undefined },
@@ -272,7 +272,7 @@ async function askedAgain(
   );
 }
 
-/** Reports the run that was to go on, once a person decided about that on the page. */
+/** Reports the run to resume, once a person has decided about that on the page. */
 async function reportGoneOn(decision: Run, runId: string, context: ToolContext): Promise<ToolAnswer> {
   await atMostOneWait(decision.rest, context);
   if (decision.status() !== "succeeded") return reportRun(decision, context);
@@ -280,7 +280,9 @@ async function reportGoneOn(decision: Run, runId: string, context: ToolContext):
   return reportRun(await context.runs.find(runId), context, [], { approval, tellsAsked: true });
 }
 
-/** The answer where nobody has decided whether a run may go on. A later yes to an open question takes it up. */
+/**
+ * The answer if nobody has decided whether to resume a run. If the question is unanswered, a later approval resumes it.
+ */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({
@@ -296,14 +298,14 @@ async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): 
   return { answer, later };
 }
 
-/** What `madeInTime` keeps of a call until its plan is made. */
+/** The stored arguments of a call whose plan is not made yet. */
 const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const wayBack = z.object({ runId: z.string() });
 
 /**
- * Makes the plan of a run again whose process ended before it was made; one that was made, but not kept whole, is kept.
- * Throws what planning throws.
+ * Makes the plan of a run again if its process ended before the plan was made. A plan that was made but not stored
+ * completely is stored. Throws the errors of planning.
  */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
@@ -317,7 +319,7 @@ export async function resumePlanning(header: ChangeHeader, context: ToolContext)
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Keeps what a plan would do that was itself kept before its process ended, and shows it. */
+/** Stores the steps of a plan whose document was stored before its process ended, and shows the plan. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan") throw new ToolError("this run is no plan", "get_run without runId lists the runs.");

@@ -69,7 +69,7 @@ export const runEventTestsTool = {
   handler: runTests,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Runs a suite as it was asked for, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */
+/** Runs a suite, or asks a person first. Throws ToolErrors, ApiErrors and FileErrors. */
 export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
   if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
   const kept = await suiteOf(given, context);
@@ -98,7 +98,7 @@ async function suiteOf({ suite, suiteId, file }: RunTestsInput, context: ToolCon
 const PROBLEMS_SHOWN = 3;
 const LONGEST_FILE = 64 * 1_048_576;
 
-/** What a JSON file in an allowed folder holds. Throws a FileError where it may not or cannot be read. */
+/** Reads a JSON file in an allowed folder. Throws a FileError if the file may not or cannot be read. */
 async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unknown> {
   const bytes = bytesAt(await findFile(file, allowedDirs));
   let text = "";
@@ -113,7 +113,7 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
   }
 }
 
-/** Where the report is to be written; looked at before anything is sent. */
+/** The location for the report. It is checked before anything is sent. */
 async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext): Promise<Place | undefined> {
   return saveTo ? findFreePlace(saveTo, allowedDirs) : undefined;
 }
@@ -130,7 +130,7 @@ function readSuite(given: unknown, what: string): EventSuite {
   );
 }
 
-/** Asks before test events go to a live endpoint, where they count. */
+/** Asks for approval before test events are sent to a live endpoint, where they count. */
 async function runLive(
   kept: KeptSuite,
   { saveTo, place }: { readonly saveTo: string | undefined; readonly place: Place | undefined },
@@ -141,7 +141,7 @@ async function runLive(
   const text = effectText(effect);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? newToken();
   const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // What the token means is kept, so that it is enough by itself.
+    // The planned tests are stored, so that the token alone is enough.
     const run = ulidOfBytes(randomBytes(16));
     await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
     const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
@@ -184,7 +184,7 @@ async function runLive(
   );
 }
 
-/** Answers once a person decided on the page: the report of the tests, whichever process sent them. */
+/** Answers after a person's decision on the page with the report of the tests, which any process may have sent. */
 async function reportAgreed(
   approval: Run,
   { kept, place }: Pick<Reported, "kept" | "place">,
@@ -198,7 +198,7 @@ async function reportAgreed(
   return suiteReportAnswer({ ...picked, ...(place !== undefined && { savedTo: place.path }) });
 }
 
-/** Sends the tests that a person agreed to on the page; `yes` is the run that waited for it. */
+/** Sends the tests that a person approved on the page. `yes` is the ID of the run that waited for the approval. */
 export async function runAgreed(
   yes: string,
   { suiteId, saveTo }: { readonly suiteId: string; readonly saveTo: string },
@@ -211,10 +211,10 @@ export async function runAgreed(
   if (place !== undefined) await saveFile(place, inOnePiece(junitXml(report, `event tests ${suiteId}`)));
 }
 
-/** What a person agrees to, beside the suite that the planned run names. */
+/** The effect that a token approves. The planned run names the suite. */
 const LIVE_TESTS = "live tests";
 
-/** Runs the tests that a token means; used again it gives the report of that run. */
+/** Runs the tests that a token approves. If the token is used again, returns the report of that run. */
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {
   refuseReadOnly(context);
   const { suites, caller } = context;
@@ -245,7 +245,7 @@ function refuseReadOnly({ readOnly }: ToolContext): void {
   );
 }
 
-/** An approval is for one run: given a second time, it gives the report of the first. */
+/** Runs the tests of an approval. A second use of the approval returns the report of the first. */
 async function runOnce(
   yes: string,
   picked: Pick<Reported, "kept" | "place" | "asked">,
@@ -262,7 +262,10 @@ interface Reported {
   readonly asked?: Asked;
 }
 
-/** The report as an answer, and as a file where one was asked for: what cannot be written is said beside it. */
+/**
+ * Makes the answer from the report, and saves the report to a file if requested. A failure to save is added to the
+ * answer.
+ */
 async function answerOf(
   { kept, target, place, asked }: Reported,
   report: SuiteReport,
@@ -279,7 +282,7 @@ async function answerOf(
   }
 }
 
-/** Runs a suite for as long as a call may take, and keeps the report. */
+/** Runs a suite for as long as a call may take, and stores the report. */
 async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], context: ToolContext): Promise<SuiteReport> {
   const { environment, suites, caller, clock } = context;
   const isLive = target === "configured" && environment === "live";
@@ -292,7 +295,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // The tests cannot go on after the answer.
+  // The tests cannot continue after the answer.
   await atMostOneWait(running, context);
   late.abort();
   const report = await running;
@@ -300,7 +303,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** The client declined: nothing is sent, and that is no error. */
+/** The answer after the client declined. Nothing is sent, and this is no error. */
 function notRun(kept: KeptSuite, context: ToolContext): ToolAnswer {
   const note = "the client declined: nothing was sent; do not try again unless the person asks for it";
   return {

@@ -15,7 +15,7 @@ import { DamagedRunError } from "../runs/store.ts";
 import type { ToolServices } from "./context.ts";
 import { documentOf, requestsFor } from "./kept-plan.ts";
 
-/** One object of a run with how it ended and why, as a line of JSON. */
+/** One object of a run with its outcome and reason, as a line of JSON. */
 export function resultLine({ state }: Pick<Run, "state">, object: number): string {
   const { reason, ...result } = objectResult(state, object);
   const { code: errorCode, statusCode, detail } = reason ?? {};
@@ -24,8 +24,9 @@ export function resultLine({ state }: Pick<Run, "state">, object: number): strin
 }
 
 /**
- * What a run took away, one JSON object a line that `bulk_add_options` or `update_contexts` reads; or what it was to take
- * away and did not, or where that is not known, with `removed: "no"` or `"unknown"`.
+ * Yields what a run took away, as lines of JSON that `bulk_add_options` and `update_contexts` can read. With
+ * "not-removed", yields what the run was to take away and did not, or may not have, marked with `removed: "no"` or
+ * `"unknown"`.
  */
 export async function* removedLines(
   run: Run,
@@ -50,21 +51,21 @@ export async function* removedLines(
   }
 }
 
-/** The plan that a run carries out, whole and as JSON; undefined where it carries out none. */
+/** The complete plan that a run applies, as JSON; undefined if the run applies no plan. */
 export async function planTextOf(run: Run, services: Pick<ToolServices, "runs">): Promise<string | undefined> {
   if (!isChangeRun(run) || run.header.call.tool !== "apply_plan") return undefined;
   const document = await documentOf(run.header.runId, services);
   return JSON.stringify(planJson(document, requestsFor(document, run.state)));
 }
 
-/** Whether what a run was to take away was taken away, was not, or that is not known. */
+/** Whether something that a run was to take away was removed, was not removed, or is unknown. */
 type Taken = "removed" | "notRemoved" | "unknown";
 
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
 /**
- * Gives a function that says of a line of the part `removed` of a run whether it was taken away: the part holds what the
- * run was to take away, as it was kept before anything was sent. `former` is the part of that name.
+ * Returns a function that decides for a line of the part `removed` of a run whether it was taken away. This part lists
+ * what the run was to take away, and is stored before anything is sent. `former` is the part of that name.
  */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
@@ -78,7 +79,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // Of what was noted without its name, only what holds for all of it is known.
+  // If a line has no known name, only a result that is the same for all objects is certain.
   const ofAll = only(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -88,7 +89,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
   };
 }
 
-/** By the ID of what loses something: whether it was taken away. */
+/** For each object that loses something, by its ID: whether that was taken away. */
 function takenById(state: RunState): ReadonlyMap<string, Taken> {
   const inDoubt = state.inDoubt();
   const byId = new Map<string, Taken>();
@@ -112,13 +113,13 @@ function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Tak
   return standing !== "failed" && (state.isDone(id) || standing === "alreadyDone") ? "removed" : "notRemoved";
 }
 
-/** A run whose input was a sheet, that sheet, and the part of the run that holds it. */
+/** A run whose input was a sheet, the sheet, and the part of the run that contains it. */
 export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (
   | { readonly run: ChangeRun; readonly events?: never }
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** The sheet that a run was given, or that its plan was made of; undefined where there was none. */
+/** The input sheet of a run, or of its plan; undefined if there was none. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -135,7 +136,7 @@ function isSheet({ format }: InputFile): boolean {
   return format === "csv" || format === "xlsx";
 }
 
-/** Whether an event of a run was not sent: of those that were, the rows are not kept. */
+/** Whether a run has events that were not sent. Rows of sent events are not stored. */
 function hasOpenRows({ state }: EventRun): boolean {
   const { failed, notApplied, pending } = state.counts();
   return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
@@ -145,11 +146,14 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** Messages over stdio must stay well below 10 MiB: longer results are read in parts. */
+/** Messages over stdio must stay well below 10 MiB, so longer results are read in parts. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 
-/** A run of the caller. Of a damaged one what was taken away is still served: all of it, since its journal is lost. */
+/**
+ * Finds a run of the caller. For a damaged run, everything it was to take away is still served, because its journal is
+ * lost.
+ */
 async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promise<Run | "damaged" | undefined> {
   try {
     return await runs.findOwn(runId, caller);
@@ -160,8 +164,9 @@ async function ownOrDamaged(runId: string, { runs, caller }: PartContext): Promi
 }
 
 /**
- * The results of a run from an object on, one JSON object a line, or what is kept of it beside its journal, from a byte
- * on; cut behind a line where it is too long for one message. Undefined where there is no such run of the caller.
+ * Reads the results of a run, one JSON object a line, starting at object `from`; or another part of it, starting at
+ * byte `from`. Ends after a complete line if the rest is too long for one message. Returns undefined if the caller has
+ * no such run.
  */
 export async function readPart(
   runId: string,
@@ -220,7 +225,7 @@ function nextLine(runId: string, part: string, from: number): string {
   return `${JSON.stringify({ next: `targeting://runs/${runId}/${part}/${from}` })}\n`;
 }
 
-/** The plan of a planned run as JSON; undefined where there is no such run of the caller. */
+/** The plan of a planned run as JSON; undefined if the caller has no such run. */
 export async function readPlanned(runId: string, context: PartContext): Promise<string | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && planTextOf(run, context);

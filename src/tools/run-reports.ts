@@ -31,7 +31,7 @@ import { effectOf, endedWhereTooLate } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/** A run of the caller's own, as it stands now. Throws a ToolError where there is none, and a DamagedRunError. */
+/** Finds a run of the caller, in its current state. Throws a ToolError if there is none, and a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
@@ -41,16 +41,16 @@ export async function ownRun(
   throw new ToolError("there is no run with this ID", "get_run without arguments lists the recent runs.");
 }
 
-/** What else is shown: who agreed to it again, where a run was resumed, and what happened before. */
+/** Additional parts of a report: who approved resuming the run, and notes on what happened before. */
 type MoreTold = Pick<ReportedRun, "approval" | "tellsAsked"> & {
   readonly notes?: readonly string[] | undefined;
-  /** Who reads it; absent: an agent. */
+  /** The reader of the report. If absent, an agent. */
   readonly reader?: Reader;
 };
 
 /**
- * Waits for a run to rest, but no longer than a call may take, and reports it. The answer names the runs that were cut
- * short before.
+ * Waits for a run to end, but no longer than a call may take, and reports it. The answer names the caller's other
+ * interrupted runs.
  */
 export async function reportRun(
   run: Run | undefined,
@@ -59,7 +59,7 @@ export async function reportRun(
   more: MoreTold = {},
 ): Promise<ToolAnswer> {
   if (run === undefined) throw new ToolError("there is no such run", "get_run without runId lists the runs.");
-  // Looked for meanwhile: after its wait a call is answered from what it knows.
+  // This is read meanwhile: after its wait, a call is answered with what is already known.
   const interrupted = orNone(interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
@@ -67,7 +67,7 @@ export async function reportRun(
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
-/** Hints that an answer can go without while the store is away. */
+/** Returns hints, or none if the store is unavailable. */
 async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {
   try {
     return await hints;
@@ -77,7 +77,7 @@ async function orNone(hints: Promise<readonly string[]>): Promise<readonly strin
   }
 }
 
-/** The report about a run as it stands. */
+/** Reports a run in its current state. */
 export async function reportedRun(
   run: Run,
   context: ToolContext,
@@ -96,7 +96,7 @@ export async function reportedRun(
   return renderReport({ ...report, ...more, ...(totals && { totals }), nextSteps: steps, notes });
 }
 
-/** What a run saved, as data and in words; undefined where it saved nothing yet, or is no run that saves. */
+/** The answer about what a run saved; undefined if it has saved nothing yet or is no run that saves. */
 export function savedAnswer(run: Run, { environment }: Pick<ToolContext, "environment">): ToolAnswer | undefined {
   if (!isSaveRun(run) || run.state.saved === undefined) return undefined;
   const { runId, call } = run.header;
@@ -110,7 +110,7 @@ const LIMIT_CODES: ReadonlySet<string> = new Set([
   "TARGETING_CONTEXT_LIMIT_EXCEEDED",
 ]);
 
-// Loaded late: few runs meet a limit.
+// Loaded late: few runs reach a limit.
 async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext): Promise<readonly string[]> {
   const isMet = report.failures.some(({ outcome, errorCode }) => outcome === "failed" && LIMIT_CODES.has(errorCode));
   if (!isMet || report.status === "running" || !isChangeRun(run)) return [];
@@ -118,7 +118,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(await limitsMet(run, context));
 }
 
-/** A run as reports tell it. A change that was planned after its call had answered tells what a person is to agree to. */
+/** The data of a report about a run. A change that was planned after its answer includes what needs approval. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
@@ -126,7 +126,7 @@ export async function reportOf(run: Run, context: ToolContext, reader?: Reader):
   return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
 
-/** Whether a run could be started or resumed, as far as its state tells. */
+/** Whether the state of a run allows it to be started or resumed. */
 function mayGoOn(run: Run): boolean {
   const status = run.status();
   if (status === "running") return false;
@@ -152,18 +152,21 @@ async function changeReport(run: ChangeRun, context: ToolContext): Promise<Parti
   const planned = { run: header.runId, digest: lossDigest(losses) };
   const effect = await effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   const confirmation = await askFor(planned, effectText(effect), context);
-  // A plan that was to be applied waits as a plan.
+  // An approved plan that is not applied yet is reported as a plan.
   const { tool } = header.call;
   const nextSteps = [confirmationStep(tool, confirmation)];
   return { ...report, tool, status: "needs_confirmation", confirmation, nextSteps };
 }
 
-/** Whether the server of a run ended before it was planned, after its call had answered. A plan is made again. */
+/**
+ * Whether the server of a run ended before it planned the run, after the call was answered. Plans do not count, because
+ * they are made again.
+ */
 function isNeverPlanned({ header, state, status }: ChangeRun): boolean {
   return header.unplanned === true && header.call.tool !== "apply_plan" && status() === "interrupted" && !state.planned;
 }
 
-/** What can be done with a run that is a plan; loaded late, since few runs are. */
+/** The next steps of a run that is a plan. Loaded late, because few runs are plans. */
 async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const { header, status } = run;
   if (header.dryRun) return dryRunSteps(run, context);
@@ -172,7 +175,7 @@ async function planSteps(run: ChangeRun, context: ToolContext): Promise<readonly
   return stepsOfPlan(header.runId, context);
 }
 
-/** What is said about something else than a change that a person was asked for on the page. */
+/** The report about an approval on the page for work that is not a change. */
 function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   const { facts } = approval.state;
   const { tool, input } = approval.header.call;
@@ -180,7 +183,7 @@ function approvalReport(approval: ApprovalRun): Partial<ReportedRun> {
   return { ...(facts.asked && { approval: approvalOf(facts), notes: [where] }), ...pageReport(approval) };
 }
 
-/** What is said about a run that waits for a decision on the page, or ended with a decline there or in a view. */
+/** The report about a run that waits for a decision on the page, or that was declined. */
 function pageReport({ state, status }: ChangeRun | ApprovalRun): Partial<ReportedRun> | undefined {
   const { waits, effect } = state.facts;
   if (status() === "needs_confirmation" && waits !== undefined && waits.elsewhere === undefined) {
@@ -197,12 +200,12 @@ function declinedBy(reason: Reason | undefined): Approval | undefined {
   return where === "page" || where === "view" ? declinedIn(where, String(who)) : declinedIn("client");
 }
 
-/** Who approved or declined a run, and where; undefined where it has no approval. */
+/** Who approved or declined a run, and in which channel; undefined if neither happened. */
 export function approvalOfRun({ state }: ChangeRun | ApprovalRun): Approval | undefined {
   return declinedBy(state.stopped?.reason) ?? approvalOf(state.facts);
 }
 
-/** A run of any kind as reports tell it, with its first results. */
+/** The basic data of a report about a run of any kind, with its first results. */
 export function reported(run: Run, environment: "live" | "sandbox", reader?: Reader): ReportedRun {
   const { header, state, status } = run;
   const { call } = header;
@@ -225,7 +228,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
   };
 }
 
-/** The file of a call, with how its rows are read as far as that is known by now. */
+/** The file of a call, with what is known so far about how its rows are read. */
 function reportedFile({ header: { call }, state }: ChangeRun): InputFile | undefined {
   const file = fileOf(call);
   return file && isUnread(file) ? { ...file, ...state.facts.look } : file;
@@ -239,7 +242,7 @@ function hasFile(call: object): boolean {
 const DAY_MS = 86_400_000;
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/** Whether there is an undo plan from a run that is over, and how long; undefined where that is not to be known. */
+/** Describes whether a finished run can be undone, and until when. Returns undefined if this is not known. */
 export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string | undefined {
   const status = run.status();
   if (!isChangeRun(run) || status === "running" || status === "planned" || status === "needs_confirmation") {
@@ -252,12 +255,12 @@ export function wayBackOf(run: Run, { keep }: Pick<ToolContext, "keep">): string
     isUndone: isUndone(run.state),
     hasChanged: created + changed + deleted + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Runs that keep what they took away are removed by age alone.
+    // Runs that store what they took away are removed only by age.
     mostRuns: deleted > 0 ? undefined : keep.runs,
   });
 }
 
-/** Why there is no undo from a run that is not there: of one that is too old to be kept, that. */
+/** The error for undoing a run that does not exist. If the run is too old to be stored, the error says so. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +
@@ -272,7 +275,7 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
   );
 }
 
-/** The same as a next step of the deletion's own answer. */
+/** The same text as a next step in the answer of a deletion. */
 function wayBackSteps(run: Run, context: Pick<ToolContext, "keep">): readonly string[] {
   const picked = DELETIONS.has(run.header.call.tool) ? wayBackOf(run, context) : undefined;
   return picked === undefined || run.state.counts().succeeded === 0 ? [] : [picked];

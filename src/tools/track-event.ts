@@ -12,8 +12,8 @@ import { dryRunArgument, runOutput } from "./write/write.ts";
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;
 
 /**
- * The documented type of each parameter, as it is advertised. Whatever comes is taken and judged as the service would:
- * a text stays a text where a number is expected, as in track_events.
+ * The documented type of each parameter, as it is advertised. Any value is accepted and judged as the service would: a
+ * text remains a text even if a number is expected, as in track_events.
  */
 function fieldsOf(parameters: Readonly<Record<string, Parameter>>): Fields {
   const schemas: Readonly<Record<ParameterType, () => z.ZodType>> = {
@@ -43,7 +43,7 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Sends one event, unless the service would silently ignore or refuse it. */
+/** Sends one event, unless the service would drop or refuse it. */
 export const trackEvent = {
   name: "track_event",
   title: "Send an event",

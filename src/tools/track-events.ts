@@ -32,7 +32,7 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** Sends many events, unless the service would silently ignore or refuse them. */
+/** Sends many events, except those that the service would drop or refuse. */
 export const trackEvents = {
   name: "track_events",
   title: "Send events",
@@ -51,7 +51,7 @@ export const trackEvents = {
     }
     const events = given.events ?? sameAsEvents;
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
-    // What JSON cannot carry would be something else once it is text.
+    // Values that JSON cannot represent would change when they are converted to text.
     const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
@@ -63,7 +63,7 @@ export const trackEvents = {
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? { items: meant.length } : await unlessLate(context, counting);
     if (counts?.items === 0) throw noEvents();
-    // Where counting takes longer than the call may, the run goes on with it.
+    // If counting takes longer than the call may, the run continues to count.
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
@@ -98,8 +98,8 @@ function noEvents(): ToolError {
 }
 
 /**
- * Throws a ToolError where there are no events, one that JSON could not carry, or so many that reading them takes longer
- * than a call may take.
+ * Throws a ToolError if there are no events, if JSON cannot represent one, or if reading them takes longer than a call
+ * may.
  */
 async function* checked(
   events: AsyncIterable<readonly GivenEvent[]>,

@@ -22,7 +22,7 @@ import { notKept } from "./run-reports.ts";
 
 const input = () => z.strictObject({ runId: z.string() });
 
-/** Plans how a run is undone. */
+/** Plans how to undo a run. */
 export const undoRun = {
   name: "undo_run",
   title: "Plan how to undo a run",
@@ -37,15 +37,15 @@ export const undoRun = {
   handler: ({ runId }, context) => startUndoPlan(runId, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** An undo plan as it was kept: what becomes of each object, and its run where anything goes back. */
+/** A stored undo plan: the result for each object, and its run if the plan changes anything. */
 interface KeptWayBack extends Pick<WayBack, "rows"> {
   readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
 }
 
 /**
- * Plans the undo from a run of the caller's own, keeps the plan as a run, `earlier` where that was not made before,
- * and answers it, or the run where planning takes longer than the call may. Throws a ToolError where the run cannot be
- * undone.
+ * Plans the undo of a run of the caller, stores the plan as a run, and answers with it. If planning takes longer than
+ * the call may, answers with the run. The run is `earlier` if its plan was not finished before. Throws a ToolError if
+ * the run cannot be undone.
  */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make } = await wayBackOf(runId, context);
@@ -65,18 +65,18 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   );
 }
 
-/** Plans the undo from a run of the caller's own, and keeps the plan as a run. Throws as `startUndoPlan`. */
+/** Plans the undo of a run of the caller, and stores the plan as a run. Throws as `startUndoPlan` does. */
 export async function keepUndoPlan(runId: string, context: ToolContext): Promise<KeptWayBack> {
   const { make } = await wayBackOf(runId, context);
   return keptWayBack(runId, await make(context.signal), context);
 }
 
-/** The targetings that an undo plan is about, and how it is planned. */
+/** The targetings that an undo plan changes, and the function that makes the plan. */
 async function wayBackOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const doneByRun = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // Made again, so that it takes no memory beside the plan that is made of it.
+  // Computed again, so that it takes no memory in addition to the plan.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -86,7 +86,10 @@ async function wayBackOf(runId: string, context: ToolContext) {
   return { targetings, make };
 }
 
-/** What gives what a run did, as far as that is known. Throws a ToolError, or a DamagedRunError, where it cannot be undone. */
+/**
+ * Returns a function that computes what a run did, as far as this is known. Throws a ToolError or a DamagedRunError if
+ * the run cannot be undone.
+ */
 async function doneOf(runId: string, api: ManagementApi, context: ToolContext): Promise<() => Promise<Done>> {
   const former = context.runs.part(runId, "former");
   try {
@@ -96,7 +99,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
     if (!(thrown instanceof DamagedRunError && thrown.holdsRemoved)) throw thrown;
     const { header } = thrown;
     if (header !== undefined) checkProject(header, context);
-    // In another project the targeting would seem to be gone, too.
+    // With the keys of another project, the targeting would seem to be gone, too.
     const isGone = async (_id: string): Promise<boolean> =>
       header !== undefined && (await unlessMissing(api.getTargeting(_id, { signal: context.signal }))) === undefined;
     return async () => {
@@ -107,7 +110,7 @@ async function doneOf(runId: string, api: ManagementApi, context: ToolContext): 
   }
 }
 
-/** Throws a ToolError for a run that belongs to other keys: what it changed is not to be found with these. */
+/** Throws a ToolError for a run of another project or environment: these keys cannot reach what it changed. */
 function checkProject({ project, environment }: RunHeader, context: ToolContext): void {
   if (project === context.project.id && environment === context.environment) return;
   throw new ToolError(
@@ -120,7 +123,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Keeps an undo plan; one that is not waited for is no run where nothing goes back. */
+/** Stores an undo plan. An empty plan is stored only if a run waits for it. */
 async function keptWayBack(
   runId: string,
   { rows, isEmpty, document, changes, text }: PlannedUndo,

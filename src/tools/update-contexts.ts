@@ -45,7 +45,7 @@ async function listed(items: NonNullable<z.infer<ReturnType<typeof input>>["item
   return fileWithinWait(context, withListedContexts(items, context));
 }
 
-/** An item for each option of a targeting that holds some of these Context IDs. */
+/** Makes an item for each option of a targeting that contains some of these Context IDs. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -60,7 +60,7 @@ async function removals(contextIds: readonly string[], targetingId: string | und
   return hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
 }
 
-/** Changes which Context IDs options hold. */
+/** Changes the Context IDs of options. */
 export const updateContexts = {
   name: "update_contexts",
   title: "Change Context IDs",
@@ -92,7 +92,7 @@ export const updateContexts = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Files of Context IDs that an item names: what is in them is added, removed or set. */
+/** The files of Context IDs in an item. Their content is added, removed or set. */
 export interface ListFiles {
   readonly addFile?: string | undefined;
   readonly removeFile?: string | undefined;
@@ -104,14 +104,14 @@ type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefi
 const LINES_NAMED = 5;
 
 /**
- * Puts the Context IDs of files into the items that name them, beside those that they hold. Throws a FileError where a
- * file may not or cannot be read, or has lines that a spreadsheet has damaged: then nothing is sent.
+ * Adds the Context IDs of files to the items that name the files. Throws a FileError if a file may not or cannot be
+ * read, or has lines that a spreadsheet has damaged. Nothing is sent then.
  */
 export async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
 ): Promise<readonly (Omit<Item, keyof ListFiles> & Lists)[]> {
-  /** Each file is read once, however many items name it. */
+  /** Each file is read once, even if several items name it. */
   const read = new Map<string, Promise<readonly string[]>>();
   const idsIn = (path: string): Promise<readonly string[]> => {
     const ids = read.get(path) ?? idsOf(path, context);

@@ -78,7 +78,7 @@ async function endOrTime(
   }
 }
 
-/** Resolves when a run rests, or after `ms` milliseconds. Reports progress to the client meanwhile. */
+/** Resolves when a run ends, or after `ms` milliseconds. Reports progress to the client meanwhile. */
 export async function restOrTime(
   run: Pick<Followed, "rest" | "watch">,
   ms: number,
