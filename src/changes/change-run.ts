@@ -182,7 +182,7 @@ function unplanned(
   part: KeptParts<WriteCall, JournalEntry>["part"],
 ): RunState | Promise<RunState> {
   if (call.tool === "apply_plan") return unmadeState(call);
-  // Such a run is only stored; it is about to be planned, or to be started with its plan.
+  // The run is only stored; it is about to be planned, or to be started with its plan.
   return isPlanning && unplanned === undefined ? new RunState() : unplannedState(call, part("input"));
 }
 

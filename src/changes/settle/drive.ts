@@ -135,7 +135,7 @@ export function turnsOf(state: RunState): Turns {
   return turns;
 }
 
-/** Sorts steps by their turns. Steps without a turn come first. */
+/** Sorts steps by their position in `turns`. Steps without a position come first. */
 export function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
   if (turns.size === 0) return steps;
   return steps.toSorted((one, other) => (turns.get(one) ?? -1) - (turns.get(other) ?? -1));
