@@ -224,8 +224,8 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
 }
 
 /**
- * Returns the reason why an interrupted run makes no progress; undefined if it was stopped on this machine or is not
- * interrupted.
+ * Returns the reason why an interrupted run makes no progress; undefined if the run is not interrupted, or if its
+ * journal records why it stopped and no other process will continue it.
  */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;

@@ -11,12 +11,12 @@ import { actOnRun, detail, look } from "./requests.ts";
 import { onlyNameOf, Requester, Status, Title } from "./run-words.tsx";
 import { isConnected, MOST_ROWS, route, runs, waitingRuns } from "./state.ts";
 
-/** As many runs as the queue holds at most; more come once these are decided. */
+/** The maximum number of runs in the queue. More runs are shown once these are decided and the page is loaded again. */
 const MOST_RUNS = MOST_ROWS / 5;
 
 /**
- * The runs that wait for an approval, and beside them all about the one that is chosen. A run stays where it is in the
- * queue once it is decided, and new ones come below, so that no other run slides under the pointer.
+ * The queue of runs that wait for an approval, with the chosen run in a pane. A decided run keeps its place in the
+ * queue, and new runs are added below, so that no other run moves under the pointer.
  */
 export function Approvals() {
   const queue = useRef(new Map<string, RunRow>());
@@ -27,13 +27,13 @@ export function Approvals() {
   }
   const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
     const now = runs.value.get(runId);
-    // One that is not approved here goes when it no longer waits: nobody presses anything in its place.
+    // A run that is approved elsewhere leaves the queue when it no longer waits. It has no approve button to misclick.
     if (run.waiting?.elsewhere && now?.status !== "needs_confirmation") return [];
     return [{ run, now }];
   });
   const more = all.filter(({ runId }) => !queue.current.has(runId)).length;
   const { id } = route.value;
-  // The first one stays chosen when it is decided: what is beside the queue changes only where the person asks for it.
+  // The first run stays chosen when it is decided, so the pane changes only if the person chooses another run.
   if (id !== undefined) chosen.current = id;
   else if (!shown.some(({ run }) => run.runId === chosen.current)) chosen.current = shown[0]?.run.runId;
   const one = shown.find(({ run }) => run.runId === chosen.current);
@@ -96,7 +96,7 @@ function NothingWaits() {
   );
 }
 
-/** The address names a run that does not wait. */
+/** The pane if the address names a run that does not wait. */
 function Elsewhere({ id }: { readonly id: string | undefined }) {
   return (
     <section class="pane">
@@ -112,16 +112,16 @@ const ELSEWHERE = {
 } as const;
 const NOT_CONNECTED = "This page has lost its server, so nothing can be decided here.";
 
-/** A run as it was while it waited, and as it is now; undefined where it is no longer kept. */
+/** A run as it was while it waited, and its current row; undefined if the run is no longer stored. */
 export interface Decided {
   readonly run: RunRow;
   readonly now: RunRow | undefined;
 }
 
-/** The tools of plans, which may leave alone what has changed since. */
+/** The tools with plans. A plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
-/** All that a person has to know to decide on a run, and the buttons that decide, always in sight. */
+/** Everything that a person needs to decide on a run. The buttons stay visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting, startedAt } = run;
   const list = useSignal<ChangeList | undefined>(undefined);
@@ -172,7 +172,7 @@ function deletes({ magnitude }: Waiting): boolean {
   return magnitude?.verb === "deleted";
 }
 
-/** What became of a run that no longer waits, with the way to take it back. */
+/** The outcome of a run that no longer waits, with the undo button. */
 function Over({ now }: Pick<Decided, "now">) {
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
   return (
@@ -184,7 +184,7 @@ function Over({ now }: Pick<Decided, "now">) {
   );
 }
 
-/** Plans the undo of a run, which then waits for an approval itself. */
+/** Plans the undo of a run. The new run then waits for an approval. */
 export function UndoButton({ run }: { readonly run: RunRow }) {
   if (!run.actions.includes("undo")) return null;
   const why = run.disabled?.undo;
@@ -239,7 +239,7 @@ function Figures({ waiting, removed = 0 }: { readonly waiting: Waiting; readonly
   );
 }
 
-/** What a plan changes, by kind. */
+/** The number of changes, by kind. */
 function CountsFigure({ of: { created, changed, deleted } }: { readonly of: Waiting["counts"] }) {
   const shares = [
     { tone: "created", count: created, of: "new" },
@@ -279,7 +279,7 @@ function MagnitudeFigure({ of: { count, whole, verb, within } }: { readonly of: 
   );
 }
 
-/** Why a run cannot be approved now, beside what its buttons say by themselves. */
+/** The reasons why a run cannot be approved now. */
 function Hindrance({ run: { runId, disabled = {} }, waiting }: { readonly run: RunRow; readonly waiting: Waiting }) {
   const { stale, ended, elsewhere } = waiting;
   const why = disabled.approve;
@@ -305,7 +305,7 @@ function Hindrance({ run: { runId, disabled = {} }, waiting }: { readonly run: R
 
 const whyOf = (runId: string): string => `why-${runId}`;
 
-/** Asks once more about a decision that a key began; what it names is what is decided. */
+/** Asks for confirmation of a decision that a key started. The decision applies to the named run. */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;
   if (action === undefined) return null;

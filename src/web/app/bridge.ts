@@ -1,6 +1,8 @@
 // JSON-RPC with the host that shows this document as a view (MCP Apps, 2026-01-26).
 
-/** What the host tells a view: the colours it is shown in, and what became of the call that it belongs to. */
+/**
+ * The parameters of the host's messages: its colour theme, and the result of the tool call that this view belongs to.
+ */
 interface HostParams {
   readonly theme?: "light" | "dark";
   readonly content?: readonly { readonly text?: string }[];
@@ -21,14 +23,14 @@ interface Message {
   readonly error?: { readonly message: string };
 }
 
-/** What a view does about the host's messages, by their methods. */
+/** The view's handlers of the host's messages, by method. */
 type Hears = Readonly<Record<string, (params: HostParams) => void>>;
 
 const waiting = new Map<number, (answer: Message) => void>();
 let last = 0;
 
 function post(message: object): void {
-  // A view does not know its host's origin; its parent is the host, whatever that is.
+  // A view does not know its host's origin, so any origin is accepted. Its parent is always the host.
   parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
 }
 
@@ -42,12 +44,12 @@ function request(method: string, params: object): Promise<NonNullable<Message["r
   });
 }
 
-/** Calls a tool of the server through the host. Rejects where the host refuses. */
+/** Calls a tool of the server through the host. Rejects if the host refuses. */
 export function callTool(name: string, args: object): Promise<ToolResult> {
   return request("tools/call", { name, arguments: args });
 }
 
-/** Begins the conversation; from then on the host is told how high the view is. */
+/** Starts the connection. From then on, the host is notified of the view's height. */
 export async function connectToHost(hears: Hears): Promise<void> {
   addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
     if (source !== parent || data?.jsonrpc !== "2.0") return;

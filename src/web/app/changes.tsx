@@ -14,7 +14,7 @@ import { differingWords, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { outcome } from "./state.ts";
 
-/** How many rows are shown at first and at once, and how long a search waits for the next letter. */
+/** The number of rows at first and per page, and the pause after typing before a search starts. */
 const FIRST_ROWS = 20;
 const ROWS = 100;
 const SEARCH_AFTER_MS = 250;
@@ -22,7 +22,7 @@ const AGAIN_MS = 1000;
 
 type Kind = "" | ChangeRow["kind"];
 
-/** All that a run changes, or has changed: both sides of each object, in the targeting's order, by pages and by a search. */
+/** The changes of a run: both sides of each object in the targeting's order, with pages and a search. */
 export function Changes({ runId, version, title, isRunning = false, read: whole }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
@@ -93,12 +93,12 @@ export function Changes({ runId, version, title, isRunning = false, read: whole 
 
 interface ChangesProps {
   readonly runId: string;
-  /** Changes with the run: then they are read again. */
+  /** A text that changes with the run. The changes are then read again. */
   readonly version: string;
   readonly title: string;
-  /** The changes of a run are known when it has ended. */
+  /** Whether the run is running. Its changes are known only after it has ended. */
   readonly isRunning?: boolean;
-  /** Holds what was read, where others show it as well. */
+  /** The signal for the list, if other components show it as well. */
   readonly read?: Signal<ChangeList | undefined>;
 }
 
@@ -108,7 +108,7 @@ const KINDS = [
   { name: "created", title: "New" },
 ] as const;
 
-/** Whether the last row of all is shown. */
+/** Returns whether the last row is shown and nothing is filtered. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
   return from + rows.length >= total && total === counts.created + counts.changed + counts.deleted;
 }
@@ -121,7 +121,7 @@ interface Query {
   readonly mark: Signal<string>;
 }
 
-/** Reads the rows that fit; a late answer never replaces that of a newer question. */
+/** Reads the matching rows. A late answer never replaces that of a newer request. */
 function useList(
   runId: string,
   { search, kind, from, isOpen, mark }: Query,
@@ -149,7 +149,7 @@ function useList(
   });
 }
 
-/** Changes as a table of both sides; groups stand above what is in them, and what stays is folded. */
+/** Changes as a table of both sides. Each group has a heading row; unchanged options are only counted. */
 function ChangeTable({ rows, title, unchanged }: TableProps) {
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
@@ -208,7 +208,7 @@ function GroupRow({ name }: { readonly name: string | null | undefined }) {
   );
 }
 
-/** The mark of a kind of change, which is read out by its word. */
+/** The symbol of a kind of change. Screen readers read the word for it. */
 function Mark({ row: { kind, before, after } }: { readonly row: ChangeRow }) {
   const isMoved = before?.within !== after?.within;
   const [sign, word] =
@@ -260,7 +260,7 @@ interface SideProps {
   readonly as: "ins" | "del";
 }
 
-/** One side of a change; the words that differ from the other side are marked. */
+/** One side of a change. The words that differ from the other side are marked. */
 function Side({ side, other, as: Tag }: SideProps) {
   const isMoved = other !== undefined && side.within !== other.within;
   const sideIds = side.contextIds ?? [];
@@ -314,7 +314,7 @@ function SideName({ side }: { readonly side: ChangeSide }) {
   );
 }
 
-/** How many Context IDs a side is about, and the first of them. */
+/** The number of Context IDs on a side, and the first of them. */
 function SideIds({ side: { count, contextIds = [], says } }: { readonly side: ChangeSide }) {
   if (says !== undefined && contextIds.length === 0) return <Text of={says} most={400} />;
   if (count === undefined) return null;
@@ -329,7 +329,7 @@ function SideIds({ side: { count, contextIds = [], says } }: { readonly side: Ch
   );
 }
 
-/** A name of which only the words are marked that differ from another one. */
+/** A name in which only the words that differ from another name are marked. */
 function Marked({
   name,
   other,
@@ -353,10 +353,10 @@ function Marked({
   );
 }
 
-/** The most differences of a list that are shown. */
+/** The maximum number of differences in a list. */
 const MOST_DIFFERENCES = 70;
 
-/** What a plan leaves alone, since others changed it, and what it cannot bring back. */
+/** The objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (

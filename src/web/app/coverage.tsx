@@ -8,7 +8,7 @@ import { save } from "./requests.ts";
 import { metrics } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
-/** How often each event arrived, how often with each parameter, and what was never sent. */
+/** How often each event arrived, how often with each parameter, and which were never sent. */
 export function Coverage() {
   const { coverage, unknownNames } = metrics.value;
   if (coverage.length === 0) return null;
@@ -47,7 +47,7 @@ export function Coverage() {
   );
 }
 
-/** Rows as they were drawn last: one whose event has not come since is not drawn again. */
+/** The last rendered rows. A row is rendered again only if its counts have changed. */
 const drawn = new Map<string, { readonly mark: string; readonly row: VNode }>();
 
 function coverageRow(covered: CoverageRow): VNode {
@@ -133,7 +133,7 @@ const FORMATS = {
   json: "Suite as JSON",
 } as const satisfies Record<TestFormat, string>;
 
-/** Tests for what was never sent, as a file. */
+/** Generated tests for events and parameters that were never sent, as a file. */
 function Tests() {
   const format = useSignal("vitest");
   return (

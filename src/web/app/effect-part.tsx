@@ -6,7 +6,7 @@ import { number } from "./plain-words.ts";
 import { read } from "./requests.ts";
 import { outcome } from "./state.ts";
 
-/** The most objects of a kind that are named at once. */
+/** The maximum number of names that are shown at once. */
 const MOST_OBJECTS = 100;
 const SEARCH_AFTER_MS = 250;
 
@@ -18,7 +18,7 @@ interface PartProps {
   readonly isSearchable: boolean;
 }
 
-/** The objects of one kind: the first ones, and of many all of them, by pages and by a search. */
+/** The objects of one kind. Shows the first ones, and all of a long list with pages and a search. */
 export function Part({ runId, place, part: { title, count, objects }, most, isSearchable }: PartProps) {
   const search = useSignal("");
   const from = useSignal(0);
@@ -69,7 +69,7 @@ interface FoundProps {
   readonly shown: number;
 }
 
-/** Leads through all objects of a kind; before that it says how many more there are. */
+/** Controls for the pages of all objects. Before all objects are requested, shows how many more there are. */
 function Found({ isAll, from, total, shown }: FoundProps) {
   if (isAll) {
     return total === 0 ? (
@@ -94,12 +94,14 @@ function Found({ isAll, from, total, shown }: FoundProps) {
 
 interface Finding {
   readonly search: ReadonlySignal<string>;
-  /** Where the page begins that is read; -1 asks for the first one although nothing is searched. */
+  /** The start of the page to read. -1 requests the first page without a search. */
   readonly from: { value: number };
   readonly found: { value: EffectObjects | undefined };
 }
 
-/** Reads the objects that fit a search, a while after it was typed; a late answer never replaces that of a newer one. */
+/**
+ * Reads the objects that match a search after a pause in typing. A late answer never replaces that of a newer request.
+ */
 function useFound(path: string, { search, from, found }: Finding): void {
   useSignalEffect(() => {
     const [text, start] = [search.value, from.value];

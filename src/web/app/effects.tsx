@@ -3,11 +3,11 @@ import { Bar, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { Progress } from "./run-words.tsx";
 
-/** The most names, changes and failures that the view holds; the page shows all. */
+/** The maximum number of names, changes and failures in the view. The page shows all. */
 const MOST_NAMES = 100;
 const MOST_FAILURES = 20;
 
-/** What an approval would do: how much of how much, the names, what is lost, and what can be undone. */
+/** The effect of an approval: its size, the names, what cannot be restored, and what can be undone. */
 export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly plan: PlanView | undefined }) {
   const { parts, stale, ended } = waiting;
   return (
@@ -58,7 +58,7 @@ export function Effects({ waiting, plan }: { readonly waiting: Waiting; readonly
   );
 }
 
-/** What is lost for good, and what can be undone. */
+/** What cannot be restored, and what can be undone. */
 function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
   return (
     <p class="small quiet">
@@ -71,7 +71,7 @@ function Lost({ waiting: { lost, undoable } }: { readonly waiting: Waiting }) {
   );
 }
 
-/** What is said of an object, without what goes without saying. */
+/** Shortens the note on an object: removes the repeated start, and returns "" for a count of 0. */
 function shortly(says: string): string {
   const short = says.replace(/^the \w+ and its /, "");
   return /^0 /.test(short) ? "" : short;
@@ -79,7 +79,7 @@ function shortly(says: string): string {
 
 const MARKS = { created: "+", changed: "~", deleted: "−" } as const;
 
-/** What a kind of effect does, by its title, e.g. `Options deleted`. */
+/** Returns the kind of change of an effect part, by its title, e.g. `Options deleted`. */
 function toneOf(title: string): keyof typeof MARKS {
   if (/deleted/.test(title)) return "deleted";
   return /created/.test(title) ? "created" : "changed";
@@ -108,7 +108,7 @@ function Magnitude({ waiting: { magnitude, contextIds: removed } }: { readonly w
   );
 }
 
-/** A share as people say it: nothing that is there is 0 %, and not all is not 100 %. */
+/** Returns a share in percent. Only nothing is 0 %, and only the whole is 100 %. */
 function percent(count: number, whole: number): string {
   const share = (100 * count) / Math.max(1, whole);
   if (share > 0 && share < 1) return "less than 1 %";
@@ -125,7 +125,7 @@ const KINDS = {
   adopted: "~",
 } as const satisfies Record<PlanChange["kind"], string>;
 
-/** The changes of a plan, deletions first, and what stands against it. */
+/** The changes of a plan, deletions first, with conflicts, drift and the reasons why it cannot be applied. */
 export function PlanRows({ plan }: { readonly plan: PlanView }) {
   const { changes, conflicts, drift, refused = [], differs = [], omitted = {} } = plan;
   const sorted = [
@@ -166,7 +166,7 @@ export function PlanRows({ plan }: { readonly plan: PlanView }) {
   );
 }
 
-/** How many things a plan creates, changes and deletes. */
+/** How many objects a plan creates, changes and deletes. */
 function Kinds({ plan: { changes, omitted = {} } }: { readonly plan: PlanView }) {
   const counts = { created: 0, changed: 0, deleted: 0 };
   for (const { kind } of changes) counts[toneOfChange(kind)] += 1;
@@ -241,7 +241,7 @@ function Sides({ from, to }: { readonly from: ShownValue | undefined; readonly t
 
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
 
-/** What a run did, or does: its progress, what failed, and who decided. */
+/** The result of a run so far: its progress, its failures, and who decided. */
 export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
   const { requests, decided, standsStill, undoUntil } = run;
   const shown = failures.slice(0, MOST_FAILURES);

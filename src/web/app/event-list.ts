@@ -4,10 +4,13 @@ import { PATHS } from "../wire.ts";
 import { read } from "./requests.ts";
 import { arrived, events, outcome } from "./state.ts";
 
-/** How long the page waits before it asks the server for the events that fit, as letters and events come in. */
+/**
+ * The pause before matching events are requested from the server, in milliseconds. Keystrokes and new events within it
+ * lead to one request.
+ */
 const GATHER_MS = 300;
 
-/** Which events are wanted: those that contain a text, with a result, with a problem. */
+/** The filter of the event list: by text, result and problem. */
 export interface Wanted {
   readonly filter: string;
   readonly verdict: Verdict | undefined;
@@ -18,46 +21,46 @@ export interface Wanted {
 const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
-/** The events that stay while the person looks at them; undefined: the list is live. */
+/** The events of a paused list; undefined if the list is live. */
 const held = signal<readonly EventRow[] | undefined>(undefined);
-/** What the server found for what is wanted. */
+/** The events that the server found for the filter. */
 const found = signal<EventList>({ events: [], older: false });
-/** Where older events are shown: the sequence numbers before which pages began, the last one for the page shown. */
+/** The open pages of older events: the sequence number before which each page begins. The last one is shown. */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 
 export const isPaused = computed(() => held.value !== undefined);
 export const isOlder = computed(() => before.value.length > 0);
-/** Whether some events are left out by what is wanted. */
+/** Whether a filter is set. */
 export const isNarrowed = computed(() => {
   const { filter, verdict, problem } = wanted.value;
   return filter !== "" || verdict !== undefined || problem !== undefined;
 });
 
 const newest = computed(() => (isNarrowed.value ? found.value.events : events.value));
-/** The events that are shown, the newest first. */
+/** The shown events, newest first. */
 export const shownEvents = computed(() => (isOlder.value ? olderPage.value.events : (held.value ?? newest.value)));
-/** Whether there may be events before those that are shown. */
+/** Whether there may be events before the shown ones. */
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
   const last = shownEvents.value.at(-1);
-  // Numbers go on after a reset: the first event since has the one after these.
+  // Sequence numbers continue after a reset. This is the number of the last event before it.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
   return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });
 
-/** Keeps the list as it is, or lets it go on. */
+/** Pauses the list, or resumes it. */
 export function pause(): void {
   held.value = isPaused.value ? undefined : newest.value;
 }
 
-/** Shows the events before those that are shown. */
+/** Shows the events before the shown ones. */
 export async function showOlder(): Promise<void> {
   const last = shownEvents.value.at(-1);
   if (last !== undefined) await showBefore([...before.value, last.seq]);
 }
 
-/** Shows the page of events from which the person came. */
+/** Shows the previous page of newer events. */
 export async function showNewer(): Promise<void> {
   await showBefore(before.value.slice(0, -1));
 }
@@ -71,7 +74,9 @@ async function showBefore(positions: readonly number[]): Promise<void> {
   });
 }
 
-/** Reads the newest events that are wanted, the newest first; undefined where that fails, which is shown. */
+/**
+ * Reads the newest events that match the filter, newest first. If that fails, shows the error and returns undefined.
+ */
 async function readEvents(position?: number): Promise<EventList | undefined> {
   const { filter, verdict, problem } = wanted.peek();
   const query = new URLSearchParams({
@@ -88,7 +93,7 @@ async function readEvents(position?: number): Promise<EventList | undefined> {
 
 let isLooking = false;
 
-/** Asks the server soon for what is wanted. */
+/** Requests matching events from the server after a short pause. */
 function lookSoon(): void {
   if (isLooking) return;
   isLooking = true;
@@ -102,12 +107,12 @@ function lookSoon(): void {
 }
 
 effect(() => {
-  // What is wanted, what arrives, and a reset call for another look.
+  // The list is read again if the filter changes, events arrive, or the log is reset.
   const isLive = arrived.value >= 0 && !isPaused.value && !isOlder.value;
   if (isNarrowed.value && wanted.value && isLive) lookSoon();
 });
 
-/** Changes which events are wanted, and shows the newest of them. */
+/** Changes the filter, and shows the newest matching events. */
 export function want(change: Partial<Wanted>): void {
   batch(() => {
     wanted.value = { ...wanted.peek(), ...change };
@@ -117,7 +122,7 @@ export function want(change: Partial<Wanted>): void {
   });
 }
 
-/** Shows all events again. */
+/** Removes the filter. */
 export function wantAll(): void {
   want(ALL);
 }

@@ -9,14 +9,14 @@ import { act, read } from "./requests.ts";
 import { eventsAge, metrics, route, sandbox } from "./state.ts";
 import { RESULTS } from "./words.tsx";
 
-/** What the service does with an event of each result. */
+/** The effect of each result in the service. */
 const MEANING = {
   recorded: "This event counts.",
   ignored: "The service answers “ok”, but does not count this event.",
   rejected: "The service refuses this event.",
 } as const;
 
-/** One event: what became of it and why, its body, and the body that would count. */
+/** One event: its result and the reasons, its body, and the corrected body. */
 export function EventPane({ seq }: { readonly seq: number | undefined }) {
   const detail = useSignal<EventDetail | string | undefined>(undefined);
   const { id } = route.value;
@@ -33,7 +33,7 @@ export function EventPane({ seq }: { readonly seq: number | undefined }) {
     };
   }, [seq, detail, age]);
   useEffect(() => {
-    // On a narrow window the pane is below the problems.
+    // In a narrow window, the pane is below the problems.
     const pane = id === undefined ? null : document.querySelector(".event-pane");
     if (pane !== null && innerWidth <= 700) pane.scrollIntoView({ block: "nearest" });
   }, [id]);
@@ -94,7 +94,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
   );
 }
 
-/** What is wrong, and how to fix each of it. */
+/** The problems of an event, each with its fix. */
 function Reasons({
   problems,
   isRecorded,
@@ -179,7 +179,7 @@ function Corrected({ corrected: { text, lines, examples, renamed } }: { readonly
 
 const MARKS = { same: "", removed: "removed", added: "added" } as const;
 
-/** A line of a body; one that is added or removed as a whole is marked as one. */
+/** A line of a body. A line that is completely added or removed is marked as a whole. */
 function Line({ line }: { readonly line: BodyLine }) {
   const [first] = line;
   const whole = line.length === 1 && first !== undefined ? MARKS[first.is] : "";
@@ -198,7 +198,7 @@ function Line({ line }: { readonly line: BodyLine }) {
 
 function SameProblem({ problem }: { readonly problem: EventCause }) {
   const { id, count, firstAt, platforms } = problem;
-  // The count goes on while the pane is open.
+  // The count continues while the pane is open.
   const current = metrics.value.problems.find((one) => one.id === id)?.count ?? count;
   const shares = platforms
     .slice(0, 3)

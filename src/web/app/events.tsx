@@ -37,13 +37,13 @@ import { act } from "./requests.ts";
 import { arrived, clockAhead, events, isConnected, metrics, route, sandbox, verdicts } from "./state.ts";
 import { NothingYet, RESULTS, SpokenHeads, WordsOf } from "./words.tsx";
 
-/** How many problems are shown before a person asks for all. */
+/** The number of problems that are shown until a person requests all. */
 const FIRST_PROBLEMS = 6;
 const BARS = 60;
 
 const VERDICTS = ["recorded", "ignored", "rejected"] as const;
 
-/** The event that is chosen; without one, the newest of the most frequent problem as the view was opened. */
+/** The event that is shown if none is chosen: the newest one of the problem that was the most frequent at the start. */
 const opened = signal<number | undefined>(undefined);
 effect(() => {
   const [first] = metrics.value.problems;
@@ -52,7 +52,7 @@ effect(() => {
 });
 const chosen = computed(() => (route.value.view === "events" && Number(route.value.id)) || opened.value);
 
-/** What arrives at the sandbox, live: what counts, what does not and why, and what of the catalogue was not seen. */
+/** The live events of the sandbox: which are recorded, which are not and why, and which were never sent. */
 export function Events() {
   const isReadOnly = sandbox.value?.readOnly === true;
   const isAsking = useSignal(false);
@@ -106,7 +106,7 @@ function State() {
   );
 }
 
-/** Where events are sent. */
+/** The address to which events are sent. */
 function Endpoint() {
   if (sandbox.value === undefined || sandbox.value.readOnly) return null;
   const address = `${sandbox.value.address}/event`;
@@ -117,7 +117,7 @@ function Endpoint() {
   );
 }
 
-/** Where nothing has come yet: how to send the first one. */
+/** Instructions for the first event, if no event has arrived yet. */
 function Nothing() {
   const { address = "", appKey = "" } = sandbox.value ?? {};
   const body = `'{"uid":"user-1","eventName":"app_open"}'`;
@@ -192,7 +192,7 @@ function Counters() {
   );
 }
 
-/** The last ten minutes; it goes on while nothing comes. */
+/** The last ten minutes. The histogram moves on even if no events arrive. */
 function Histogram() {
   const { bars, everyMs } = metrics.value.histogram;
   const last = Math.floor((now.value + clockAhead.value) / everyMs) * everyMs;
@@ -221,7 +221,7 @@ function Histogram() {
 
 const showsAll = signal(false);
 
-/** Why events do not count: each cause once. */
+/** The reasons why events are not recorded, each cause once. */
 function Problems() {
   const { problems, otherProblems } = metrics.value;
   const { ignored, rejected } = verdicts.value;
@@ -356,13 +356,13 @@ function problemNote(id: number) {
   );
 }
 
-/** Rows never change: a row that was drawn once is not drawn again as others arrive. */
+/** Rows never change, so a rendered row is not rendered again when others arrive. */
 const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: VNode }>();
 
 function eventRow(event: EventRow, isChosen: boolean): VNode {
   const known = drawn.get(event);
   if (known?.isChosen === isChosen) return known.row;
-  // A sandbox that starts again counts from 1 again.
+  // A restarted sandbox counts from 1 again, so the number alone is no unique key.
   const row = <Row key={`${event.seq} ${event.at}`} event={event} isChosen={isChosen} />;
   drawn.set(event, { isChosen, row });
   return row;

@@ -7,11 +7,11 @@ import { counted, number } from "./plain-words.ts";
 import { act } from "./requests.ts";
 import { faults, isConnected, sandbox } from "./state.ts";
 
-/** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses meanwhile at most. */
+/** How long a preset locks the sandbox, in milliseconds, and how many writes it refuses at most in this time. */
 const LOCK_MS = 5000;
 const LOCKED_WRITES = 1_000_000;
 
-/** Faults that clients meet most, ready to be added. */
+/** Faults that clients meet most often, ready to be added. */
 const PRESETS: readonly { readonly title: string; readonly says: string; readonly fault: NewFault }[] = [
   {
     title: "Answer lost after the write",
@@ -30,7 +30,7 @@ const PRESETS: readonly { readonly title: string; readonly says: string; readonl
   },
 ];
 
-/** The failures that the sandbox simulates: those that are active, presets, and all kinds. */
+/** The simulated failures of the sandbox: active faults, presets, and a form for all kinds. */
 export function Faults() {
   const rows = faults.value.faults;
   const isReadOnly = sandbox.value?.readOnly === true;
@@ -69,7 +69,7 @@ export function Faults() {
   );
 }
 
-/** Removes all faults. */
+/** Removes all faults. Resolves to false if that fails. */
 export function removeAll(): Promise<boolean> {
   return act(PATHS.reset, { only: ["faults"] }, "All faults were removed.");
 }
@@ -128,7 +128,7 @@ function timesText(times: string): string {
   return times === String(LOCKED_WRITES) ? "until it removes itself" : times;
 }
 
-/** All kinds of faults, each with the fields that it has. */
+/** The form for a new fault of any kind, with the fields of that kind. */
 function Form() {
   const { operations, kinds } = faults.value;
   const chosen = useSignal("");

@@ -43,12 +43,12 @@ const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   events: Events,
   faults: Faults,
 };
-/** The views that divide the whole window into panes. */
+/** The views that consist of panes over the whole window. */
 const HAS_PANES: ReadonlySet<ViewName> = new Set(["approvals"]);
-/** The views with a pane beside a list. */
+/** The views with a list and a pane. */
 const HAS_PANE: ReadonlySet<ViewName> = new Set(["events", "targetings"]);
 
-/** How a page whose server has ended is opened again. */
+/** How to open the page again after its server has ended. */
 const REOPENING = (
   <>
     Ask your agent to make its change again: the page then opens by itself. To open the page without an agent, run{" "}
@@ -56,11 +56,11 @@ const REOPENING = (
   </>
 );
 
-/** The shortest time for which the result of a button is shown, and what each of its letters adds, in milliseconds. */
+/** How long the result of a button is shown: at least, and in addition for each letter, in milliseconds. */
 const SHOWN_MS = 5000;
 const SHOWN_MS_PER_LETTER = 50;
 
-/** The page around its views: the navigation, the environment, the live region, and the view that the address names. */
+/** The frame of all views: the navigation, the environment, the live region, and the view that the address names. */
 export function Frame() {
   useKeys();
   if (link.value.is === "refused") return <Login ways={link.value.ways} />;
@@ -105,12 +105,12 @@ export function Frame() {
 
 const OF_SANDBOX: ReadonlySet<ViewName> = new Set(["targetings", "events", "faults"]);
 
-/** What a view is about: those of a sandbox beside a live service say so. */
+/** Returns the environment of a view. With a live service, the views of its sandbox have their own environment. */
 function shownOf({ environment, sandbox = environment }: Hello, view: ViewName | undefined): ShownEnvironment {
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }
 
-/** Live is red and a sandbox violet, in every view: nobody takes one for the other. */
+/** The environment. Live is red and a sandbox is violet in every view, so that nobody confuses them. */
 function Environment({ of, isReadOnly }: { readonly of: ShownEnvironment; readonly isReadOnly: boolean }) {
   const { kind, project, address } = of;
   const more = [project, address].filter((part) => part !== undefined).join(" · ");
@@ -147,7 +147,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   );
 }
 
-/** The keys of a view. */
+/** The keyboard shortcuts of a view. */
 function Keys({ view }: { readonly view: ViewName }) {
   if (view === "faults" || view === "targetings") return null;
   return (
@@ -176,7 +176,7 @@ function Connection() {
   );
 }
 
-/** What screen readers are told: counts, the connection, and what came of the last button. */
+/** The live region for screen readers: counts, the connection, and the result of the last button. */
 function LiveRegion() {
   const { view } = route.value;
   const waiting = hasEnded.value ? 0 : waitingRuns.value.length;
@@ -199,7 +199,7 @@ function LiveRegion() {
   );
 }
 
-/** The result of the last button. It goes away after the time that it takes to read, or as the person closes it. */
+/** The result of the last button. It disappears after a reading time, or if the person closes it. */
 function Outcome() {
   const text = outcome.value;
   const close = (): void => {
@@ -220,7 +220,7 @@ function Outcome() {
   );
 }
 
-/** A sandbox that does something wrong on purpose says so in every view. */
+/** A banner in every view while faults are active. */
 function FaultBanner() {
   const { length } = faults.value.faults;
   if (length === 0) return null;
@@ -242,7 +242,7 @@ function Unopened() {
   return <Empty title="This server is no longer running">{REOPENING}</Empty>;
 }
 
-/** What a person without session sees: why, and how to log in where that is possible. */
+/** The log-in form for a person without a session, with the reason and the possible ways to log in. */
 function Login({ ways }: { readonly ways: LoginWays }) {
   const refusal = useSignal("");
   const isPossible = ways.token === true || ways.issuer !== undefined;
@@ -255,7 +255,7 @@ function Login({ ways }: { readonly ways: LoginWays }) {
       return;
     }
     keepSession(answer.data.session);
-    // The view or run that the address names is kept.
+    // This keeps the view or run that the address names.
     location.reload();
   };
   const goToIssuer = async (event: Event) => {

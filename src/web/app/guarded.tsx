@@ -4,27 +4,30 @@ import { useLayoutEffect } from "preact/hooks";
 import type { RunAction, RunRow } from "../wire.ts";
 import { outcome } from "./state.ts";
 
-/** What is said where a button is pressed that came or moved a moment ago. */
+/** The message if a person presses a button that has just appeared or moved. */
 const MOVED = "The page changed a moment ago, so nothing was decided. Look again, then press the button.";
 
 interface GuardedProps {
   readonly action: RunAction;
   readonly run: RunRow;
   readonly isOff: boolean;
-  /** The ID of the text that says why it is off. */
+  /** The ID of the text that states why the button is disabled. */
   readonly describedBy: string;
   readonly press: () => void;
   readonly className?: string;
   readonly children: ComponentChildren;
 }
 
-/** A button that decides about a run: for a second after anything moved it does nothing, and says so. */
+/**
+ * A button that decides on a run. After it appears or any such button moves, presses are ignored for one second, with a
+ * message.
+ */
 export function Guarded({ action, run, isOff, describedBy, press, className = "", children }: GuardedProps) {
   useLayoutEffect(noteMoves);
-  // Once they are gone: buttons that come back at the same place are new.
+  // Runs after the button is removed, so that a button that returns to the same place counts as new.
   useLayoutEffect(() => () => queueMicrotask(noteMoves), []);
   const pressed = (): void => {
-    // What has moved since the last frame counts as well.
+    // Detects moves since the last frame.
     noteMoves();
     if (isAtRest.peek()) press();
     else outcome.value = MOVED;
@@ -45,12 +48,12 @@ export function Guarded({ action, run, isOff, describedBy, press, className = ""
   );
 }
 
-/** How long decisions are ignored after a button that decides has moved, in milliseconds. */
+/** How long decisions are ignored after such a button has moved, in milliseconds. */
 const REST_MS = 1000;
 
 /**
- * Whether every button that decides has been where it is for a second. Until then decisions are ignored: who presses
- * means what was there a moment ago.
+ * Whether no decision button has moved for one second. Until then, decisions are ignored, because the person may have
+ * aimed at the previous button.
  */
 const isAtRest = signal(false);
 
@@ -58,7 +61,7 @@ let places: ReadonlyMap<string, string> = new Map();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let observer: ResizeObserver | undefined;
 
-/** Looks where the buttons that decide are; where one is new or has moved, decisions are ignored for a second. */
+/** Records the positions of the decision buttons. If one is new or has moved, decisions are ignored for one second. */
 function noteMoves(): void {
   if (observer === undefined) {
     observer = new ResizeObserver(noteMoves);
@@ -67,7 +70,7 @@ function noteMoves(): void {
   const now = new Map<string, string>();
   for (const button of document.querySelectorAll<HTMLElement>("[data-decides]")) {
     const { left, top } = button.getBoundingClientRect();
-    // Those that are always in sight stay where they are as the rest is scrolled.
+    // Buttons in the foot stay in place when the rest is scrolled.
     const scrolled = button.closest(".foot") === null ? scrollY : 0;
     now.set(button.dataset.decides ?? "", `${Math.round(left + scrollX)} ${Math.round(top + scrolled)}`);
   }

@@ -2,12 +2,12 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outcome } from "./state.ts";
 
-/** A decision that a key asked for, which the person has to confirm. */
+/** A decision that a key started and the person must confirm. */
 export const asking = signal<"approve" | "decline" | undefined>(undefined);
 
 /**
- * What keys without Ctrl, Alt and Meta do: `/` searches, J and K move, A and D decide. If the person writes, Escape leaves
- * the field, and the others are letters.
+ * Handles keys without Ctrl, Alt and Meta: `/` searches, J and K move, A and D decide. In an input field, Escape leaves
+ * the field and all other keys are text.
  */
 export function useKeys(): void {
   useEffect(() => {
@@ -29,7 +29,7 @@ function isWriting(target: HTMLElement): boolean {
   return target.matches("input, textarea, select, [contenteditable]");
 }
 
-/** Does what a key means; false where it means nothing here. */
+/** Executes the action of a key. Returns false if the key has no action here. */
 function act(key: string): boolean {
   switch (key) {
     case "/": {
@@ -54,7 +54,7 @@ function act(key: string): boolean {
   }
 }
 
-/** Goes to the next or the previous row of a list; in a list with a pane it is chosen there. */
+/** Moves the focus to the next or previous row of a list. In a list with a pane, the row is also chosen. */
 function move(by: 1 | -1): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
   const now = document.activeElement instanceof HTMLElement ? rows.indexOf(document.activeElement) : -1;
@@ -68,7 +68,7 @@ function move(by: 1 | -1): boolean {
 function ask(action: "approve" | "decline"): boolean {
   const button = document.querySelector<HTMLButtonElement>(`[data-action=${action}]`);
   if (button === null || button.disabled) {
-    // What has to be typed comes first.
+    // A required name must be typed first.
     document.querySelector<HTMLInputElement>(".foot input")?.focus();
     return button !== null;
   }

@@ -21,10 +21,10 @@ import {
   verdicts,
 } from "./state.ts";
 
-/** Opens a session with what brought the person here, which works once and so leaves the address. */
+/** Opens a session with a link's code or a log-in's query. Both work once, so they are removed from the address. */
 async function openWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
-  // The address may name the view in which the person is needed.
+  // The address may name the view that the person came for.
   const place = takePlace();
   history.replaceState(null, "", PATHS.page + (location.hash || place));
   noteAddress();
@@ -36,7 +36,7 @@ async function openWith(path: string, brought: unknown): Promise<void> {
   await follow();
 }
 
-/** Goes on with the session of this tab, or with the one that a sandbox gives to each page that is loaded. */
+/** Continues the session of this tab, or the new session that a sandbox wrote into the page. */
 async function start(): Promise<void> {
   const given = written<string>("session");
   if (given !== undefined) keepSession(given);
@@ -46,12 +46,14 @@ async function start(): Promise<void> {
 }
 
 const PAUSE_MS = 1000;
-/** How often a server that does not come back by itself is tried before the page says that it has ended. */
+/**
+ * The number of failed attempts after which the page reports that its server has ended, unless it is known to return.
+ */
 const TRIES = 3;
-/** Servers send a sign of life every 10 s. */
+/** Servers send a keep-alive comment every 10 s. */
 const SILENCE_MS = 25_000;
 
-/** Follows the server's stream for as long as the page is open, and says in `link` how that goes. */
+/** Follows the server's stream as long as the page is open. Stores the state of the connection in `link`. */
 export async function follow(): Promise<void> {
   let position: string | undefined;
   for (let failures = 0; ; failures += 1) {
@@ -72,7 +74,7 @@ export async function follow(): Promise<void> {
   }
 }
 
-/** The answer of the stream, or undefined where the server cannot be reached. */
+/** Opens the stream. Returns undefined if the server cannot be reached. */
 async function opened(position: string | undefined): Promise<Response | undefined> {
   try {
     return await withSession(PATHS.stream, { headers: position === undefined ? {} : { "Last-Event-ID": position } });
@@ -82,7 +84,9 @@ async function opened(position: string | undefined): Promise<Response | undefine
   }
 }
 
-/** Whether a page whose session is over gets on by itself: by renewing it, or by a new one, as a sandbox gives it. */
+/**
+ * Returns whether the page can continue after its session has ended: by renewing it, or with a new one of a sandbox.
+ */
 async function canComeBackIn(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
   if (ways.renews && sessionToken() !== undefined) return true;
@@ -96,7 +100,7 @@ async function canComeBackIn(answer: Response): Promise<boolean> {
   return false;
 }
 
-/** Applies updates until the stream ends; gives the last position. */
+/** Applies updates until the stream ends. Returns the last position. */
 async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
   let position = from;
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -116,7 +120,7 @@ async function readUpdates(answer: Response, from: string | undefined): Promise<
   return position;
 }
 
-/** Writes what an update says into the state, at once; gives its position, where it has one. */
+/** Applies an update to the state in one batch. Returns its position; undefined if it has none. */
 function applyUpdate(text: string): string | undefined {
   const fields = new Map(
     text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),
@@ -172,7 +176,7 @@ function applyEvents(message: EventsMessage): void {
   clockAhead.value = histogram.now - Date.now();
 }
 
-// At the end: it uses the constants above, which have no value before.
+// At the end of the file, because it uses the constants above.
 const { pathname, search } = location;
 render(<Frame />, document.body);
 if (pathname.startsWith(PATHS.open)) await openWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });

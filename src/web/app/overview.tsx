@@ -11,16 +11,16 @@ import { RESULTS, WordsOf } from "./words.tsx";
 
 const HOUR = 3_600_000;
 const HOURS = 24;
-/** How many runs of each list are shown; the others are in their view. */
+/** The maximum number of entries in each list. The other entries are in their own view. */
 const MOST_WAITING = 5;
 const MOST_ATTENTION = 5;
 const MOST_PROBLEMS = 3;
 const MOST_RECENT = 6;
-/** How many causes are named of a run. */
+/** The maximum number of causes that are shown for a run. */
 const MOST_CAUSES = 2;
 const DISMISSED = "dismissed";
 
-/** What the person has seen enough of, in this tab. */
+/** The IDs of the problems that the person has dismissed in this tab. */
 const dismissed = signal<readonly string[]>(JSON.parse(sessionStorage.getItem(DISMISSED) ?? "[]"));
 
 function dismiss(id: string): void {
@@ -28,7 +28,7 @@ function dismiss(id: string): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** What needs the person, and what happened today. */
+/** The runs and problems that need the person, and what happened today. */
 export function Overview() {
   const { length } = waitingRuns.value.filter(({ waiting }) => waiting?.stale === undefined && !waiting?.ended);
   if (runList.value.length === 0 && arrived.value === 0) return <NothingYet />;
@@ -113,7 +113,7 @@ function Expires({ at }: { readonly at: number }) {
   );
 }
 
-/** The runs that began today, by the person's own clock. */
+/** Returns the runs that began today, by the person's clock. */
 function today(): readonly RunRow[] {
   const midnight = new Date(now.value).setHours(0, 0, 0, 0);
   return runList.value.filter(({ updatedAt }) => updatedAt >= midnight);
@@ -182,8 +182,8 @@ function EventFigures() {
 }
 
 /**
- * What went wrong in the last day: rows that failed, events that were dropped, and outcomes that are unknown, in this
- * order.
+ * The problems of the last day in this order: runs with failures, causes of dropped events, and other unfinished or
+ * unknown runs.
  */
 function Attention() {
   const from = now.value - HOURS * HOUR;
@@ -216,7 +216,7 @@ function Attention() {
   );
 }
 
-/** What a cause is known by when the sandbox numbers its causes again. */
+/** Returns an ID of a cause that stays the same if the sandbox numbers its causes again. */
 function idOf({ name, verdict, cause }: EventCause): string {
   return JSON.stringify([name, verdict, cause]);
 }
@@ -233,7 +233,7 @@ function MoreItems({ of, what, at }: { readonly of: number; readonly what: strin
   );
 }
 
-/** The link to a problem, and the button that takes it off the list. */
+/** The link to a problem, and the button that dismisses it. */
 function Ways({ href, name, id }: { readonly href: string; readonly name: string; readonly id: string }) {
   return (
     <span class="ways">
@@ -247,7 +247,7 @@ function Ways({ href, name, id }: { readonly href: string; readonly name: string
   );
 }
 
-/** A run of which something failed or is unknown, with its first causes. */
+/** A run with failed or unknown objects or that stopped early, with its first causes. */
 function RunProblem({ run }: { readonly run: RunRow }) {
   const { runId, updatedAt, counts } = run;
   const causes = useSignal<readonly FailureRow[]>([]);
@@ -275,7 +275,7 @@ function RunProblem({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Why events would not count: one cause, how many were lost, and where. */
+/** One cause for which events were not recorded, with the number of events and their platforms. */
 function EventProblem({ problem }: { readonly problem: EventCause }) {
   const { name, verdict, cause, count, latest, lastAt, platforms } = problem;
   const { tone, title } = RESULTS[verdict];
@@ -306,7 +306,7 @@ function EventProblem({ problem }: { readonly problem: EventCause }) {
   );
 }
 
-/** What is wrong with a run, in words; undefined where nothing is. */
+/** Describes what is wrong with a run; undefined if nothing is. */
 function problemOf({ actions, counts, fileName, status, tool }: RunRow): string | undefined {
   const { failed, unknown, notApplied, items } = counts;
   const noun = fileName !== undefined ? "row" : tool.startsWith("track_") ? "event" : "item";
@@ -319,7 +319,7 @@ function problemOf({ actions, counts, fileName, status, tool }: RunRow): string 
   return status === "interrupted" ? "Interrupted: it can be resumed" : undefined;
 }
 
-/** What was created, changed and deleted in each of the last 24 hours. */
+/** The number of created, changed and deleted objects in each of the last 24 hours. */
 function PerHour() {
   const end = Math.ceil(now.value / HOUR);
   const columns: readonly Column[] = Array.from({ length: HOURS }, (_, at) => {

@@ -4,31 +4,31 @@ import { useEffect, useRef } from "preact/hooks";
 import { agoWords, CLOCKS, EXACT, number } from "./plain-words.ts";
 import { outcome } from "./state.ts";
 
-/** The longest foreign text that is shown as a whole. */
+/** The maximum length of foreign text that is shown in full. */
 const LONGEST = 300;
-/** Controls and formats (bidirectional marks, zero-width characters), and all that is drawn as nothing. */
+/** Control and format characters (bidirectional marks, zero-width characters), and others that are drawn as nothing. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** A text with escapes in place of what a person would not see, or see in another order. */
+/** Replaces invisible and reordering characters with escapes. */
 export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16).toUpperCase()}}`);
 }
 
-/** The same for a text that is shown in lines. */
+/** Replaces invisible and reordering characters with escapes, but keeps line breaks. */
 export function visibleLines(text: string): string {
   return text.split("\n").map(visible).join("\n");
 }
 
-/** A text that others wrote: it stands by itself, whatever its direction, and long ones are cut. */
+/** Foreign text. Its direction does not affect its surroundings, and long texts are cut. */
 export function Text({ of, most = LONGEST }: { readonly of: string | null | undefined; readonly most?: number }) {
   if (of === null || of === undefined) return <span class="none">none</span>;
   return <bdi>{visible(of.length <= most ? of : `${of.slice(0, most)}…`)}</bdi>;
 }
 
-/** What scrolls has to be reached by keyboard. */
+/** Attributes of scrolling elements. They must be reachable by keyboard. */
 export const SCROLLS = { tabIndex: 0 } as const;
 
-/** A table with its caption, in a frame that scrolls by keyboard as well. */
+/** A table with its caption, in a frame that can be scrolled by keyboard. */
 export function Table({
   caption,
   heads,
@@ -59,7 +59,7 @@ export function Table({
   );
 }
 
-/** Sentences as a list; nothing where there are none. */
+/** Sentences as a list; nothing if there are none. */
 export function Sentences({ title, of }: { readonly title?: string; readonly of: readonly string[] | undefined }) {
   if (of === undefined || of.length === 0) return null;
   return (
@@ -80,7 +80,7 @@ export function Sentences({ title, of }: { readonly title?: string; readonly of:
   );
 }
 
-/** Leads to the rows before and after those that are shown. */
+/** Buttons for the rows before and after the shown ones. */
 export function Pager({
   previous,
   next,
@@ -107,10 +107,10 @@ export function Pager({
   );
 }
 
-/** Leads through a list that is longer than what is shown of it. */
+/** Buttons for the pages of a list that is longer than one page. */
 export function Steps(steps: {
   readonly from: { value: number };
-  /** The first row that is shown, where the list has become shorter. */
+  /** The first shown row, if it differs from `from`. */
   readonly first?: number;
   readonly total: number;
   readonly rows: number;
@@ -131,25 +131,27 @@ export function Steps(steps: {
   );
 }
 
-// What several views are made of. The classes stand in parts.css.
+// Components that several views share. Their classes are in parts.css.
 
-/** What a colour means: green created or accepted, amber changed or ignored, red deleted, failed or rejected. */
+/** The meaning of a colour: green is created or recorded, amber changed or dropped, red deleted, failed or rejected. */
 export type Tone = "good" | "warn" | "bad" | "accent" | "sandbox" | "idle";
 
-/** A word on a coloured ground. */
+/** A word on a coloured background. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
   return <span class={`pill ${tone}`}>{children}</span>;
 }
 
-/** A part of a bar or column: its class gives its colour, e.g. `good`, `warn`, `bad`, `created`. */
+/** A segment of a bar or column. Its class determines the colour, e.g. `good`, `warn`, `bad`, `created`. */
 export interface Share {
   readonly tone: string;
   readonly count: number;
-  /** What is counted, e.g. `created`. */
+  /** The counted things, e.g. `created`. */
   readonly of: string;
 }
 
-/** A bar of shares of a whole; what is left of `total` stays empty. The numbers stand in its label, and beside it as text. */
+/**
+ * A bar of shares of a whole. The rest of `total` stays empty. The numbers are in its label, and next to it as text.
+ */
 export function Bar({ shares, total, label }: Shares & { readonly total?: number }) {
   const whole = total ?? shares.reduce((sum, { count }) => sum + count, 0);
   return (
@@ -166,19 +168,19 @@ interface Shares {
   readonly label: string;
 }
 
-/** Counts as text: `97 accepted · 78 ignored`; those that are none stay out. */
+/** Returns counts as text: `97 recorded · 78 dropped`. Zeros are omitted. */
 export function sharesText(shares: readonly Share[]): string {
   const some = shares.filter(({ count }) => count > 0).map(({ count, of }) => `${number(count)} ${of}`);
   return some.length === 0 ? "none" : some.join(" · ");
 }
 
-/** A column of a chart: what it stands for, and its shares from the bottom up. */
+/** A column of a chart: its title, and its shares from bottom to top. */
 export interface Column {
   readonly title: string;
   readonly shares: readonly Share[];
 }
 
-/** Columns of stacked counts over time; the highest fills the height. */
+/** Columns of stacked counts over time. The highest column has the full height. */
 export function Columns({ columns, label }: { readonly columns: readonly Column[]; readonly label: string }) {
   const sum = ({ shares }: Column): number => shares.reduce((all, { count }) => all + count, 0);
   const highest = Math.max(1, ...columns.map(sum));
@@ -197,12 +199,12 @@ export function Columns({ columns, label }: { readonly columns: readonly Column[
   );
 }
 
-/** A figure with its title, and what belongs to it below. */
+/** A figure with its title, and details below. */
 export function Figure(figure: {
   readonly title: ComponentChildren;
   readonly value: ComponentChildren;
   readonly tone?: Tone;
-  /** The value is a phrase, not a number. */
+  /** Whether the value is a phrase, not a number. */
   readonly isWords?: boolean;
   readonly children?: ComponentChildren;
 }) {
@@ -216,7 +218,7 @@ export function Figure(figure: {
   );
 }
 
-/** What stands where there is nothing yet: what it is about, and the next step. */
+/** The placeholder of an empty view: what belongs there, and the next step. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -226,7 +228,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Asks once more before something is done. A decision has the focus on the button that confirms it. */
+/** Asks for confirmation. The confirming button has the focus if the question is about a decision. */
 export function Ask(question: {
   readonly act: string;
   readonly tone: "danger" | "primary";
@@ -265,14 +267,14 @@ export function Ask(question: {
   );
 }
 
-/** The present time of the page: times that are relative to it are drawn again as it goes on. */
+/** The current time of the page. Components that show relative times are rendered again when it changes. */
 export const now = signal(Date.now());
 const TICK_MS = 5000;
 setInterval(() => {
   now.value = Date.now();
 }, TICK_MS);
 
-/** A point in time, as `words` have it, with the exact one on hover. */
+/** A time, as `words`, with the exact time on hover. */
 function Time({ at, words }: { readonly at: number; readonly words: string }) {
   const date = new Date(at);
   return (
@@ -282,17 +284,17 @@ function Time({ at, words }: { readonly at: number; readonly words: string }) {
   );
 }
 
-/** A point in time as people say it: `2 min ago`, `today 09:30`, `in 23 h`. */
+/** A relative time: `2 min ago`, `in 23 h`. */
 export function Ago({ at }: { readonly at: number }) {
   return <Time at={at} words={agoWords(at, now.value)} />;
 }
 
-/** The time of a day, to the minute, to the second or to the millisecond. */
+/** The time of day, to the minute, second or millisecond. */
 export function ClockTime({ at, to }: { readonly at: number; readonly to: keyof typeof CLOCKS }) {
   return <Time at={at} words={CLOCKS[to].format(at)} />;
 }
 
-/** Copies a text, and says so. */
+/** A button that copies a text. */
 export function Copy({ of, name = "copy" }: { readonly of: string | (() => string); readonly name?: string }) {
   const copy = () => void copyText(typeof of === "string" ? of : of());
   return (
@@ -302,7 +304,7 @@ export function Copy({ of, name = "copy" }: { readonly of: string | (() => strin
   );
 }
 
-/** Puts a text on the clipboard; where the browser has none for this page, into a field that is copied from. */
+/** Copies a text to the clipboard. If the browser offers none for this page, copies it from a temporary field. */
 export async function copyText(text: string): Promise<void> {
   try {
     if (navigator.clipboard === undefined) copyFromField(text);
@@ -318,18 +320,18 @@ function copyFromField(text: string): void {
   field.value = text;
   document.body.append(field);
   field.select();
-  // Pages that are not served by https have no other way.
+  // Pages without HTTPS have no other way.
   document.execCommand("copy");
   field.remove();
 }
 
-/** A choice between a few things of a list, each with its count. */
+/** A choice between kinds of entries, each with its count. */
 export function Filters<Name extends string>(filters: {
   readonly label: string;
   readonly of: readonly { readonly name: Name; readonly title: string; readonly count?: number | undefined }[];
   readonly chosen: Name;
   readonly choose: (name: Name) => void;
-  /** They lead to parts of a view, not to some of its rows. */
+  /** Whether they switch between the parts of a view, instead of filtering rows. */
   readonly areTabs?: boolean;
 }) {
   const { label, of, chosen, choose, areTabs = false } = filters;
@@ -345,7 +347,7 @@ export function Filters<Name extends string>(filters: {
   );
 }
 
-/** A field that narrows a list; `/` leads to the first one of a view. */
+/** A search field for a list. `/` focuses the first one of a view. */
 export function Search(search: {
   readonly label: string;
   readonly value: string;
@@ -365,7 +367,7 @@ export function Search(search: {
   );
 }
 
-/** A name that others wrote, in the type of names. */
+/** A foreign name, in the font of names. */
 export function Name({ of }: { readonly of: string | null | undefined }) {
   return (
     <strong>

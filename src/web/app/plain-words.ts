@@ -1,12 +1,12 @@
-// Numbers, times and texts as people read them.
+// Numbers, times and texts in a form for people.
 
-/** The exact point in time. */
+/** The format of an exact time. */
 export const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 const YEAR = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", year: "numeric" });
 const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit", hour12: false } as const;
 const TO_THE_MILLISECOND = { ...TO_THE_MINUTE, second: "2-digit", fractionalSecondDigits: 3 } as const;
-/** Forms of the time of a day. */
+/** The formats of a time of day. */
 export const CLOCKS = {
   minute: new Intl.DateTimeFormat("en", TO_THE_MINUTE),
   second: new Intl.DateTimeFormat("en", { timeStyle: "medium", hour12: false }),
@@ -16,7 +16,7 @@ export const CLOCKS = {
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** A point in time relative to another one. */
+/** Returns a time relative to another one: `2 min ago`, `in 3 h`. */
 export function agoWords(at: number, from: number): string {
   const ms = from - at;
   const size = Math.abs(ms);
@@ -30,14 +30,14 @@ export function agoWords(at: number, from: number): string {
     : YEAR.format(date);
 }
 
-/** A day as people say it: `Today`, `Yesterday`, or its date. */
+/** Returns a day as `Today`, `Yesterday`, or its date. */
 export function dayWords(at: number, from: number): string {
   const midnight = (time: number): number => new Date(time).setHours(0, 0, 0, 0);
   const days = Math.round((midnight(from) - midnight(at)) / (24 * HOUR));
   return days === 0 ? "Today" : days === 1 ? "Yesterday" : YEAR.format(new Date(at));
 }
 
-/** How long something took: `0.4 s`, `3 min 20 s`. */
+/** Returns a duration as text: `0.4 s`, `3 min 20 s`. */
 export function durationWords(ms: number): string {
   if (ms < 100) return "under 0.1 s";
   if (ms < 10_000) return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
@@ -49,17 +49,17 @@ export function durationWords(ms: number): string {
 
 const NUMBERS = new Intl.NumberFormat("en");
 
-/** A number as people read it. */
+/** Returns a number with thousands separators. */
 export function number(value: number): string {
   return NUMBERS.format(value);
 }
 
-/** A count with its noun. */
+/** Returns a count with its noun, in singular or plural. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
-/** Divides a text into the words that it begins with as another one does, those that differ, and those that end both. */
+/** Compares two texts by words. Splits the first into its common beginning, the different middle and its common end. */
 export function differingWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
   let first = 0;

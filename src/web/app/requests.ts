@@ -11,21 +11,21 @@ import {
 import { visible } from "./parts.tsx";
 import { go, outcome, runs } from "./state.ts";
 
-/** What a request came to: the data of its answer, or why it was not carried out. */
+/** The result of a request: the data of its answer, or an error message with the HTTP status; 0 without an answer. */
 export type Answered<Data> = { readonly data: Data } | { readonly message: string; readonly status: number };
 
-/** Reads data from this server. The types are those of the server that the page came from. */
+/** Reads data from this server. The types are not checked, because the page came from the same server. */
 export async function read<Data>(path: string): Promise<Answered<Data>> {
   return answered(() => withSession(path));
 }
 
-/** Asks this server to do something. */
+/** Sends a POST to this server. */
 export async function send<Data>(path: string, body: unknown = {}): Promise<Answered<Data>> {
   const headers = { "Content-Type": "application/json" };
   return answered(() => withSession(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** Sends a request with the session's token; where the session has to be renewed, it is, and the request is sent again. */
+/** Sends a request with the session's token. If the session must be renewed, renews it and sends the request again. */
 export async function withSession(path: string, init: RequestInit = {}): Promise<Response> {
   const sent = () => {
     const headers = new Headers(init.headers);
@@ -40,7 +40,7 @@ export async function withSession(path: string, init: RequestInit = {}): Promise
 
 let renewing: Promise<boolean> | undefined;
 
-/** Whether the session got another token: once for all requests that need it. */
+/** Renews the session, once for all requests that need it. Returns false if that fails. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
     renewing = undefined;
@@ -62,15 +62,18 @@ export async function logOut(): Promise<void> {
   location.reload();
 }
 
-/** What was asked for and is not answered yet: who presses a button twice wants it once. */
+/** Unanswered requests. A second press of the same button is ignored. */
 const underWay = new Set<string>();
 
-/** Does something that a button stands for, and says so, or why it was refused. */
+/** Executes the action of a button, and shows its success or the error. Returns whether it succeeded. */
 export async function act(path: string, body: unknown, done: string): Promise<boolean> {
   return (await acted<unknown>(path, body, done)) !== undefined;
 }
 
-/** The same; gives the answer, and undefined where it was refused, or is under way already. */
+/**
+ * Executes the action of a button, and shows its success or the error. Returns the answer; undefined if it failed or is
+ * already in progress.
+ */
 async function acted<Data>(path: string, body: unknown, done: string): Promise<{ readonly data: Data } | undefined> {
   const asked = path + JSON.stringify(body);
   if (underWay.has(asked)) return undefined;
@@ -85,7 +88,7 @@ async function acted<Data>(path: string, body: unknown, done: string): Promise<{
 /** How long a file stays in memory for the browser to save it, in milliseconds. */
 const KEPT_MS = 60_000;
 
-/** Saves a file of this server, which only the session's token opens: so that it is fetched, and saved from memory. */
+/** Saves a file of this server. A plain link would lack the session's token, so the file is fetched first. */
 export async function save(path: string): Promise<void> {
   const failed = (message: string): void => {
     outcome.value = message;
@@ -98,7 +101,7 @@ export async function save(path: string): Promise<void> {
     link.href = URL.createObjectURL(await response.blob());
     link.download = name;
     link.click();
-    // Browsers read it a while after the click.
+    // Browsers read the file some time after the click.
     setTimeout(() => URL.revokeObjectURL(link.href), KEPT_MS);
   } catch (thrown) {
     failed(silence(thrown));
@@ -124,66 +127,67 @@ function messageOf(data: unknown, status: number): string {
   return isTold && "message" in data ? String(data.message) : `The server refused it (${status}).`;
 }
 
-// The secret of the session. It lives in this tab of this very origin: no other port of the host can read it, as it could
-// a cookie, and it stands in no address.
+// The session's secret is stored in this tab, for this origin only. Unlike a cookie, other ports of the same host
+// cannot
+// read it. It is never part of an address.
 
-/** Where a tab keeps its session, and what a login at the authorization server began with. */
+/** The keys in the tab's storage: the session, the state of a login, and the view in which the login began. */
 const SESSION = "session";
 const LOGIN = "login";
 const PLACE = "place";
 
-/** What the server wrote into the page. */
+/** Returns the content that the server wrote into the page. */
 export function written<Content>(name: "login" | "session", page: ParentNode = document): Content | undefined {
   const content = page.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content;
   return content === undefined ? undefined : JSON.parse(decodeURIComponent(content));
 }
 
-/** The token of the session; undefined where there is none. */
+/** Returns the token of the session; undefined if there is none. */
 export function sessionToken(): string | undefined {
   return sessionStorage.getItem(SESSION) ?? undefined;
 }
 
-/** Keeps the token of a session from now on; undefined ends it. */
+/** Stores the token of a session; undefined removes it. */
 export function keepSession(token: string | undefined): void {
   if (token === undefined) sessionStorage.removeItem(SESSION);
   else sessionStorage.setItem(SESSION, token);
 }
 
-/** Keeps what a login began with, and the view that it began in, until the person is back in this tab. */
+/** Stores the state of a login and the current view, until the person returns to this tab. */
 export function keepLogin(login: string): void {
   sessionStorage.setItem(LOGIN, login);
   sessionStorage.setItem(PLACE, location.hash);
 }
 
-/** The view in which the login of this tab began, once. */
+/** Returns the view in which the login of this tab began, and removes it from the storage. */
 export function takePlace(): string {
   const place = sessionStorage.getItem(PLACE) ?? "";
   sessionStorage.removeItem(PLACE);
   return place;
 }
 
-/** What the login of this tab began with, once. */
+/** Returns the state of this tab's login, and removes it from the storage. */
 export function takeLogin(): string {
   const login = sessionStorage.getItem(LOGIN) ?? "";
   sessionStorage.removeItem(LOGIN);
   return login;
 }
 
-/** What is known of the run that is shown, beyond its row. */
+/** The details of the shown run. */
 export const detail = signal<RunDetail | undefined>(undefined);
 
 /** The ID of a run that is neither in the list nor known to the server. */
 export const absent = signal("");
 
-/** How often what is beneath the row of a running run is read again. */
+/** The minimum interval between reads of a run's details, in milliseconds. */
 const EVERY_MS = 1000;
-/** The run whose detail is wanted, and whether a read of one is under way or was a moment ago. */
+/** The run whose details are requested next, and whether a read is in progress or just ended. */
 let wanted: Pick<RunRow, "runId"> | undefined;
 let isBusy = false;
-/** The row for which it was read last: every update of the stream brings all rows. */
+/** The row of the last read, as JSON. Every update of the stream contains all rows, most of them unchanged. */
 let looked = "";
 
-/** Reads what is beneath the row of a run, and reads it again as the row changes. */
+/** Reads the details of a run, if its row has changed since the last read. */
 export function look(run: Pick<RunRow, "runId">): void {
   const row = JSON.stringify(run);
   if (row === looked) return;
@@ -219,7 +223,10 @@ const DONE = {
 
 const MOST_LETTERS = 120;
 
-/** Does what a run's button says, and says of which run. An undo leads to its plan, which then waits for an approval. */
+/**
+ * Executes the action of a run's button, and shows the result with the run's title. An undo opens its plan, which waits
+ * for an approval.
+ */
 export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
   const { runId, title, waiting } = run;
   const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };

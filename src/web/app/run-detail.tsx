@@ -18,13 +18,13 @@ const FILES = {
 
 const OUTCOMES = { skipped: "Skipped", failed: "Failed", notApplied: "Not applied", unknown: "Unknown" } as const;
 
-/** One run: its result in a line, its story, what it changed, what failed, and its files. */
+/** One run: its result, its history, its changes, its failures, and its files. */
 export function OneRun({ id }: { readonly id: string }) {
   useSignalEffect(() => {
     const run = runs.value.get(id);
     if (run !== undefined) look(run);
   });
-  // A run that has just begun may not be in the list yet: only the server says that there is none.
+  // A new run may not be in the list yet. Only the server knows whether there is such a run.
   const read = detail.value?.run.runId === id ? detail.value.run : undefined;
   const run = runs.value.get(id) ?? read;
   useSignalEffect(() => {
@@ -40,7 +40,7 @@ export function OneRun({ id }: { readonly id: string }) {
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
   const known = detail.value?.run.runId === id ? detail.value : none;
-  // What was read of this very state of the run says more than its row.
+  // Details of the run's current state contain more than its row.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = isFresh ? known.run : { ...known.run, standsStill: undefined, ...run };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
@@ -66,7 +66,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const showFailed = (): void => {
     tab.value = "failed";
   };
-  // What failed is what is left for the person: it comes first where nothing was changed.
+  // The failures come first if nothing was changed.
   const first = failed > 0 && (total ?? 0) === 0 ? "failed" : (tabs[0]?.name ?? "failed");
   const chosen = tab.value ?? first;
   return (
@@ -102,7 +102,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   );
 }
 
-/** The buttons of a run that do not decide on an approval. */
+/** The run's buttons, except those for an approval. */
 const BUTTONS = { resume: "Resume run", cancel: "Cancel the run" } as const satisfies Partial<
   Record<RunAction, string>
 >;
@@ -162,7 +162,7 @@ function Head({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** How many requests were sent, without what says nothing. */
+/** Returns the number of requests, with retries and waits if there were any. */
 function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]>): string {
   const parts = [
     `${number(sent)} ${sent === 1 ? "request" : "requests"}`,
@@ -188,7 +188,7 @@ function Story({ of }: { readonly of: readonly StoryStep[] }) {
   );
 }
 
-/** The result in a line: counts, the bar, and whether it can be undone; or how long a running run still takes. */
+/** The result in one line: counts, a bar, and until when it can be undone. For a running run, the remaining time. */
 function Result({ run }: { readonly run: RunRow }) {
   const { did, counts, status, undoUntil } = run;
   if (counts.items === 0) return null;
@@ -221,7 +221,7 @@ function Result({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** How long a running run still takes, by how long it took so far. */
+/** Estimates the remaining time of a running run from its progress so far. */
 function timeLeft(run: RunRow): string | undefined {
   const { status, startedAt, beganAt = startedAt, counts } = run;
   const done = doneOf(run) + counts.failed;
@@ -230,7 +230,7 @@ function timeLeft(run: RunRow): string | undefined {
   return durationWords((passed * (counts.items - done)) / done);
 }
 
-/** The reasons of what was not done, each with its count, and the two ways on. */
+/** The reasons why objects did not succeed, each with its count, and two ways to continue. */
 function FailedNote({
   detail: { run, failures, downloads },
   show,
@@ -275,11 +275,14 @@ function FailedNote({
   );
 }
 
-/** What a second sending could do: an event counts twice. */
+/** The warning about unknown results: an event that is sent again may count twice. */
 const UNKNOWN_END =
   "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
 
-/** What an agent needs to fix what was not done: the run, each reason with its places, and the call that shows the rows. */
+/**
+ * Returns a text for an agent that fixes the failures: the run, each reason with its positions, and the call that
+ * returns the rows.
+ */
 function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): string {
   const reasons = failures.map(
     ({ count, places, message, remedy, outcome }) =>
@@ -301,7 +304,7 @@ function forAgent({ run, failures }: Pick<RunDetail, "run" | "failures">): strin
 
 const ROWS = 100;
 
-/** What did not succeed, each row or item by itself: which one, its value, the problem, and a suggestion. */
+/** The rows or items that did not succeed: position, value, problem and suggestion. */
 function Problems({ detail: { run }, total }: { readonly detail: RunDetail; readonly total: number }) {
   const from = useSignal(0);
   const list = useSignal<ProblemList | undefined>(undefined);
@@ -373,7 +376,7 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
   );
 }
 
-/** A file, which the browser cannot fetch by itself: only the page has the session's token. */
+/** A file. The browser cannot fetch it with a plain link, because only the page has the session's token. */
 function Download({ path, name }: { readonly path: string; readonly name: string }) {
   const download = (event: Event): void => {
     event.preventDefault();

@@ -8,22 +8,24 @@ import { SCROLLS, visibleLines } from "./parts.tsx";
 import { STATUSES, Status, Title } from "./run-words.tsx";
 import { outcome } from "./state.ts";
 
-/** How often a running run is looked at, and how long one look waits for a decision that is made elsewhere. */
+/**
+ * The interval between reads of a running run, and how long one read waits for a decision elsewhere, in milliseconds.
+ */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
-/** The most that is shown of what was said instead of a run. */
+/** The maximum length of a text that is shown instead of a run. */
 const MOST_SAID = 4000;
 
-/** The run that the host shows, and what was said instead of one. */
+/** The run that the host shows, and the text that is shown if there is none. */
 const detail = signal<RunDetail | undefined>(undefined);
 const said = signal("Working on it…");
-/** With which the person decides. It is sent once, for one run. */
+/** The secret for the person's decision. It is valid once, for one run. */
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
-/** A person decides once; they may cancel a run as soon as it runs. */
+/** Whether a decision is being sent: a person decides only once. A run can be cancelled at any time. */
 let isDeciding = false;
 let isOver = false;
 
-/** The run with the buttons that do something here. */
+/** The run, with only the actions that are possible here. */
 const shownRun = computed(() => {
   const run = detail.value?.run;
   const mayDecide = decision.value?.runId === run?.runId;
@@ -31,7 +33,7 @@ const shownRun = computed(() => {
 });
 const DECIDES: Readonly<Record<string, boolean>> = { approve: true, decline: true };
 
-/** Shows the run that the host hands over, for as long as the host shows this view. */
+/** Shows the run that the host passes, as long as the host shows this view. */
 export async function startView(): Promise<void> {
   render(<RunView />, document.body);
   await connectToHost({
@@ -51,13 +53,13 @@ export async function startView(): Promise<void> {
   });
 }
 
-/** Takes over what a result holds of its run. The types are those of the server that the view came from. */
+/** Stores the run of a tool result. The types are not checked, because the view came from the same server. */
 function take({ _meta = {}, content = [] }: ToolResult): void {
   const held: Held = _meta;
   const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = held;
   if (given !== undefined) decision.value = given;
   if (run === undefined) said.value = content.map(({ text = "" }) => text).join("\n");
-  // An answer may arrive after a later one.
+  // Answers can arrive out of order.
   else if (run.run.updatedAt >= (detail.value?.run.updatedAt ?? 0)) detail.value = run;
 }
 
@@ -66,10 +68,10 @@ interface Held {
   readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
 }
 
-/** Which look is the last one: each begins where another one may still wait for a decision that is made elsewhere. */
+/** The number of the last watch. An earlier one may still wait for a decision elsewhere. */
 let lastLook = 0;
 
-/** Looks at the run until it rests, in place of those that look at it already. */
+/** Reads the run until it no longer runs or waits. Replaces earlier watches. */
 async function follow(): Promise<void> {
   const look = ++lastLook;
   for (let run = detail.value?.run; run !== undefined && !isOver; run = detail.value?.run) {
@@ -86,7 +88,7 @@ async function follow(): Promise<void> {
   }
 }
 
-/** Calls a tool, and shows what it says of the run; false where it was refused, which is shown. */
+/** Calls a tool, and shows the run of its result. If it fails, shows the error and returns false. */
 async function asked(tool: string, args: object): Promise<boolean> {
   try {
     const result = await callTool(tool, args);
@@ -116,7 +118,7 @@ const decide: Decide = async ({ runId }, action) => {
   await follow();
 };
 
-/** The act, how much of how much, the names, what can be undone, and the buttons: never higher than 300 pixels. */
+/** The action, its size, the names, what can be undone, and the buttons. The view is at most 300 pixels high. */
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];
   if (run === undefined || known === undefined) {
@@ -163,12 +165,12 @@ function Body({
   return <Done run={run} failures={known.failures} />;
 }
 
-/** What a button of the view does with its run. */
+/** Executes the action of a button in the view. */
 type Decide = (run: RunRow, action: RunAction) => void;
 
 const WHY = "why";
 
-/** The buttons that decide, named by the act, and Cancel while the run runs. */
+/** The decision buttons, with Approve named after the action. A running run has Cancel. */
 function ActButtons({ run, decide }: { readonly run: RunRow; readonly decide: Decide }) {
   const { actions, disabled = {}, waiting } = run;
   if (actions.length === 0) return null;

@@ -2,9 +2,9 @@ import type { RunRow } from "../wire.ts";
 import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 
-// Runs in words: their sentences, who requested them, how they ended, and their bars.
+// Runs as text: their titles, requesters, statuses and bars.
 
-/** The states of a run as people read them, with their colours. */
+/** The statuses of a run as people read them, with their colours. */
 export const STATUSES = {
   succeeded: ["Done", "good"],
   partial: ["Partly done", "warn"],
@@ -17,7 +17,7 @@ export const STATUSES = {
   needs_confirmation: ["Waits for approval", "accent"],
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
-/** The status of a run; one that was declined says so. */
+/** The status of a run. A declined run is labelled so. */
 export function Status({ of }: { readonly of: Pick<RunRow, "status" | "decided"> }) {
   const [words, tone] = STATUSES[of.status];
   return <Badge tone={tone}>{isDeclined(of) ? "Declined" : words}</Badge>;
@@ -27,13 +27,13 @@ function isDeclined({ status, decided }: Pick<RunRow, "status" | "decided">): bo
   return status === "cancelled" && decided?.includes("eclined") === true;
 }
 
-/** The name of what a run that waits is about, if that is one thing. */
+/** Returns the name of the only object that a waiting run affects; undefined if there are several. */
 export function onlyNameOf({ waiting }: RunRow): string | undefined {
   const [part, ...others] = waiting?.parts ?? [];
   return others.length === 0 && part?.count === 1 ? part.objects[0]?.name : undefined;
 }
 
-/** The sentence of a run, with the name of its targeting in bold. */
+/** The title of a run, with the name of its targeting in bold. */
 export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: string }) {
   const { title, targeting } = run;
   const name = targeting?.name ?? onlyNameOf(run) ?? "";
@@ -58,7 +58,7 @@ export function Title({ run, end = "" }: { readonly run: RunRow; readonly end?: 
   );
 }
 
-/** Who requested a run: the authenticated caller, and in quotation marks what its client calls itself. */
+/** Who requested a run: the authenticated caller, and in quotation marks the client's name for itself. */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client } = run;
   return (
@@ -77,22 +77,22 @@ export function Requester({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** A caller as people know it. */
+/** Returns the name of a caller for people. */
 function callerWords(caller: string): string {
   if (caller === "" || caller === "local") return "this computer";
   return caller.replace(/^(?:local|token|client|oauth):/, "");
 }
 
-/** How much of a run is done: what failed is not. */
+/** Returns how many objects of a run are done. Failed objects are not. */
 export function doneOf({ counts }: RunRow): number {
   return counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
 }
 
-/** How the objects of a run stand, as shares of a bar. */
+/** Returns the objects of a run by outcome, as shares of a bar. */
 export function sharesOf({ counts, did }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
   const { created = 0, changed = 0, deleted = 0 } = did ?? {};
-  // What is created or changed inside of an object counts beyond it: the bar shows objects.
+  // A run can make more changes than it has objects. The bar shows objects, so it is not split by kind then.
   const isSplit = did !== undefined && created + changed + deleted <= succeeded;
   const same = succeeded - (isSplit ? created + changed + deleted : 0);
   return [

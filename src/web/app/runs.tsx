@@ -7,7 +7,7 @@ import { OneRun } from "./run-detail.tsx";
 import { Progress, Requester, STATUSES, Status, Title } from "./run-words.tsx";
 import { MOST_ROWS, route, runList } from "./state.ts";
 
-/** Running and past runs, or the one that the address names. */
+/** Running and past runs, or the run that the address names. */
 export function Runs() {
   const { id } = route.value;
   return id === undefined ? <RunTable /> : <OneRun key={id} id={id} />;
@@ -15,7 +15,7 @@ export function Runs() {
 
 type Kind = "all" | "changes" | "events" | "files";
 
-/** What the list is narrowed to; it stays while the person looks at one of its runs. */
+/** The filters of the list. They stay set while the person views one of its runs. */
 const kind = signal<Kind>("all");
 const status = signal<RunRow["status"] | "">("");
 const search = signal("");

@@ -3,35 +3,37 @@ import type { EventFigures, EventRow, FaultsMessage, SandboxMessage, TargetingsM
 import type { Hello, LoginWays, RunRow, ViewName } from "../wire.ts";
 import { counted, number } from "./plain-words.ts";
 
-// What the page knows. The stream writes it; the views read it.
+// The state of the page. The stream writes it; the views read it.
 
-/** How the page stands to its server. */
+/** The state of the connection to the server. */
 export type Link =
   | { readonly is: "waiting" | "live" | "lost" | "ended" }
   | { readonly is: "refused"; readonly ways: LoginWays };
 
 export const link = signal<Link>({ is: "waiting" });
-/** Whether the server is there: without it nothing is decided. A view within a host has no link of its own. */
+/**
+ * Whether the server can be reached. Without it, nothing can be decided. A view within a host has no such connection.
+ */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
-/** Whether the server is gone for good. */
+/** Whether the server has ended. */
 export const hasEnded = computed(() => link.value.is === "ended");
 export const hello = signal<Hello | undefined>(undefined);
-/** What the person has to know about the session. */
+/** The notice about the session. */
 export const notice = signal("");
-/** What came of the last thing that the person did. */
+/** The result of the person's last action. */
 export const outcome = signal("");
 
 export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
-/** The newest run first. */
+/** All runs, newest first. */
 export const runList = computed(() =>
   [...runs.value.values()].toSorted((one, other) => other.startedAt - one.startedAt),
 );
-/** Those that wait for an approval, and can say what would happen. */
+/** The runs that wait for an approval and whose effect is known. */
 export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
 );
 
-/** The newest events, the newest first, and how many arrived in all. */
+/** The newest events, newest first, and the number of all events by result. */
 export const events = signal<readonly EventRow[]>([]);
 export const verdicts = signal({ recorded: 0, ignored: 0, rejected: 0 });
 /** How many events arrived since the last reset. */
@@ -39,7 +41,9 @@ export const arrived = computed(() => {
   const { recorded, ignored, rejected } = verdicts.value;
   return recorded + ignored + rejected;
 });
-/** What the events amount to, and how far the server's clock is ahead of that of the browser. */
+/**
+ * The statistics of the events. `clockAhead` is how far the server's clock is ahead of the browser's, in milliseconds.
+ */
 export const metrics = signal<EventFigures>({
   histogram: { now: Date.now(), everyMs: 10_000, bars: [] },
   problems: [],
@@ -49,18 +53,18 @@ export const metrics = signal<EventFigures>({
 });
 export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
-/** Changes when events are numbered again, or forgotten: what was read of one is read again. */
+/** Changes if events are numbered again or forgotten. The details of an event are then read again. */
 export const eventsAge = signal(0);
 /** The sandbox of the last three views; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [] });
 
-/** The most rows of a list; of the list of events fewer, since it changes four times a second. */
+/** The maximum rows of a list. The event list has fewer, because it changes four times a second. */
 export const MOST_ROWS = 500;
 export const MOST_EVENTS = 100;
 
-/** The views' names as people read them, in their order. */
+/** The views' names as people read them, in the order of the navigation. */
 export const VIEW_TITLES = {
   overview: "Overview",
   approvals: "Approvals",
@@ -71,33 +75,33 @@ export const VIEW_TITLES = {
 } as const satisfies Record<ViewName, string>;
 
 const hash = signal(location.hash);
-/** What is said in the view that is gone to next. */
+/** The result that is shown after the next change of view. */
 let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // What came of a button belongs to the view in which it was pressed.
+  // The result of a button belongs to the view in which it was pressed.
   outcome.value = carried;
   carried = "";
 });
 
-/** The place that an address leads to: another event or approval of a list leaves the list where it is. */
+/** Returns the part of an address that determines the scroll position: another event or approval does not change it. */
 function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Takes over an address that was set without going there. */
+/** Reads the address after it was changed without navigation. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }
 
-/** Goes to another view, and says there what came of a button that was pressed here. */
+/** Goes to another view, and shows there the result of the button that was pressed here. */
 export function go(address: string, said: string): void {
   carried = said;
   location.hash = address;
 }
 
-/** The view that is shown, and what is chosen in it, as the address says: `#/runs/{runId}`; `#/` is the first view. */
+/** The shown view and the chosen ID, from the address `#/runs/{runId}`. `#/` is the first view. */
 export const route = computed(() => {
   const [, name, id] = hash.value.split("/");
   const views = hello.value?.views ?? [];
@@ -105,7 +109,7 @@ export const route = computed(() => {
   return { view, id: id || undefined };
 });
 
-/** Counts change many times a second, and are read out at most this often. */
+/** The minimum interval between announcements of counts, in milliseconds. Counts can change many times a second. */
 const EVERY_MS = 2000;
 
 const counts = computed(() => {
@@ -130,7 +134,7 @@ const counts = computed(() => {
   }
 });
 
-/** The counts of the view that is shown, as the live region says them. */
+/** The counts of the shown view, for the live region. */
 export const announced = signal("");
 
 let isDue = false;

@@ -7,14 +7,14 @@ import { read } from "./requests.ts";
 import { clockAhead, outcome, sandbox, targetings } from "./state.ts";
 import { NothingYet } from "./words.tsx";
 
-/** Rows of a branch; three of them can be open below each other, and no more than 500 rows are shown. */
+/** The number of rows of a branch. Three branches can be open within each other, so at most 500 rows are shown. */
 const BRANCH_ROWS = 150;
 const SEARCH_ROWS = 450;
 const SEARCH_AFTER_MS = 250;
-/** For how long a change is marked. */
+/** How long a change is marked, in milliseconds. */
 const MARKED_MS = 120_000;
 
-/** What is chosen: a targeting, or an option or group of it. */
+/** The chosen targeting, option or group. */
 interface Chosen {
   readonly targeting: string;
   readonly option?: OptionRow | undefined;
@@ -23,7 +23,7 @@ interface Chosen {
 const chosen = signal<Chosen | undefined>(undefined);
 const search = signal("");
 
-/** The tree of the sandbox with its sizes, a search over all of it, and what is chosen in it with its IDs. */
+/** The tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
 export function Targetings() {
   const wanted = useLater(search, SEARCH_AFTER_MS);
   const all = targetings.value.targetings;
@@ -67,7 +67,7 @@ export function Targetings() {
   );
 }
 
-/** A text some time after it was last changed. */
+/** Returns a copy of a text that follows it after `ms` milliseconds without changes. */
 function useLater(text: ReadonlySignal<string>, ms: number): ReadonlySignal<string> {
   const later = useSignal(text.peek());
   useSignalEffect(() => {
@@ -80,7 +80,7 @@ function useLater(text: ReadonlySignal<string>, ms: number): ReadonlySignal<stri
   return later;
 }
 
-/** All targetings, of which one at a time is open. */
+/** All targetings. One of them can be open. */
 function Tree() {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
@@ -107,12 +107,12 @@ function Tree() {
   );
 }
 
-/** A targeting or a group, with what it holds where it is the open one of its list. */
+/** A targeting or group, with its contents if it is open. */
 function Branch(branch: {
   readonly name: string;
   readonly says: string;
   readonly also: string;
-  /** The share of the largest one beside it. */
+  /** The size as a share of the largest branch in the list. */
   readonly size: number;
   readonly changedAt?: number | undefined;
   readonly isNew?: boolean | undefined;
@@ -142,7 +142,7 @@ function Branch(branch: {
   );
 }
 
-/** How large something is beside its neighbours. */
+/** A bar that compares a size with others in the list. */
 function Size({ of, label }: { readonly of: number; readonly label: string }) {
   return (
     <span class="push size wide">
@@ -160,7 +160,7 @@ function isChosen({ targeting, option }: Chosen): boolean {
   return current?.targeting === targeting && current.option?._id === option?._id;
 }
 
-/** What changed a moment ago is marked. */
+/** A mark for a recent change. */
 function Changed({ at, isNew = false }: { readonly at: number | undefined; readonly isNew?: boolean | undefined }) {
   if (at === undefined) return null;
   const here = Math.min(at - clockAhead.value, now.value);
@@ -172,7 +172,7 @@ function Changed({ at, isNew = false }: { readonly at: number | undefined; reado
   );
 }
 
-/** What is directly inside a targeting or a group, of which one group at a time is open. */
+/** The options and groups directly in a targeting or group. One group can be open. */
 function Options({ targeting, group }: { readonly targeting: string; readonly group: string | undefined }) {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
@@ -220,7 +220,7 @@ function Leaf({
 }: {
   readonly targeting: string;
   readonly option: OptionRow;
-  /** The share of the most Context IDs beside it. */
+  /** The number of Context IDs as a share of the largest in the list. */
   readonly size: number;
 }) {
   const choose = () => {
@@ -240,7 +240,7 @@ function Leaf({
   );
 }
 
-/** Data about targetings, which is read again as its query or any targeting changes. */
+/** Reads data about targetings, again each time the query or any targeting changes. */
 function useRead<Data>(path: string, query: () => Record<string, string>): Data | undefined {
   const data = useSignal<Data | undefined>(undefined);
   useSignalEffect(() => {
@@ -250,7 +250,7 @@ function useRead<Data>(path: string, query: () => Record<string, string>): Data 
   return data.value;
 }
 
-/** Reads data; a late answer of an earlier question never takes the place of a newer one. */
+/** Reads data. A late answer never replaces that of a newer request. */
 async function load<Data>(path: string, into: { value: Data | undefined }): Promise<void> {
   latest.set(into, path);
   const answer = await read<Data>(path);
@@ -261,7 +261,7 @@ async function load<Data>(path: string, into: { value: Data | undefined }): Prom
 
 const latest = new WeakMap<object, string>();
 
-/** The options and groups of all targetings whose name or Context ID fits. */
+/** The options and groups of all targetings whose name or Context ID matches. */
 function Found({ search }: { readonly search: string }) {
   const list = useRead<OptionList>(PATHS.targetings, () => ({ search, limit: String(SEARCH_ROWS) }));
   if (list === undefined) return null;
@@ -306,10 +306,10 @@ function Found({ search }: { readonly search: string }) {
   );
 }
 
-/** The longest name that is shown in a list. */
+/** The maximum length of a name in a list. */
 const MOST_SHOWN = 120;
 
-/** A name with what was searched for in it marked. */
+/** A name with the search text marked. */
 function Marked({ text, search }: { readonly text: string; readonly search: string }) {
   const at = text.toLowerCase().indexOf(search.toLowerCase());
   const end = at + search.length;
@@ -324,7 +324,7 @@ function Marked({ text, search }: { readonly text: string; readonly search: stri
   );
 }
 
-/** What is chosen, with its IDs to copy. */
+/** The chosen object, with IDs to copy. */
 function Pane() {
   const current = chosen.value;
   const targeting = targetings.value.targetings.find(({ _id }) => _id === current?.targeting);
@@ -401,7 +401,7 @@ function OptionFacts({ option, targeting }: { readonly option: OptionRow; readon
   );
 }
 
-/** The most Context IDs that are shown; all that the server gives are copied. */
+/** The maximum number of shown Context IDs. Copying includes all that the server returns. */
 const SHOWN_IDS = 200;
 
 function ContextIds({ detail: { contextIds, total } }: { readonly detail: OptionDetail }) {

@@ -1,5 +1,5 @@
 import { startView } from "./run-view.tsx";
 
-// The script of the view that hosts show (MCP Apps): the document that a host is given holds it.
+// The script of the view that hosts show (MCP Apps). The document for the host contains it.
 
 await startView();

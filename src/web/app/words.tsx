@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import type { Verdict, Words } from "../sandbox-wire.ts";
 import { type Tone, visible } from "./parts.tsx";
 
-/** A sentence in parts, with names of fields and events in the type of code. */
+/** A sentence in parts, with names of fields and events in the font of code. */
 export function WordsOf({ of }: { readonly of: Words }) {
   return (
     <>
@@ -20,14 +20,14 @@ export function WordsOf({ of }: { readonly of: Words }) {
   );
 }
 
-/** What became of an event, as the page calls it, and its colour. */
+/** The page's words for the result of an event, with its colour. */
 export const RESULTS = {
   recorded: { title: "Recorded", tone: "good" },
   ignored: { title: "Dropped", tone: "warn" },
   rejected: { title: "Rejected", tone: "bad" },
 } as const satisfies Record<Verdict, { readonly title: string; readonly tone: Tone }>;
 
-/** What stands in a view where there is nothing yet, with the next step. */
+/** The placeholder of an empty view, with the next step. */
 export function NothingYet({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   return (
     <div class="empty">
@@ -37,7 +37,7 @@ export function NothingYet({ title, children }: { readonly title: string; readon
   );
 }
 
-/** The heads of columns that explain themselves: they are only read out. */
+/** Column headings that are only read by screen readers. */
 export function SpokenHeads({ of }: { readonly of: readonly string[] }) {
   return (
     <thead class="spoken-heads">
