@@ -1,18 +1,21 @@
 import type { KnownOption, Ref } from "./targeting-model.ts";
 import type { Change } from "./work.ts";
 
-/** What cannot be once all changes are made, and the options that it is about. */
+/** A rule of the service that the targeting would break after all changes, with the options concerned. */
 export type Conflict =
-  /** A group is deleted in which sub-options would stay. */
+  /** A change deletes a group, but `staying` sub-options would remain in it. */
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
-  /** What an option goes into is no group that is there. */
+  /** The new parent of an option does not exist or is not a group. */
   | { readonly kind: "noGroup"; readonly ref: Ref }
-  /** `ref` takes a name, or as a group an own Context ID, that another one has. */
+  /** `ref` takes a name, or as a group an own Context ID, that the option `holder` has. */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
-  /** A group has neither sub-options nor own Context IDs: it gets none, or loses its last; `leaving` are those that go. */
+  /**
+   * A group would have neither sub-options nor own Context IDs: it gets none, or loses its last. `leaving` lists the
+   * sub-options that leave it.
+   */
   | { readonly kind: "empty"; readonly ref: Ref; readonly leaving: readonly Ref[] };
 
-/** An option as it would be. */
+/** An option as it would be after all changes. */
 interface After {
   readonly ref: Ref;
   readonly change: Exclude<Change, { readonly kind: "delete" }> | undefined;
@@ -24,8 +27,9 @@ interface After {
 }
 
 /**
- * The conflicts of the targeting as it would be, by the rules of management-api 7.2 to 7.4. What does not fit already,
- * and that no change is about, is none. Those of one kind stand together: what settles one may settle those after it.
+ * Returns the conflicts of the targeting as it would be after all changes, by the rules of management-api 7.2 to 7.4.
+ * Conflicts that already exist, and that no change concerns, are not included. Conflicts of one kind are adjacent,
+ * because resolving one may resolve the next ones.
  */
 export function conflicts(
   options: ReadonlyMap<Ref, KnownOption>,
@@ -71,7 +75,10 @@ function inUse(changes: ReadonlyMap<Ref, Change>, inside: ReadonlyMap<Ref, numbe
   });
 }
 
-/** Values that two options have: the later one takes it where it does so, else the one before. */
+/**
+ * Returns the conflicts about values that two options would have. If both options take the value, the conflict is about
+ * the later one.
+ */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,
@@ -95,7 +102,7 @@ function doubled(
   return found;
 }
 
-/** The own Context IDs that a group would have. */
+/** Yields the own Context IDs that a group would have after all changes. */
 function* ownContexts({ group, before, change }: After): Generator<string> {
   if (!group) return;
   const removed = new Set(change?.kind === "update" ? change.remove : []);

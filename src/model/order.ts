@@ -4,8 +4,9 @@ import { type Creation, isNothing, type Left, type Work } from "./work.ts";
 const OPERATIONS = ["update", "create", "delete"] as const;
 
 /**
- * The next requests that may be sent, of which one is to be chosen; empty where nothing is left, or nothing can go on.
- * With `inParts` those are offered, too, that do a part of a change now and the rest later.
+ * Returns the requests that may be sent next; the caller chooses one. Returns an empty list if nothing is left to do,
+ * or if no request is possible. If `inParts` is true, requests that make only a part of a change now and leave the rest
+ * for later are included.
  */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
@@ -17,7 +18,7 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // Each knot by itself takes fewer placeholders, all of them at once fewer requests.
+  // Resolving one deadlock at a time takes fewer placeholders; resolving all of them at once takes fewer requests.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -32,7 +33,7 @@ function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boo
 function update(work: Work, batch: Batch, isPart: boolean): void {
   const seen = new Set<Ref>();
   const visit = (first: Ref): void => {
-    // The holder of the wanted name goes first, where that is possible: a chain of any length leaves at once.
+    // If possible, the holder of the wanted name goes first, so that one request renames a chain of any length.
     const chain: Ref[] = [];
     for (let ref: Ref | undefined = first; ref !== undefined && !seen.has(ref); ) {
       const option = work.model.options.get(ref);
@@ -61,8 +62,9 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
 }
 
 /**
- * Names that are swapped leave together, once nothing else is left of their options: the first one gets a temporary
- * name. Each member wants the name of the next one, and the last one that of the first.
+ * Adds the renames of options that swap their names. They are sent together, as soon as nothing else is left to do for
+ * these options, and the first option gets a temporary name. Each member of the cycle wants the name of the next one;
+ * the last wants the name of the first.
  */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
@@ -84,7 +86,9 @@ function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: bo
   }
 }
 
-/** The options whose names go round, from this one on. */
+/**
+ * Returns the options whose wanted names form a cycle that begins at `start`, or undefined if there is no such cycle.
+ */
 function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   const cycle: Ref[] = [start];
   const seen = new Set(cycle);
@@ -99,7 +103,10 @@ function cycleFrom(work: Work, start: Ref): readonly Ref[] | undefined {
   }
 }
 
-/** The item that does what is left to an option, as far as it may be sent now; undefined where nothing may. */
+/**
+ * Returns the item for the part of the remaining changes of an option that may be sent now, or undefined if nothing may
+ * be sent.
+ */
 function itemFor(
   work: Work,
   ref: Ref,
@@ -130,20 +137,23 @@ function itemFor(
   return (isWhole || isPart) && !isNothing(item) ? item : undefined;
 }
 
-/** The own Context IDs that a group may lose now, its placeholder among them once something stays in it. */
+/**
+ * Returns the own Context IDs that a group may lose now. Its placeholder is one of them as soon as the group has
+ * lasting content.
+ */
 function removable(work: Work, ref: Ref, option: KnownOption, left: Left, batch: Batch): readonly string[] {
   const placeholder = work.options.placeholders.contextIdOf(ref);
   const isFilled = work.held.has(ref) && hasContent(work, ref, option, left);
   const remove = isFilled ? [...left.remove, placeholder] : left.remove;
   const after = ownCount(option) + left.add.length - remove.length;
   if (remove.length === 0 || batch.mayHold(ref, after)) return remove;
-  // Something has to stay until other content comes: what no other group wants.
+  // The group must keep one Context ID until it gets other content. Prefer one that no other group wants.
   const wanted = work.wantedContexts();
   const staying = remove.find((id) => !wanted.has(id)) ?? remove[0];
   return remove.filter((id) => id !== staying);
 }
 
-/** Whether a group has something now that stays, its placeholder aside. */
+/** Returns whether a group has content that stays in it, apart from its placeholder. */
 function hasContent(work: Work, ref: Ref, option: KnownOption, { add, remove }: Left): boolean {
   const going = new Set([...remove, work.options.placeholders.contextIdOf(ref)]);
   if (add.length + option.others > 0 || [...option.contexts].some((id) => !going.has(id))) return true;
@@ -166,7 +176,7 @@ function create(work: Work, batch: Batch, isPart: boolean): void {
     const children = (group ? (inside.get(ref) ?? []) : []).filter(
       (child) => child.name !== name && batch.holderOf(child.name) === undefined,
     );
-    // What moves into it can only come once it exists.
+    // Options that move into the group can only do so after it exists.
     if (group && contexts.length === 0 && !inside.has(ref)) own.push(work.options.placeholders.contextIdOf(ref));
     if (!batch.hasRoomFor(1)) return;
     while (!batch.hasRoomFor(1 + children.length)) children.pop();
@@ -184,14 +194,16 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // Deleted with sub-options inside, the group would make them top-level options: those that are to leave go before.
+    // If a group is deleted with sub-options inside, they become top-level options. Those that move elsewhere must move
+    // before.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group before its last sub-option, so that it is never empty, and after the others, so that they do not move.
+    // The group comes before its last sub-option, so that it is never empty, and after the others, so that they do not
+    // move to the top level.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -204,7 +216,10 @@ function remove(work: Work, batch: Batch): void {
   }
 }
 
-/** Nothing can go on: names and groups wait for each other. One knot gets a placeholder, or `all` of them. */
+/**
+ * Returns requests with placeholders, for when names and groups wait for each other and nothing else can be sent. They
+ * resolve one deadlock, or every deadlock if `all` is true.
+ */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
   freeNames(work, batch);
@@ -218,7 +233,7 @@ function isSame(one: readonly Item[], other: readonly Item[]): boolean {
   return one.length === other.length && JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Gives temporary names to options that are deleted later and have a name that others want. */
+/** Gives temporary names to options that are deleted later and have a name that another option wants. */
 function freeNames(work: Work, batch: Batch): void {
   const { model, options } = work;
   for (const { ref, kind } of work.changes.values()) {
@@ -231,7 +246,7 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/** Takes Context IDs that another group wants from groups that would be empty without them, or are deleted later. */
+/** Removes Context IDs that another group wants from groups that would be empty without them or are deleted later. */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();
@@ -248,7 +263,7 @@ function freeContexts(work: Work, batch: Batch, all: boolean): void {
   }
 }
 
-/** Fills groups that sub-options leave before others come. */
+/** Adds placeholders to groups whose last sub-options leave before new ones arrive. */
 function fillGroups(work: Work, batch: Batch): void {
   const { model, options } = work;
   const filled = new Set(batch.items.map(({ ref }) => ref));
@@ -264,7 +279,7 @@ function fillGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** Creates groups whose content is still elsewhere. */
+/** Creates groups with a placeholder if their content is still in other groups. */
 function fillNewGroups(work: Work, batch: Batch): void {
   for (const { ref, name, group, parent, expose } of work.openCreations()) {
     if (!group || batch.holderOf(name) !== undefined) continue;
@@ -274,21 +289,21 @@ function fillNewGroups(work: Work, batch: Batch): void {
   }
 }
 
-/** Above this many options and changes the first candidate is taken, without looking where each leads. */
+/** If there are more options and changes than this, the first candidate is taken without comparing the candidates. */
 const LOOKED_AHEAD = 2000;
-/** A way to the end that takes more requests than this is not looked at any further. */
+/** A sequence of requests that is longer than this is not followed any further. */
 const LONGEST_LOOK = 200;
 
-/** The requests that lead to what is wanted, or as far as they lead where nothing can go on. */
+/** The requests that make the wanted changes. If no further request is possible, they end early. */
 export interface PlannedWay {
   readonly requests: readonly (readonly Item[])[];
-  /** Whether everything that is wanted is there after them. */
+  /** Whether all wanted changes are made after these requests. */
   readonly isWhole: boolean;
 }
 
 /**
- * Plays a work to its end: the requests, one after the other, if the service accepts all of them. Of several that could
- * be next the one is taken from which the end is nearest. Changes the model of the work.
+ * Returns the requests that make all changes of `work`, in order, if the service accepts each of them. If several
+ * requests may be next, it chooses the one that needs the fewest requests after it. Changes the model of `work`.
  */
 export function planRequests(work: Work): PlannedWay {
   const requests: (readonly Item[])[] = [];
@@ -304,7 +319,7 @@ export function planRequests(work: Work): PlannedWay {
   return { requests, isWhole: work.isOver() };
 }
 
-/** The candidate from which the end is nearest; the first one of several. */
+/** Returns the candidate with the fewest requests after it, or the first of several. */
 function nearest(work: Work): readonly Item[] | undefined {
   const found = candidates(work, true);
   if (found.length < 2) return found[0];
@@ -321,7 +336,7 @@ function nearest(work: Work): readonly Item[] | undefined {
   return best;
 }
 
-/** How many requests it takes to the end where the first candidate is taken each time. */
+/** Returns how many requests are left if the first candidate is taken each time; infinity if the end is not reached. */
 function requestsToEnd(work: Work): number {
   for (let sent = 0; sent < LONGEST_LOOK; sent += 1) {
     if (work.isOver()) return sent;

@@ -1,15 +1,15 @@
-/** The `_id` of an option; of one that is not made yet, a name that the change which makes it gives it. */
+/** The `_id` of an option. For an option that does not exist yet: a key that its creation defines. */
 export type Ref = string;
 
-/** An option or group as it is known. */
+/** The known data of an option or group. */
 export interface KnownOption {
   readonly name: string;
   readonly group: boolean;
   readonly parent: Ref | null;
   readonly expose: boolean;
-  /** Its own Context IDs, as far as they are known. */
+  /** Its known own Context IDs. */
   readonly contexts: ReadonlySet<string>;
-  /** How many it holds beside these; no change is about them. */
+  /** How many further Context IDs it holds. No change concerns them. */
   readonly others: number;
 }
 
@@ -29,7 +29,7 @@ export interface CreateItem extends NewSubOption {
   readonly children: readonly NewSubOption[];
 }
 
-/** One item of one request that changes options; fields that stay are absent. */
+/** One item of one request that changes options. Unchanged fields are absent. */
 export interface UpdateItem {
   readonly op: "update";
   readonly ref: Ref;
@@ -48,23 +48,23 @@ export interface DeleteItem {
 
 export type Item = CreateItem | UpdateItem | DeleteItem;
 
-/** What is known of the options of a targeting, and what the service makes of an item that it accepts. */
+/** The known options of a targeting, and the effects of items that the service accepts. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** By name: the option that has it. */
+  /** The option with a name, by name. */
   readonly holders = new Map<string, Ref>();
-  /** By own Context ID of a group: that group, since no two groups share one (management-api 7.2). */
+  /** The group that holds an own Context ID, by Context ID. No two groups share one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
-  /** A model of its own with the same options. */
+  /** Returns an independent model with the same options. */
   copy(): TargetingModel {
     const copy = new TargetingModel();
     for (const [ref, option] of this.options) copy.put(ref, option);
     return copy;
   }
 
-  /** Adds an option, or replaces what is known of it. */
+  /** Adds an option, or replaces its known data. */
   put(ref: Ref, option: KnownOption): void {
     this.#forget(ref);
     this.options.set(ref, option);
@@ -76,12 +76,14 @@ export class TargetingModel {
     else inside.add(ref);
   }
 
-  /** The sub-options of a group. */
+  /** Returns the sub-options of a group. */
   inside(group: Ref): ReadonlySet<Ref> {
     return this.#inside.get(group) ?? NONE;
   }
 
-  /** Does what the service does for an item that it accepts. The sub-options of a deleted group come to the top level. */
+  /**
+   * Applies an item as the service does when it accepts it. The sub-options of a deleted group move to the top level.
+   */
   apply(item: Item): void {
     if (item.op === "create") {
       const { ref, name, group, parent, expose, contexts, children } = item;
@@ -128,9 +130,9 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * One request on top of the model. The service runs its items in any order (management-api 4.1), so that each rule has
- * to hold in the order that helps least: what is taken must be free before the request, and what leaves a group counts
- * before anything arrives. Names alone follow the order of the items.
+ * One request on top of the model. The service runs its items in any order (management-api 4.1), so each rule must hold
+ * in the least favorable order: a value must be free before the request, and options leave a group before others
+ * arrive. Only names follow the order of the items.
  */
 export class Batch {
   readonly items: Item[] = [];
@@ -142,29 +144,34 @@ export class Batch {
   readonly #ownAfter = new Map<Ref, number>();
   #adding = 0;
 
-  /** `room`: how many options the model may hold. */
+  /** `room` is the maximum number of options in the model. */
   constructor(model: TargetingModel, room: number) {
     this.#model = model;
     this.#room = room;
   }
 
-  /** The option that has a name once the items so far are done. */
+  /** Returns the option that has a name after the items so far. */
   holderOf(name: string): Ref | undefined {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
-  /** Whether a group may get an own Context ID: no other group has it before the request, nor gets it in it. */
+  /**
+   * Returns whether a group may get an own Context ID. No other group may hold it before the request or get it in the
+   * request.
+   */
   mayOwn(id: string, group: Ref): boolean {
     const owner = this.#model.owners.get(id);
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /** Whether a group is never empty when one more sub-option leaves it (management-api 7.4, case 6). */
+  /**
+   * Returns whether one more sub-option may leave a group without ever leaving it empty (management-api 7.4, case 6).
+   */
   mayLeave(group: Ref): boolean {
     return this.#staying(group) > 1 || (this.#own(group) > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
-  /** Whether a group may have this number of own Context IDs after its item (management-api 7.4, case 7). */
+  /** Returns whether a group may have this number of own Context IDs after its item (management-api 7.4, case 7). */
   mayHold(group: Ref, own: number): boolean {
     return own > 0 || this.#staying(group) > 0;
   }
@@ -210,7 +217,7 @@ export class Batch {
   }
 }
 
-/** How many own Context IDs an option holds. */
+/** Returns how many own Context IDs an option holds. */
 export function ownCount(option: KnownOption | undefined): number {
   return option === undefined ? 0 : option.contexts.size + option.others;
 }

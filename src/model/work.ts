@@ -11,7 +11,7 @@ export interface Creation {
   readonly contexts: readonly string[];
 }
 
-/** An option to change; fields that stay are absent. */
+/** An option to change. Unchanged fields are absent. */
 interface Update {
   readonly kind: "update";
   readonly ref: Ref;
@@ -28,10 +28,10 @@ interface Deletion {
   readonly ref: Ref;
 }
 
-/** What is wanted of one option. */
+/** The wanted change of one option. */
 export type Change = Creation | Update | Deletion;
 
-/** What is left to do to an option that exists. */
+/** The remaining changes of an option that exists. */
 export interface Left {
   readonly name?: string;
   readonly parent?: Ref | null;
@@ -40,29 +40,30 @@ export interface Left {
   readonly remove: readonly string[];
 }
 
-/** Names and Context IDs that options have for a while; each is the same whenever it is asked for. */
+/** Temporary names and Context IDs of options. Each call for the same option returns the same value. */
 export interface Placeholders {
   nameOf(ref: Ref): string;
   contextIdOf(group: Ref): string;
 }
 
-/** How a Work is set up. */
+/** The settings of a `Work`. */
 interface WorkOptions {
   readonly placeholders: Placeholders;
-  /** How many options the model may hold. */
+  /** The maximum number of options in the model. */
   readonly room: number;
 }
 
 const NOTHING: Left = { add: [], remove: [] };
 
 /**
- * The changes of a targeting that are left to do, which is always the difference between what is wanted and the model.
+ * The remaining changes of a targeting. They are always computed as the difference between the wanted changes and the
+ * model.
  */
 export class Work {
   readonly model: TargetingModel;
   readonly changes: ReadonlyMap<Ref, Change>;
   readonly options: WorkOptions;
-  /** Groups that hold a placeholder for content that is still to come. */
+  /** Groups that hold a placeholder until they get their content. */
   readonly #held: Set<Ref>;
 
   constructor(
@@ -77,7 +78,7 @@ export class Work {
     this.#held = new Set(held);
   }
 
-  /** The same work on a model of its own. */
+  /** Returns the same work on an independent copy of the model. */
   copy(): Work {
     return new Work(this.model.copy(), this.changes, this.options, this.#held);
   }
@@ -91,7 +92,7 @@ export class Work {
     return this.#held.size === 0 && [...this.changes.values()].every((change) => this.#isDone(change));
   }
 
-  /** Notes a request that was accepted. */
+  /** Applies the items of an accepted request to the model. */
   done(items: readonly Item[]): void {
     for (const item of items) {
       this.model.apply(item);
@@ -106,13 +107,13 @@ export class Work {
     return this.changes.get(ref)?.kind === "delete";
   }
 
-  /** The name that a change gives an option; undefined where it gives none. */
+  /** Returns the name that a change sets for an option, or undefined if it sets none. */
   wantedName(ref: Ref): string | undefined {
     const change = this.changes.get(ref);
     return change === undefined || change.kind === "delete" ? undefined : change.name;
   }
 
-  /** The own Context IDs that groups are to get and do not have. */
+  /** Returns the own Context IDs that groups should get and do not have yet. */
   wantedContexts(): ReadonlySet<string> {
     const wanted = new Set<string>();
     for (const change of this.changes.values()) {
@@ -125,7 +126,7 @@ export class Work {
     return wanted;
   }
 
-  /** What is left to do to an option that exists. */
+  /** Returns the remaining changes of an option that exists. */
   left(ref: Ref, option: KnownOption): Left {
     const change = this.changes.get(ref);
     if (change === undefined || change.kind === "delete") return NOTHING;
@@ -141,7 +142,7 @@ export class Work {
     };
   }
 
-  /** The creations of options that do not exist yet. */
+  /** Returns the creations of options that do not exist yet. */
   openCreations(): readonly Creation[] {
     return [...this.changes.values()].filter(
       (change): change is Creation => change.kind === "create" && !this.model.options.has(change.ref),
@@ -160,7 +161,7 @@ export class Work {
   }
 }
 
-/** Whether nothing is left to do. */
+/** Returns whether no changes remain. */
 export function isNothing({ name, parent, expose, add, remove }: Left): boolean {
   return name === undefined && parent === undefined && expose === undefined && add.length + remove.length === 0;
 }
