@@ -16,9 +16,9 @@ import { Plan, type PlanningContext } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a group that the same call creates travel inside it, wherever
- * they stand in the call. Reads List Options when a `parentName` is not among the call's own groups, and when
- * `onExisting` is not `fail`: then only what is new is sent. Rows with the ID of an existing option add nothing.
+ * Plans adding options to one targeting. Sub-options of a group that the same call creates are sent inside it, in any
+ * order of the items. Reads List Options if a `parentName` is not one of the call's own groups, and if `onExisting` is
+ * not `fail`; only new data is then sent. Rows with the ID of an existing option create no option.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -76,7 +76,7 @@ function place(plan: Plan, targetingId: string, { option, parent }: Placed, exis
   } else planOption(plan, option, parent === undefined ? { targeting } : { targeting, parent: { id: parent } });
 }
 
-/** Adds the rows whose names are new; rows whose names exist are planned one by one. */
+/** Adds the rows with new names. Rows whose names exist are planned one by one. */
 function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existing): void {
   let first = from;
   for (let row = from; row < to; row += 1) {
@@ -90,7 +90,10 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
   plan.addRows({ block, from: first, to });
 }
 
-/** Puts sub-options into the groups that they name: new ones of the call, or existing ones. */
+/**
+ * Assigns sub-options to the groups that they name. Sub-options of the call's new groups become their children; the
+ * other options are returned, with the ID of their group if they have one.
+ */
 async function intoGroups(
   plan: Plan,
   targetingId: string,
@@ -119,7 +122,7 @@ async function intoGroups(
   return placed;
 }
 
-/** The options that the targeting has already, and what to do about them. */
+/** The options that the targeting already has, and how the call treats them. */
 interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
@@ -138,7 +141,7 @@ function atomic(option: Pick<NewOption, "object" | "name" | "contexts">): NewOpt
   return { ...option, isGroup: false, exposeChildren: undefined, children: [] };
 }
 
-/** Plans an option that exists: it is left as it is, or gets the Context IDs; its new sub-options are added to it. */
+/** Plans an option that exists. It stays unchanged or gets the Context IDs, and its new sub-options are added to it. */
 function planExisting(plan: Plan, option: NewOption, there: string, existing: Existing): void {
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(leftAsItIs(option.object, there, existing.onExisting));
@@ -151,7 +154,10 @@ function planExisting(plan: Plan, option: NewOption, there: string, existing: Ex
   }
 }
 
-/** Sub-options of a new group whose names the targeting has already cannot be made inside it. */
+/**
+ * Returns the sub-options of a new group whose names are new. The others already exist, so they cannot be created
+ * inside it.
+ */
 function onlyNew(
   plan: Plan,
   children: readonly NewOption["children"][number][],
@@ -173,7 +179,10 @@ function planAdding(plan: Plan, object: number, optionId: string, contexts: read
   }
 }
 
-/** The existing option groups of a targeting, by name. Names can be double after console edits (management-api 4.2). */
+/**
+ * Returns the existing option groups of a targeting, by name. After console edits, a name can occur twice
+ * (management-api 4.2).
+ */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
@@ -182,16 +191,17 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
   return groups;
 }
 
-/** Where options are added, and what happens to those that exist. */
+/** The targeting that options are added to, and how existing options are treated. */
 interface Adding {
   readonly targetingId: string;
   readonly onExisting?: OnExisting | undefined;
 }
 
 /**
- * Plans the rows that have the ID of an option which the targeting holds, as the sheet with results has them: what the
- * option holds already is done, anything else is an edit, which fails here. An ID that the targeting does not hold says
- * nothing about it. Gives the other candidates. Reads List Options, and the Context IDs of such options.
+ * Plans the rows that contain the ID of an option in the targeting, as sheets with results do. If the option already
+ * has all values of its row, the row is done. `addContexts` adds missing Context IDs. Any other difference is an edit:
+ * the row fails here, unless `onExisting` is `skip`. An ID that the targeting does not contain is ignored. Returns the
+ * other candidates. Reads List Options, and the Context IDs of these options.
  */
 async function planKnown(
   plan: Plan,
@@ -241,7 +251,7 @@ async function planKnown(
 
 type Known = Pick<OptionRecord, "_id" | "name" | "type" | "exposeChildren" | "contextCount" | "parent">;
 
-/** The columns in which a row says something else than its option is; a blank cell says nothing. */
+/** Returns the columns in which a row differs from its option. A blank cell is no difference. */
 function differingFields({ item }: OptionCandidate, option: Known, group: string | undefined): string[] {
   const { name, type, exposeChildren, parentName } = item;
   return [
@@ -254,7 +264,7 @@ function differingFields({ item }: OptionCandidate, option: Known, group: string
   ];
 }
 
-/** The Context IDs that an option holds, which are read only where its row has some to compare them with. */
+/** Returns the Context IDs that an option holds. Reads them only if its row has Context IDs to compare them with. */
 async function heldContexts(
   { option: { contexts } }: OptionCandidate,
   { _id, contextCount }: Known,
@@ -263,7 +273,7 @@ async function heldContexts(
   return contexts.length === 0 || contextCount === 0 ? [] : (await read(_id)).contexts;
 }
 
-/** The Context IDs of a row that its option does not hold. */
+/** Returns the Context IDs of a row that its option does not hold. */
 function contextsBeside({ option: { contexts } }: OptionCandidate, held: readonly string[]): readonly string[] {
   const known = new Set(held);
   return contexts.filter((id) => !known.has(id));

@@ -4,25 +4,27 @@ import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { nameProblem } from "../../spec/names.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
-/** Why a name cannot be sent (management-api 8.3), or undefined. */
+/** Returns why a name cannot be sent (management-api 8.3), or undefined if it is valid. */
 export function badName(name: string): Reason | undefined {
   const problem = nameProblem(name);
   return problem === undefined ? undefined : ownReason("INVALID_NAME", { ...problem });
 }
 
-/** Why an ID cannot be sent, or undefined. `field` is where it stands. */
+/** Returns why an ID cannot be sent, or undefined if it is valid. `field` is the input field that contains the ID. */
 export function badId(field: string, id: string): Reason | undefined {
   return isUlid(id) ? undefined : ownReason("INVALID_ID", { field, value: id.slice(0, 40) });
 }
 
-/** Context IDs as the service keeps them: trimmed, each once, in the order of their first mention. */
+/** Context IDs as the service stores them: trimmed and without duplicates, in the order of their first occurrence. */
 type CheckedContextIds =
   | { readonly ok: true; readonly ids: readonly string[] }
   | { readonly ok: false; readonly reason: Reason };
 
 const NO_CONTEXT_IDS: CheckedContextIds = { ok: true, ids: [] };
 
-/** Trims and checks Context IDs (management-api 8.1). Gives the first that breaks a rule, and how many do. */
+/**
+ * Trims and checks Context IDs (management-api 8.1). Returns the first problem, and how many Context IDs are invalid.
+ */
 export function checkContextIds(contextIds: readonly string[]): CheckedContextIds {
   const [only] = contextIds;
   if (only === undefined) return NO_CONTEXT_IDS;
@@ -46,7 +48,7 @@ export function checkContextIds(contextIds: readonly string[]): CheckedContextId
   return { ok: true, ids: [...ids] };
 }
 
-/** Why an option cannot hold these Context IDs (management-api 8.1), or undefined. */
+/** Returns why an option cannot hold these Context IDs (management-api 8.1), or undefined if it can. */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const { optionContextIds, optionContextBytes, contextIdBytes } = LIMITS;
   if (ids.length * contextIdBytes.value <= optionContextBytes.value && ids.length <= optionContextIds.value) {
@@ -62,18 +64,18 @@ export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   return undefined;
 }
 
-/** Room that the rest of an item, beside its Context IDs, may take in a body. */
+/** The size that is reserved in a body for the other fields of an item, in bytes. */
 const OTHER_FIELDS_BYTES = 4096;
 
-/** What the Context IDs of one request may take of its body, in bytes. */
+/** The maximum size of the Context IDs in the body of one request, in bytes. */
 export const PART_BYTES = OWN_BODY_BYTES - OTHER_FIELDS_BYTES;
 
-/** What a Context ID takes in a body, the comma included, in bytes. */
+/** Returns the size of a Context ID in a body, including the comma, in bytes. */
 export function bytesInBody(id: string): number {
   return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
 }
 
-/** Cuts Context IDs into parts that each fit into one request (management-api 8.1). At least one part. */
+/** Cuts Context IDs into parts that each fit into one request (management-api 8.1). Returns at least one part. */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;

@@ -7,18 +7,18 @@ import { type ContextWork, contextParts, type Growth } from "./context-parts.ts"
 import { noteHeld } from "./former-values.ts";
 import type { Plan } from "./plan.ts";
 
-/** What a call wants of one option, over all its items. */
+/** The changes that a call requests for one option, over all its items. */
 export interface ContextWish {
   readonly optionId: string;
   readonly objects: number[];
-  /** What each of its items asks for, in their order. */
+  /** The changes that each of its items requests, in their order. */
   readonly asked: AskedChange[];
   add: Set<string>;
   remove: Set<string>;
   set: Set<string> | undefined;
 }
 
-/** A wish, compared with the Context IDs that the option holds, where these were read. */
+/** A requested change, compared with the Context IDs that the option holds if these were read. */
 interface PlannedChange {
   readonly wish: ContextWish;
   readonly contents: OptionContents | undefined;
@@ -28,8 +28,8 @@ interface PlannedChange {
 }
 
 /**
- * Plans the steps of wishes about different options; `contents` has the options that were read, or why reading failed.
- * A change that does not fit into one request is sent in parts.
+ * Plans the steps of changes to different options. `contents` contains the options that were read, or why reading
+ * failed. A change that does not fit into one request is sent in parts.
  */
 export function planContextChanges(
   plan: Plan,
@@ -54,7 +54,7 @@ export function planContextChanges(
   }
 }
 
-/** The Context IDs that a wish may change: a `set` all that the option holds, too. */
+/** Returns the Context IDs that a change may affect. For a `set`, they include all that the option holds. */
 function changedIn({ set, add, remove }: ContextWish, held: ReadonlySet<string>): ReadonlySet<string> {
   return new Set(set === undefined ? [...add, ...remove] : [...set, ...held]);
 }
@@ -71,16 +71,17 @@ function changeOf(wish: ContextWish, contents: OptionContents | undefined): Plan
   };
 }
 
-/** What the changes of a call share. */
+/** Data that the changes of a call share. */
 interface Together {
-  /** How many more Context IDs the project may hold after the call, as far as that is known. */
+  /** How many more Context IDs the project may hold after the call. Options that were not read are not counted. */
   readonly room: { left: number };
   /** Context IDs that one group of the call loses and another one may get. */
   readonly moving: ReadonlySet<string>;
 }
 
 /**
- * A project may hold 200,000 Context IDs (management-api 8.1), of which those of the options that were read are known.
+ * Returns how many more Context IDs the project may hold. Its limit is 200,000 (management-api 8.1). Only the Context
+ * IDs of options that were read are subtracted.
  */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
@@ -93,14 +94,17 @@ const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add
 const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
   remove.filter((id) => held.has(id)).length;
 
-/** Two groups never hold the same own Context ID (management-api 7.2): it has to leave one before the other gets it. */
+/**
+ * Returns the Context IDs that move from one group to another. Two groups never hold the same own Context ID
+ * (management-api 7.2), so it must leave one before the other gets it.
+ */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
   const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
   return new Set(groups.flatMap(({ held, add }) => add.filter((id) => !held.has(id) && leaving.has(id))));
 }
 
-/** In one step where one request can carry it, else in parts. */
+/** Plans a change in one step if it fits into one request, otherwise in parts. */
 function planChange(plan: Plan, change: PlannedChange, together: Together): void {
   const { wish, held, add, remove } = change;
   const whole: ContextChanges =
@@ -132,7 +136,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   const remove = change.remove.filter((id) => held.has(id));
   if (moving.size === 0 || contents?.option.type === "atomic") return { add, remove };
   const early = remove.filter((id) => moving.has(id));
-  // A group without sub-options may not be empty in between (management-api 7.4 case 7).
+  // A group without sub-options may not be empty in between (management-api 7.4, case 7).
   if (early.length === held.size && (contents?.option.childCount ?? 0) === 0) early.pop();
   const isEarly = new Set(early);
   return {
@@ -143,7 +147,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   };
 }
 
-/** By how much an option may grow between its parts: to its own limits, as far as the project has room. */
+/** Returns how much an option may grow between its parts: up to its own limits, if the project has room. */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));
@@ -179,7 +183,7 @@ function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChan
   plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }
 
-/** What one item asks for: `set`, or what is to be added and removed. */
+/** The change that one item requests: `set`, or Context IDs to add and remove. */
 interface AskedChange {
   readonly object: number;
   readonly add: readonly string[];
@@ -187,7 +191,10 @@ interface AskedChange {
   readonly set?: readonly string[];
 }
 
-/** Notes for the report what each item about an option changes, one after the other, given what the option holds. */
+/**
+ * Notes for the report what each item about an option changes. The items apply one after the other to the Context IDs
+ * that the option holds.
+ */
 export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, contexts }: OptionContents): void {
   const held = new Set(contexts);
   for (const { object, add, remove, set } of asked) {
@@ -199,7 +206,7 @@ export function noteRows(plan: Plan, asked: readonly AskedChange[], { option, co
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // An item with an empty list adds nothing, and says so.
+      // An item with an empty list adds nothing, and its report says that.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

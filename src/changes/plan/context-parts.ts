@@ -2,34 +2,34 @@ import { LIMITS } from "../../spec/limits.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { bytesInBody, PART_BYTES } from "./checks.ts";
 
-/** The Context IDs to add to and remove from an option; none occurs twice. */
+/** The Context IDs to add to and remove from an option. None occurs twice. */
 export interface ContextWork {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** Taken away before all others: another group of the same call gets them. */
+  /** Removed before all others, because another group of the same call gets them. */
   readonly early?: readonly string[];
-  /** Added from the second request on: another group of the same call holds them until its first one. */
+  /** Added from the second request on, because another group of the same call holds them until its first request. */
   readonly late?: readonly string[];
 }
 
-/** By how much an option may grow beyond its present size while there are Context IDs left to remove. */
+/** How much an option may grow beyond its current size while Context IDs remain to be removed. */
 export interface Growth {
   readonly ids: number;
   readonly bytes: number;
 }
 
-/** How a change is cut into parts. */
+/** The rules for cutting a change into parts. */
 interface PartRules {
   readonly growth: Growth;
-  /** Whether a part only adds or only takes away. */
+  /** Whether each part either only adds or only removes. */
   readonly isPure?: boolean;
 }
 
 /**
  * Cuts a change into parts that each fit into one request (management-api 8.1), to be sent one after another. It adds
- * as much as the growth allows before it takes away, and takes away just what makes room for the rest, so that the
- * option never holds much less than before or afterwards. Every part but the last is full, so that none more is needed
- * than the Context IDs come to, unless early and late ones or pure parts ask for it.
+ * as many Context IDs as the growth allows before it removes any, and removes only enough to make room for the rest. So
+ * the option never holds much less than before or afterwards. Every part but the last is full. More parts than the
+ * minimum are used only for early and late Context IDs and for pure parts.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);
@@ -46,12 +46,12 @@ type PartKind = "add" | "remove";
 class Cut {
   readonly #queues: Readonly<Record<PartKind, readonly string[]>>;
   readonly #rules: PartRules;
-  /** How many of each queue were taken. */
+  /** How many Context IDs of each queue were taken. */
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** Where late ones begin among those that are added. */
+  /** The position in the queue `add` at which the late ones begin. */
   readonly #late: number;
-  /** By how much the option has grown, in Context IDs and bytes. */
+  /** How much the option has grown, in Context IDs and bytes. */
   #grownIds = 0;
   #grownBytes = 0;
 
@@ -62,7 +62,7 @@ class Cut {
     this.#rules = rules;
   }
 
-  /** The next part; undefined once nothing is left. */
+  /** Returns the next part, or undefined if nothing is left. */
   nextPart(isFirst: boolean): ContextChanges | undefined {
     const part: Record<PartKind, string[]> = { add: [], remove: [] };
     let bytes = 0;
@@ -95,8 +95,8 @@ class Cut {
   }
 
   /**
-   * Adds or removes only, as the part has begun. The last Context ID to remove is left to the end, so that the option
-   * is never empty.
+   * Continues a part with the operation that it began with. The last Context ID to remove is left to the end, so that
+   * the option is never empty.
    */
   #nextPure(
     part: Readonly<Record<PartKind, readonly string[]>>,
@@ -112,7 +112,7 @@ class Cut {
     return this.#queues[kind].length - this.#taken[kind];
   }
 
-  /** Whether one more may be added: always once nothing is left to be taken away. */
+  /** Returns whether one more Context ID may be added. Always true if nothing is left to remove. */
   #hasRoom(removesLeft: number): boolean {
     if (removesLeft === 0) return true;
     const { ids, bytes } = this.#rules.growth;

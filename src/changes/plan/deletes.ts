@@ -13,15 +13,15 @@ import { noteWithin } from "./former-values.ts";
 import { found, isOption, noteTaken, renamedSince, unnamed } from "./names.ts";
 import { type Loss, Plan, type PlanningContext } from "./plan.ts";
 
-/** Something that is to be deleted, and the objects that stand for it. */
+/** Something to delete, and the object that reports it. */
 interface WantedDelete {
   readonly _id: string;
   readonly object: number;
 }
 
 /**
- * Plans deleting targetings. Each is read first, so that a person is told what will be deleted.
- * Throws an ApiError when a read fails for another reason than that the targeting is missing.
+ * Plans deleting targetings. Each is read first, so that a person can see what would be deleted. Throws an ApiError if
+ * a read fails for a reason other than a missing targeting.
  */
 export async function planDeleteTargetings(input: Inputs["delete_targeting"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -55,7 +55,7 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
   return plan;
 }
 
-/** The targetings that were given by name and are known by it; the others fail. */
+/** Returns the named targetings whose IDs are known. The others fail. */
 function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeting"]): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
@@ -67,10 +67,10 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 }
 
 /**
- * Plans deleting options. They are looked at first, through lists where that takes fewer reads: a person is told what
- * will be deleted, and groups and sub-options, of which a request takes 150, are known. A group stands before the last
- * of its sub-options that the call names, so that no request leaves it empty (management-api 7.4 case 6), and after the
- * others, so that these do not become top-level options in between.
+ * Plans deleting options. They are read first, through lists if that takes fewer reads. So a person can see what would
+ * be deleted, and groups and sub-options, of which a request takes only 150, are known. A group comes before the last
+ * of its sub-options that the call names, so that no request leaves it empty (management-api 7.4, case 6). It comes
+ * after the others, so that these do not become top-level options in between.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -110,10 +110,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   return plan;
 }
 
-/**
- * What is deleted with an option. Sub-options beyond those that a record names, and counts that it leaves out, are
- * read.
- */
+/** Returns what is deleted with an option. Reads sub-options and counts that its record does not contain. */
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
   const { _id, name, contextCount } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
@@ -123,7 +120,7 @@ async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): P
   return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
 }
 
-/** The IDs of a group's sub-options: its record names the first 50 (management-api 2.1). */
+/** Returns the IDs of a group's sub-options. Its record contains only the first 50 (management-api 2.1). */
 async function subOptionsOf(
   { _id, targeting, children = [], childCount = Number.POSITIVE_INFINITY }: OptionRecord,
   api: ManagementApi,
@@ -135,13 +132,13 @@ async function subOptionsOf(
   return ids;
 }
 
-/** Options as they are kept: the group of a sub-option by name where it is deleted, too. */
+/** Returns options in their stored form. A sub-option has the name of its group if the group is also deleted. */
 function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));
   return options.map((option) => ({ option, groupName: names.get(option.parent ?? "") }));
 }
 
-/** The objects of each ID; an ID that is no ULID fails in the plan. */
+/** Returns the objects of each ID. An ID that is not a ULID fails in the plan. */
 function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<string, readonly number[]> {
   const objects = new Map<string, number[]>();
   for (const { _id, object } of wanted) {
@@ -152,7 +149,7 @@ function validIds(plan: Plan, wanted: readonly WantedDelete[]): ReadonlyMap<stri
   return objects;
 }
 
-/** The options that the call names, and the records that were read while looking for names. */
+/** Returns the options that the call names, and the records that were read to find names. */
 async function wantedOptions(
   plan: Plan,
   { ids = [], names = [], targetingId }: Inputs["delete_options"],

@@ -23,19 +23,22 @@ import { type NewOption, planOption } from "./option-drafts.ts";
 import { MEASURES, REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/** Where the objects of a targeting are: its own, where it has one, and that of its first item. */
+/**
+ * The positions of a targeting's objects: `own` is the object of the targeting, if it has one, and `first` the object
+ * of its first item.
+ */
 export interface ObjectPlace {
   readonly own: number;
   readonly first: number;
 }
 
-/** What the steps of a desired state are made from. */
+/** The data from which the steps of a desired state are made. */
 interface Making extends ObjectPlace {
   readonly plan: Plan;
   readonly changes: PlannedChanges;
-  /** By option: the item that is about it. */
+  /** The item about an option, by option. */
   readonly itemOf: ReadonlyMap<Ref, number>;
-  /** The group at a place; null for the top level. */
+  /** Returns the group of a parent reference, or null for the top level. */
   readonly groupOf: (place: ParentRef) => Ref | null;
   readonly placeholders: Placeholders;
   /** The steps that the next request waits for. */
@@ -43,8 +46,9 @@ interface Making extends ObjectPlace {
 }
 
 /**
- * Adds the steps of the items that are open, request after request: those of one wait for those of the one before. Where
- * nothing can go on, since a swap needs a free place and the limit leaves none, all items fail before anything is sent.
+ * Adds the steps of the open items, request by request. The steps of a request wait for those of the previous one. If
+ * the limit of options leaves no room for a temporary state that the changes need, all items fail before anything is
+ * sent.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: ObjectPlace): void {
   const { items, alreadyDone } = changes;
@@ -65,7 +69,7 @@ export function addSteps(plan: Plan, changes: PlannedChanges, place: ObjectPlace
     for (const { at } of open) plan.fail(place.first + at, reason);
     return;
   }
-  // The model is at its end by now, and the steps are about how it was along the way.
+  // `planRequests` has changed the model to its final state. The steps need the state before each request.
   const before = modelOf(changes, wanted).model;
   for (const request of requests) {
     addRequest(making, request, before);
@@ -79,7 +83,7 @@ function addTargeting({ plan, own, changes: { targeting } }: Making): void {
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/** Names and Context IDs for a while: the same each time that the plan is made. */
+/** Returns the source of temporary names and Context IDs. They are the same each time that the plan is made. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -91,7 +95,10 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/** Makes what finds the group at a place. One that the run need not create any more is found by its name. */
+/**
+ * Returns a function that finds the group of a parent reference. A group that the run no longer needs to create is
+ * found by its name.
+ */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): Making["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -101,9 +108,9 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): Making["gro
 }
 
 /**
- * The options that the changes have to do with: those that change, those whose names are wanted, all groups, and what
- * is in the groups that something enters or leaves. `others` are how many more there are. Where it is not known what is
- * there, it is as the plan saw it, and groups count as filled.
+ * Builds the model of the options that the changes concern: options that change, options with wanted names, all groups,
+ * and the sub-options of groups that an option enters or leaves. `others` is the number of all other options. If the
+ * current state is unknown, the state in the plan is used, and groups count as not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();
@@ -141,7 +148,7 @@ function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Chan
   return { model, others };
 }
 
-/** Adds the steps of one request. Where it is too large for one, its parts follow each other. */
+/** Adds the steps of one request. If they do not fit into one request, its parts are sent one after another. */
 function addRequest(making: Making, request: readonly Item[], before: TargetingModel): void {
   const { plan } = making;
   let { last: after } = making;
@@ -159,7 +166,7 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
       latest !== undefined &&
       MEASURES.some((measure, place) => (sums[place] ?? 0) > REQUEST_LIMITS[step.operation][measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
-    // Names and deletions follow the order of the items, so that a full request ends before the next item.
+    // Names and deletions depend on the order of the items, so a full request must end before the next item is sent.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
     latest = step.id;
@@ -168,7 +175,7 @@ function addRequest(making: Making, request: readonly Item[], before: TargetingM
   making.last = [...new Set([...(latest === undefined ? [] : [latest]), ...lastParts, plan.steps.length - 1])];
 }
 
-/** Adds the steps that create an option; gives the first of them. */
+/** Adds the steps that create an option. Returns the ID of the first one. */
 function addCreation(making: Making, item: CreateItem, after: readonly number[]): number {
   const { plan, own, changes } = making;
   const targeting = changes.targeting._id === undefined ? { object: own } : { id: changes.targeting._id };
@@ -189,7 +196,7 @@ function newOption(
   return { object: first + at, name, contexts, isGroup, exposeChildren, children: [] };
 }
 
-/** An option by its ID, or by the object that the run makes. */
+/** Refers to an option by its ID, or by the object that the run creates. */
 function boundTo({ first }: Making, ref: Ref): Omit<Binding, "field"> {
   const at = positionOf(ref);
   return at === undefined ? { id: ref } : { object: first + at };
@@ -203,7 +210,10 @@ function deletion(making: Making, { ref }: DeleteItem, after: readonly number[])
   return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
 }
 
-/** The step of an update; of more Context IDs than a request takes it has the first ones. */
+/**
+ * Returns the step of an update. If it has more Context IDs than fit into one request, the step contains the first
+ * ones.
+ */
 function update(
   making: Making,
   item: UpdateItem,
@@ -228,7 +238,10 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/** Adds the further parts of a long change of Context IDs, each after the one before; gives the last of them. */
+/**
+ * Adds the further parts of a long change of Context IDs, each after the previous one. Returns the ID of the last part,
+ * if there is any.
+ */
 function addContextParts(making: Making, item: UpdateItem, first: number, before: TargetingModel): readonly number[] {
   const { plan } = making;
   let last = first;
@@ -239,7 +252,7 @@ function addContextParts(making: Making, item: UpdateItem, first: number, before
   return last === first ? [] : [last];
 }
 
-/** The Context IDs that an update adds and removes, in parts that each fit into one request. */
+/** Returns the Context IDs that an update adds and removes, in parts that each fit into one request. */
 function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined) {
   const all = [...add, ...remove];
   if (all.length === 0) return [];
@@ -248,7 +261,10 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
   return contextParts({ add, remove }, { growth: { ids: Math.max(0, room), bytes: Number.POSITIVE_INFINITY } });
 }
 
-/** The object in whose outcome an update counts: that of its item, or of one for which a group gets a placeholder. */
+/**
+ * Returns the object that an update counts for: that of its own item. If a group only gets or loses a placeholder, it
+ * is the object of an item that leaves or enters the group.
+ */
 function objectOf({ itemOf, changes, groupOf, first }: Making, { ref }: UpdateItem, before: TargetingModel): number {
   const own = itemOf.get(ref);
   if (own !== undefined) return first + own;

@@ -12,17 +12,18 @@ import { sentFields } from "../rows/steps.ts";
 import { requestReason } from "../state/api-reasons.ts";
 import type { Plan } from "./plan.ts";
 
-/** What foreseeing may use of the world: reads only. */
+/** The read access that predictions may use. */
 interface Foreseeing {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The service cannot list targetings: of their names only those seen before are known. */
+  /** The service cannot list targetings, so only the names of targetings that were seen before are known. */
   readonly memory: Pick<TargetingMemory, "recent">;
 }
 
 /**
- * What would fail of a plan if it were sent now, as far as reads can tell: names that exist, options and targetings
- * that do not, parents that are no groups, and limits, with how much is used. Throws the ApiError of a read that fails.
+ * Returns the failures that reads can predict for a plan if it were sent now: names that already exist, options and
+ * targetings that do not exist, parents that are not groups, and exceeded limits with their current use. Throws the
+ * ApiError of a read that fails.
  */
 export async function foresee({ steps }: Plan, context: Foreseeing): Promise<readonly Settlement[]> {
   const { api, signal } = context;
@@ -104,7 +105,9 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** The project holds at least as much as this targeting. */
+/**
+ * Returns why a step exceeds a limit, or undefined. The project holds at least as many Context IDs as this targeting.
+ */
 function overLimit(
   step: Step,
   targeting: string,
@@ -122,7 +125,10 @@ function overLimit(
   return undefined;
 }
 
-/** Names of targetings: against those that were seen before, each looked at again. */
+/**
+ * Predicts failures from the names of targetings. They are compared with targetings that were seen before, which are
+ * read again.
+ */
 async function foreseeNames(
   steps: readonly StepOf<"createTargetings" | "renameTargetings">[],
   { api, signal, memory }: Foreseeing,
@@ -161,14 +167,14 @@ function failed(object: number, reason: Reason): Settlement {
   return { object, outcome: "failed", reason };
 }
 
-/** A change of an option that exists. */
+/** A change to an option that exists. */
 interface Update {
   readonly step: Step;
   readonly option: OptionRecord;
   readonly wanted: OptionChanges;
 }
 
-/** What would fail of changes to options, as far as reads can tell. Throws the ApiError of a read that fails. */
+/** Returns the failures that reads can predict for changes to options. Throws the ApiError of a read that fails. */
 async function foreseeUpdates(
   steps: readonly Step[],
   reader: ContentsReader,
@@ -201,7 +207,10 @@ function renames(option: OptionRecord, name: string | undefined): boolean {
   return name !== undefined && name !== option.name;
 }
 
-/** A name that another option keeps, or a place that it cannot have (management-api 7.4). */
+/**
+ * Returns why the service would refuse a change (management-api 7.4), or undefined: another option keeps the name, the
+ * parent is not a group, or the option has the wrong type.
+ */
 async function badChange(
   { step, option, wanted }: Update,
   renamed: ReadonlySet<string>,
@@ -220,7 +229,10 @@ async function badChange(
   return existingIds.length > 0 ? refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds }) : undefined;
 }
 
-/** More Context IDs than an option may hold; only where it may be so close are those that it has read. */
+/**
+ * Returns a reason if an option would hold too many Context IDs. Reads its Context IDs only if it may be that close to
+ * the limit.
+ */
 async function tooMany(
   { step, option, wanted }: Update,
   { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
@@ -233,19 +245,22 @@ async function tooMany(
   return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contexts.length });
 }
 
-/** What a targeting holds, as it was read. */
+/** The contents of a targeting when it was read. */
 interface TargetingContents {
   readonly options: ReadonlyMap<string, OptionRecord>;
-  /** The IDs of the options that have a name, sub-options included. */
+  /** The IDs of the options with a name, including sub-options, by name. */
   readonly names: ReadonlyMap<string, readonly string[]>;
-  /** Context IDs of all its options, each counted once for each option. */
+  /** The number of Context IDs over all options, counted once for each option. */
   readonly contextIds: number;
 }
 
-/** Reads targetings, each once; a targeting that does not exist gives the error of the service. */
+/** Reads each targeting once. Returns the error of the service if the targeting does not exist. */
 type ContentsReader = (targetingId: string) => Promise<TargetingContents | RejectedError>;
 
-/** Reads everything of a targeting, once. Throws the ApiError of a read that fails for another reason. */
+/**
+ * Returns a reader of whole targetings. The reader throws the ApiError of a read that fails for a reason other than a
+ * missing targeting.
+ */
 function readingTargetings(api: ManagementApi, signal: AbortSignal): ContentsReader {
   const known = new Map<string, Promise<TargetingContents | RejectedError>>();
   return (targetingId) => {
@@ -276,14 +291,14 @@ async function readHeld(
   return { options, names, contextIds };
 }
 
-/** The reason that the service would give for refusing a step. */
+/** Returns the reason that the service would return for refusing a step. */
 function refusal(step: Step, code: ErrorCode, detail?: Readonly<Record<string, unknown>>): Reason {
   const { statusCode } = ERROR_CODES[code];
   const sent = code === "TARGETING_CATEGORY_NOT_SUPPORTED" ? { sent: sentFields(step) } : {};
   return { code, statusCode, operation: step.operation, ...(detail && { detail }), ...sent };
 }
 
-/** Why an option cannot be the `parent` of others in a targeting (management-api 7.4 case 4), or undefined. */
+/** Returns why an option cannot be the `parent` of others in a targeting (management-api 7.4, case 4), or undefined. */
 function badParent(step: Step, { options }: TargetingContents, parent: string): Reason | undefined {
   const group = options.get(parent);
   if (group === undefined) return refusal(step, "TARGETING_CATEGORY_NOT_FOUND");

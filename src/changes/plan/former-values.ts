@@ -11,9 +11,9 @@ import type { Plan, PlanningContext } from "./plan.ts";
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Notes in a plan, for the rows of its report, the former names and places of what it renames and moves, how many
- * Context IDs it adds that options have already, and the one targeting it is in. Where a read fails, the plan stays as
- * it is.
+ * Notes in a plan, for its report, the previous names and groups of what it renames and moves, how many of the Context
+ * IDs that it adds are already present, and the targeting if there is only one. If a read fails, the plan stays as it
+ * is.
  */
 export async function noteFormerValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -60,7 +60,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     parent,
     parentName: parent === null ? null : (there.get(parent)?.name ?? null),
   });
-  // A group that the same call renames has its new name once all is done.
+  // A group that the same call renames has its new name at the end.
   const renamed = new Map(updates.flatMap(({ item: { name }, id }) => (name === undefined ? [] : [[id, name]])));
   const placeAfter = (parent: string | null) => {
     const name = parent === null ? undefined : renamed.get(parent);
@@ -89,7 +89,7 @@ function isId(parent: string | null | undefined): parent is string {
 }
 
 async function noteAdded(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
-  // Where the planner has read the option, the plan has the values already.
+  // If the planner has read the option, the plan already contains the values.
   const adds = changes.flatMap(({ step, id }) => {
     const contexts = step.operation === "updateOptions" ? step.item.contexts : undefined;
     const isNoted = step.objects.some((object) => plan.objects.at(object)?.change !== undefined);
@@ -129,16 +129,16 @@ function amend(plan: Plan, { objects }: Step, change: KnownChange): void {
   for (const object of objects) plan.objects.amend(object, { change });
 }
 
-/** Notes an option that was read, and which of the Context IDs that are changed it holds. */
+/** Notes an option that was read, and which of the changed Context IDs it holds. */
 export function noteHeld(plan: Plan, { option, contexts }: OptionContents, changed: ReadonlySet<string>): void {
   plan.former.record(option);
   plan.former.option({ _id: option._id, held: contexts.filter((id) => changed.has(id)) });
 }
 
-/** How many are noted of Context IDs that look like one that their option holds. */
+/** The maximum number of noted Context IDs that are similar to one that their option holds. */
 const MOST_NEAR = 3;
 
-/** Notes which Context IDs of a call differ from one that their option holds only in case, width or composition. */
+/** Notes the Context IDs of a call that differ from one that their option holds only in case, width or composition. */
 export function noteNear(plan: Plan, given: Iterable<string>, held: readonly string[]): void {
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
@@ -147,21 +147,24 @@ export function noteNear(plan: Plan, given: Iterable<string>, held: readonly str
   plan.facts = { ...plan.facts, nearIds };
 }
 
-/** Notes how many options get Context IDs without having been read. */
+/** Notes how many options get Context IDs but were not read. */
 export function noteUnread(plan: Plan, unread: number): void {
   if (unread > 0) plan.facts = { ...plan.facts, unread };
 }
 
-/** Notes the targeting of all changed options, where it is known of each and is the same. */
+/** Notes the targeting of all changed options if it is known for each and the same for all. */
 export function noteWithin(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
   if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
 }
 
-/** The longest name of a targeting that is kept. */
+/** The maximum length of a stored targeting name. */
 const MOST_LETTERS = 300;
 
-/** Notes the name of the targeting of all changed options, and how many it has; nothing where that cannot be read. */
+/**
+ * Notes the name of the targeting of all changed options, and its number of options. Notes nothing if it cannot be
+ * read.
+ */
 export async function noteOptionsThere(plan: Plan, context: PlanningContext): Promise<void> {
   const { within } = plan.facts;
   if (within === undefined) return;
@@ -171,21 +174,24 @@ export async function noteOptionsThere(plan: Plan, context: PlanningContext): Pr
 }
 
 /**
- * Where a call changes more options than this, they are not read: one by one for their Context IDs, and in lists for
- * their names and groups.
+ * If a call changes more options than this, their previous values are not read. `alone` limits the reads of single
+ * objects, `listed` the reads of names and groups through lists.
  */
 const MOST_READ = { alone: 500, listed: 5000 } as const;
-/** One retry and a short timeout: the change goes on without these reads. */
+/** One retry and a short timeout, because the change continues without these reads. */
 const GENTLY = { mostTries: 2, timeoutMs: 5000 } as const;
 
-/** Reads of former values. Each gives what could be read, and leaves out the rest. */
+/** Reads of previous values. Each returns what could be read, and omits the rest. */
 export interface OptionalReads {
   readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
   readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
   readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
 }
 
-/** Makes reads that a plan can do without: after one failed retry nothing more is read. */
+/**
+ * Returns reads that a plan can do without. After a failure other than a rejection by the service, nothing more is
+ * read.
+ */
 export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   const gently: ManagementApi = {
     ...api,
@@ -213,7 +219,10 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   };
 }
 
-/** A missing object does not stop further reads; any other failure does. */
+/**
+ * Returns undefined if a read fails. A read that the service rejects, for example of a missing object, does not stop
+ * further reads; any other failure does.
+ */
 async function unlessItFails<Value>(read: () => Promise<Value>, fails: { one: boolean }): Promise<Value | undefined> {
   try {
     return await read();

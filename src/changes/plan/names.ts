@@ -7,20 +7,23 @@ import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import type { PlanningContext } from "./plan.ts";
 
-/** Finds the option of a name; `field` is where the name stands. Gives a reason where there is none, or several. */
+/**
+ * Finds the option with a name. `field` is the input field that contains the name. Returns a reason if no option, or
+ * more than one, has the name.
+ */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
-/** The same, which keeps the names that did not match exactly. */
+/** A function that finds options, with the names that did not match exactly. */
 interface OptionFinder extends FindOption {
   readonly takenFor: TakenName[];
 }
 
-/** More of them are not told. */
+/** The maximum number of such names in the report. */
 const MOST_TAKEN = 20;
 
 /**
- * Finds options of a targeting by name, sub-options included (`NameIndex` says how). Its lists are read, once, if
- * `isNeeded`. Throws the ApiError of a read that fails.
+ * Returns a function that finds options of a targeting by name, including sub-options (see `NameIndex`). Reads the
+ * lists of the targeting once if `isNeeded` is true. Throws the ApiError of a read that fails.
  */
 export async function optionFinder(
   targetingId: string | undefined,
@@ -44,13 +47,13 @@ export async function optionFinder(
   return Object.assign(find, { takenFor });
 }
 
-/** Notes the name that an option was given by, where it is not exactly the option's own. */
+/** Notes the name in the call if it differs from the name of the option that was found. */
 export function noteTaken(takenFor: TakenName[], given: string, { name }: OptionRecord): void {
   if (name === given || takenFor.length >= MOST_TAKEN || takenFor.some((taken) => taken.given === given)) return;
   takenFor.push({ given, name });
 }
 
-/** The option that an index has under a name. */
+/** Returns the option with a name in an index, or the reason if there is not exactly one. */
 export function found(index: NameIndex<OptionRecord>, name: string, field: string): OptionRecord | Reason {
   const match = index.find(name);
   if (match.kind === "one") return match.thing;
@@ -62,22 +65,25 @@ export function found(index: NameIndex<OptionRecord>, name: string, field: strin
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** Whether a name was found. */
+/** Returns whether an option was found. */
 export function isOption(option: OptionRecord | Reason): option is OptionRecord {
   return "_id" in option;
 }
 
-/** The reason for a name that means no targeting, or several. */
+/** Returns the reason for a name that no targeting, or more than one, has. */
 export function unnamed({ currentName: value, ids = [], near = [] }: NamedTargeting): Reason {
   const about = { field: "currentName", of: "targetings", value };
   if (ids.length > 0) return ownReason("NAME_AMBIGUOUS", { ...about, ids });
   return ownReason("NAME_NOT_FOUND", near.length === 0 ? about : { ...about, near });
 }
 
-/** The present names of targetings by ID; of a deleted one the error of the service. */
+/** The current names of targetings, by ID. For a deleted targeting: the error of the service. */
 export type NamesNow = ReadonlyMap<string, string | RejectedError>;
 
-/** Reads the present names of targetings. Throws the ApiError of a read that fails for another reason. */
+/**
+ * Reads the current names of targetings. Throws the ApiError of a read that fails for a reason other than a missing
+ * targeting.
+ */
 export async function namesNow(ids: readonly string[], { api, signal }: PlanningContext): Promise<NamesNow> {
   const read = await mapConcurrently(
     [...new Set(ids)],
@@ -94,7 +100,7 @@ export async function namesNow(ids: readonly string[], { api, signal }: Planning
 }
 
 /**
- * The reason why a targeting given by name can no longer be meant: its name has changed. Undefined where it has not.
+ * Returns a reason if the name of a targeting has changed since the call referred to it by name, otherwise undefined.
  */
 export function renamedSince(currentName: string | undefined, now: string): Reason | undefined {
   if (currentName === undefined || folded(now) === folded(currentName)) return undefined;

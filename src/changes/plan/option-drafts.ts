@@ -9,10 +9,10 @@ import { badId, badName, checkContextIds, parts, tooManyForOption } from "./chec
 import { REQUEST_LIMITS } from "./packing.ts";
 import type { Plan } from "./plan.ts";
 
-/** An option with more Context IDs than this is not kept as a row: they may need several requests. */
+/** An option with more Context IDs than this is not stored as a row, because they may need several requests. */
 const ROW_CONTEXT_IDS = 100;
 
-/** An option or group that is valid so far, and the item of the caller. */
+/** An option or group that has passed the checks so far, with the caller's item. */
 export interface OptionCandidate {
   readonly item: AddOptionInput;
   readonly object: number;
@@ -27,8 +27,8 @@ interface OpenOption {
 }
 
 /**
- * Takes the rows of a call, and checks each as it arrives. Most of a large file are plain options, which are kept
- * in blocks of what will be sent: so a file of a hundred thousand rows needs a few megabytes.
+ * Takes the rows of a call and checks each as it arrives. Most rows of a large file are plain options. They are stored
+ * in blocks of what will be sent, so a file of 100,000 rows needs only a few megabytes.
  */
 export class OptionDrafts {
   readonly #plan: Plan;
@@ -36,21 +36,24 @@ export class OptionDrafts {
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
   readonly #plain: RowNames;
-  /** Plain options, by object, that are planned as candidates: further rows added to them, or they are groups. */
+  /**
+   * Plain options, by object, that are planned as candidates because further rows added to them or because they are
+   * groups.
+   */
   readonly #grown = new Set<number>();
-  /** Plain options, by object, that are said to be no groups. */
+  /** Plain options, by object, whose rows say that they are not groups. */
   readonly #atomic = new Set<number>();
   readonly #open = new Map<string, OpenOption>();
-  /** Keys of rows that failed: further rows of the same key fail, too. */
+  /** Keys of rows that failed. Further rows with these keys are not planned. */
   readonly #failed = new Set<string>();
   readonly #candidates: OptionCandidate[] = [];
-  /** Names that items give their group, those of items that fail as well: what has such a name is no plain option. */
+  /** The group names in items, including items that fail. An option with such a name is not a plain option. */
   readonly #groupNames = new Set<string>();
   readonly #otherNames = new Map<string, number>();
-  /** The lines of what is not plain, by index. */
+  /** The lines of options that are not plain, by index. */
   readonly #otherLines = new Map<number, number>();
   readonly #rowCounts = { read: 0, merged: 0, skipped: 0 };
-  /** The index of a name's first use. */
+  /** The index of the first use of each name. */
   readonly #names: NamesInUse = {
     get: (name) => {
       const plain = this.#plain.get(name);
@@ -91,18 +94,18 @@ export class OptionDrafts {
       if (clash === undefined) this.#rowCounts.merged += 1;
       else this.#plan.failGiven({ ...placeOf(row), reason: clash });
     } else if (isPlain(item)) {
-      // The row was read with its Context IDs checked, and no row had its name before.
+      // The Context IDs were checked when the row was read, and no earlier row has its name.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.add(key);
     } else this.#opened(key, row, this.#plan.object({ ...placeOf(row), name: item.name }), item);
   }
 
-  /** How many rows were taken, and how many of them were merged or skipped. */
+  /** Returns how many rows were read, merged and skipped. */
   rowCounts(): RowCounts {
     return { ...this.#rowCounts };
   }
 
-  /** The options and groups that need a closer look, once all rows were taken. */
+  /** Returns the options and groups that are not plain, after all rows have been taken. */
   candidates(): readonly OptionCandidate[] {
     for (const { place, object, item } of this.#open.values()) {
       this.#check({ ...place, object, child: () => object }, item, new Map());
@@ -110,7 +113,9 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /** The candidates; an option that others name as their group is one, unless its row says that it is none. */
+  /**
+   * Returns the candidates. An option that others name as their group is a group, unless its row says that it is not.
+   */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#plain.get(name);
@@ -128,13 +133,13 @@ export class OptionDrafts {
     });
   }
 
-  /** The plain options in their order. */
+  /** Yields the plain options in their order. */
   *plain(): Generator<RowRange> {
     for (const block of this.#blocks)
       yield* rangesWithout({ block, from: 0, to: block.length }, (row) => this.#grown.has(block.firstObject + row));
   }
 
-  /** Takes a checked option; gives whether it is valid. */
+  /** Adds a checked option. Returns whether it is valid. */
   #takePlain(row: Row<AddOptionInput>, checked: CheckedOption | Reason, { name, type }: AddOptionInput): boolean {
     const isAtomic = type === "atomic";
     const { objects } = this.#plan;
@@ -174,12 +179,12 @@ export class OptionDrafts {
       for (const position of (item.children ?? []).keys()) this.#plan.leaveOut(place.child(position), left);
       return;
     }
-    // A group may still get sub-options of other items.
+    // A group may still get sub-options from other items.
     const option = checkOption(this.#plan, item, place, names, true);
     if (option !== undefined) this.#candidates.push({ item, object, option });
   }
 
-  /** A plain option gets a further row. */
+  /** Opens a plain option for a further row. Returns undefined if there is none with this key. */
   #grow(key: string): OpenOption | undefined {
     const object = this.#plain.get(key);
     const { block, row = 0 } = object === undefined ? {} : (this.#plan.objects.rowAt(object) ?? {});
@@ -195,7 +200,7 @@ export class OptionDrafts {
   }
 }
 
-/** The rows of a block, but for some. */
+/** Yields the rows of a range without those for which `isLeftOut` returns true. */
 function* rangesWithout({ block, from, to }: RowRange, isLeftOut: (row: number) => boolean): Generator<RowRange> {
   let first = from;
   for (let row = from; row <= to; row += 1) {
@@ -217,7 +222,7 @@ function isPlain(item: AddOptionInput): boolean {
   );
 }
 
-/** Rules about `parent` (management-api 7.4, case 3). */
+/** Returns the rule about `parent` that an item breaks, or undefined (management-api 7.4, case 3). */
 function badPlace(item: AddOptionInput): Reason | undefined {
   const { parent, parentName } = item;
   if (parent === undefined && parentName === undefined) return undefined;
@@ -234,29 +239,29 @@ const OFFSET_BASIS = 0x811c9dc5;
 const PRIME = 0x01000193;
 
 /**
- * Finds rows by their names without keeping these: a name that was cut out of a file keeps the text around it in
- * memory, and with the names of a large file kept, an import takes a fifth more memory.
+ * Finds rows by their names without storing the names. A name that was cut out of a file keeps the surrounding text in
+ * memory: with the names of a large file stored, an import needs a fifth more memory.
  */
 export class RowNames {
-  /** By the hash of its name: an object. */
+  /** The object of a name, by the hash of the name. */
   readonly #byHash = new Map<number, number>();
-  /** Objects whose names have the hash of another name. */
+  /** The objects of names whose hash another name already has, by name. */
   readonly #others = new Map<string, number>();
   readonly #nameOf: (object: number) => string | undefined;
-  /** A name is looked up before it is added. */
+  /** The last name and its hash, because a name is looked up before it is added. */
   #last = { name: "", hash: hashOf("") };
 
   constructor(nameOf: (object: number) => string | undefined) {
     this.#nameOf = nameOf;
   }
 
-  /** The object of a name. */
+  /** Returns the object of a name, or undefined. */
   get(name: string): number | undefined {
     const object = this.#byHash.get(this.#hash(name));
     return object === undefined || this.#nameOf(object) === name ? object : this.#others.get(name);
   }
 
-  /** Adds a name that was not there before. */
+  /** Adds a name that is not present yet. */
   add(name: string, object: number): void {
     const hash = this.#hash(name);
     if (this.#byHash.has(hash)) this.#others.set(name, object);
@@ -269,14 +274,17 @@ export class RowNames {
   }
 }
 
-/** FNV-1a over the code units of a text, of which 30 bits are kept: V8 needs no memory of its own for such a number. */
+/**
+ * Returns 30 bits of the FNV-1a hash over the code units of a text. V8 stores a number of this size without extra
+ * memory.
+ */
 function hashOf(text: string): number {
   let hash = OFFSET_BASIS;
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), PRIME);
   return hash >>> 2;
 }
 
-/** A valid name, and Context IDs as they are sent. */
+/** A valid name, with Context IDs in the form in which they are sent. */
 interface CheckedOption {
   readonly name: string;
   readonly contexts: readonly string[];
@@ -294,18 +302,19 @@ export interface NewOption extends Child {
   readonly children: Child[];
 }
 
-/** Names that a targeting's new options use, each with the caller's index of its first use. */
+/** The names of a targeting's new options, each with the caller's index of its first use. */
 export interface NamesInUse {
   get(name: string): number | undefined;
   set(name: string, index: number): unknown;
-  /** The line of its first use, where that was in a file. */
+  /** Returns the line of the first use of a name, if that was in a file. */
   lineOf?(name: string): number | undefined;
 }
 
 /**
- * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and against the names used before in
- * the call. `place` says how its objects are reported. An invalid option fails in the plan; an invalid sub-option fails
- * alone. Gives the option when it is valid. A group that still waits for sub-options of other items may be empty here.
+ * Checks one option and its sub-options against management-api 7.4, 8.1 and 8.3, and against the names that the call
+ * used before. `place` contains the objects that report them. An invalid option fails in the plan, and its sub-options
+ * are not applied. An invalid sub-option fails alone. Returns the option if it is valid. If `mayBeEmpty` is true, a
+ * group may be empty, because other items may still add sub-options.
  */
 export function checkOption(
   plan: Plan,
@@ -352,7 +361,10 @@ function badTypes(input: OptionInput): Reason | undefined {
   return undefined;
 }
 
-/** Checks a name and its Context IDs; gives them as they are sent, or why they cannot be. */
+/**
+ * Checks a name and its Context IDs. Returns them in the form in which they are sent, or the reason why they cannot be
+ * sent.
+ */
 function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">): CheckedOption | Reason {
   const invalid = badName(input.name);
   if (invalid !== undefined) return invalid;
@@ -369,17 +381,18 @@ function checkOne(input: ChildInput, names: Pick<NamesInUse, "get" | "lineOf">):
   return { name: input.name, contexts: checked.ids };
 }
 
-/** Where new options go: their targeting, and the group they belong to. */
+/** The targeting of new options, and the group that they belong to. */
 interface OptionTarget {
   readonly targeting: Omit<Binding, "field">;
   readonly parent?: Omit<Binding, "field">;
-  /** Steps that must be settled before. */
+  /** Steps whose outcomes must be known before. */
   readonly after?: readonly number[];
 }
 
 /**
- * Plans the steps that make one option: a group travels with as many of its sub-options as one request takes, the
- * others follow with `parent`; Context IDs beyond one request follow as updates. Gives the step that makes the option.
+ * Plans the steps that create one option. A group is sent with as many of its sub-options as fit into one request; the
+ * others follow with `parent`. Context IDs that do not fit into one request follow as updates. Returns the ID of the
+ * step that creates the option.
  */
 export function planOption(plan: Plan, option: NewOption, place: OptionTarget): number {
   const [first = [], ...rest] = parts(option.contexts);
@@ -408,7 +421,7 @@ export function planOption(plan: Plan, option: NewOption, place: OptionTarget): 
   return id;
 }
 
-/** An option group as it travels. */
+/** Returns an option group in the form in which it is sent. */
 export function groupItem(
   group: NewOption,
   contexts: readonly string[],
@@ -428,7 +441,7 @@ function withContexts(contexts: readonly string[]): { readonly contexts?: readon
   return contexts.length > 0 ? { contexts } : {};
 }
 
-/** Sub-options that travel inside their group's item, and those for which there is no room. */
+/** Splits sub-options into those that are sent inside their group's item, and those that do not fit. */
 function splitChildren(
   group: NewOption,
   contexts: readonly string[],
@@ -460,7 +473,7 @@ function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text), "utf8") + 1;
 }
 
-/** Context IDs that did not fit into the request that makes the option follow one part after the other. */
+/** Adds the Context IDs that do not fit into the request that creates the option, one part after the other. */
 function addRest(plan: Plan, object: number, rest: readonly (readonly string[])[]): void {
   let after: readonly number[] = [];
   for (const add of rest) {

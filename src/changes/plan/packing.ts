@@ -16,7 +16,7 @@ const OPTION_REQUEST = {
 
 const TARGETING_REQUEST = { ...OPTION_REQUEST, items: LIMITS.targetingItems.value, groupItems: NO_LIMIT } as const;
 
-/** What one request may weigh, by operation (management-api 8.1). */
+/** The maximum weight of one request, by operation (management-api 8.1). */
 export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
   createTargetings: { ...TARGETING_REQUEST, options: LIMITS.targetingCreateOptions.value },
   renameTargetings: TARGETING_REQUEST,
@@ -29,13 +29,13 @@ export const REQUEST_LIMITS: Readonly<Record<BulkOperation, Weight>> = {
 /** The five measures of a weight. */
 export const MEASURES = ["items", "options", "groupItems", "contextIds", "bytes"] as const;
 
-/** A request: the positions of its items, in order. */
+/** A request, as the positions of its items in order. */
 type Bin = readonly number[];
 
-/** Weights, by position, as a column for each measure: an import has a hundred thousand of them. */
+/** Weights as one column for each measure, indexed by position. Columns save memory: an import has 100,000 weights. */
 export type WeightColumns = Readonly<Record<keyof Weight, Uint32Array>>;
 
-/** Makes columns of `count` weights. */
+/** Returns the columns of `count` weights. */
 export function columnsOf(count: number, weightOf: (position: number) => Weight): WeightColumns {
   const column = (): Uint32Array => new Uint32Array(count);
   const columns = { items: column(), options: column(), groupItems: column(), contextIds: column(), bytes: column() };
@@ -46,24 +46,24 @@ export function columnsOf(count: number, weightOf: (position: number) => Weight)
   return columns;
 }
 
-/** The weights in one measure, beside its limit. */
+/** The weights in one measure, with its limit. */
 interface Column {
   readonly values: Uint32Array;
   readonly limit: number;
 }
 
 /**
- * Packs weights into requests that respect every limit at once. The given order is kept where no packing could need
- * fewer requests. Otherwise each goes into the first request with room, in their order or the largest first, whichever
- * takes fewer requests. A weight that exceeds a limit gets a request of its own. Gives the requests in the order of
- * their first members.
+ * Packs weights into requests that respect every limit at once. If no packing could need fewer requests, the given
+ * order is preserved. Otherwise each weight goes into the first request with room for it. Both the given order and the
+ * order from the largest weight to the smallest are tried, and the result with fewer requests is used. A weight that
+ * exceeds a limit gets a separate request. Returns the requests in the order of their first members.
  */
 export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   const columns = MEASURES.map((measure) => ({ values: weights[measure], limit: limits[measure] }));
   const needed = columns.map(({ values, limit }) => values.reduce((sum, value) => sum + value, 0) / limit);
   const inOrder = nextFit(columns);
   if (inOrder.length <= Math.max(...needed.map(Math.ceil))) return inOrder;
-  // The other limits cannot matter.
+  // The other limits cannot be exceeded, because all weights together stay within them.
   const scarce = columns.filter((_, place) => (needed[place] ?? 0) > 1);
   const positions = Uint32Array.from(weights.items.keys());
   const shares = Float64Array.from(positions, (position) =>
@@ -73,7 +73,7 @@ export function pack(weights: WeightColumns, limits: Weight): readonly Bin[] {
   return [positions, byShare].reduce((best, order) => firstFit(scarce, order, best.length - 1) ?? best, inOrder);
 }
 
-/** Fills one request after the other. */
+/** Fills one request after the other, in the given order. */
 function nextFit(columns: readonly Column[]): readonly Bin[] {
   const bins: number[][] = [];
   let bin: number[] = [];
@@ -98,9 +98,9 @@ function nextFit(columns: readonly Column[]): readonly Bin[] {
 }
 
 /**
- * Puts each weight, in this order, into the first request that has room for it. Undefined where that takes more than
- * `most` requests. What room there is stands in a tree for each measure: its leaves are the requests, and each node has
- * the most room of those below it.
+ * Puts each weight, in this order, into the first request with room for it. Returns undefined if that takes more than
+ * `most` requests. A tree for each measure stores the free room: its leaves are the requests, and each node has the
+ * maximum of the nodes below it.
  */
 function firstFit(columns: readonly Column[], order: Uint32Array, most: number): readonly Bin[] | undefined {
   const leaves = 2 ** Math.ceil(Math.log2(Math.max(1, most)));

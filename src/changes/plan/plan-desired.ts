@@ -8,14 +8,14 @@ import { addSteps, type ObjectPlace } from "./desired-steps.ts";
 import { Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
-/** How many of the things that have changed since are kept for the report. */
+/** The maximum number of changes since planning that are stored for the report. */
 const MOST_STALE = 20;
 
 /**
- * Plans the changes of a desired state as one run: every item is an object, in its order, after the targeting where that
- * is created, renamed or deleted. What frees a name, a place or a Context ID comes before what needs it. Where something
- * is no longer as it was planned for, everything fails, and nothing is sent. A plan that is only shown keeps nothing for
- * the way back.
+ * Plans the changes of a desired state as one run. Every item is an object, in the order of the items. The targeting is
+ * an object before them if it is created, renamed or deleted. Changes that free a name, room for an option or a Context
+ * ID come before changes that need it. If the current state no longer matches the plan, nothing is sent and no item
+ * succeeds. A plan for `show` stores nothing for an undo.
  */
 export function planDesired(changes: PlannedChanges, purpose: "start" | "show" = "start"): Plan {
   const plan = new Plan();
@@ -35,7 +35,7 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   return plan;
 }
 
-/** The requests that the changes of a desired state need, if every answer is a success. */
+/** Returns the requests that the changes of a desired state need if every answer is a success. */
 export function requestsOf(changes: PlannedChanges): readonly PlannedRequest[] {
   const { steps } = planDesired(changes, "show");
   return weighed(steps, plannedRequests(steps));
@@ -59,7 +59,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, { own, first }: ObjectP
     plan.former.targeting(_id, name);
   noteChanged(plan, changes, keeps);
   if (targeting.delete && _id !== undefined) {
-    // Its options go with it.
+    // The options of a targeting are deleted with it.
     const objects = [own, ...items.map((_, at) => first + at)];
     plan.losses.push({ name, _id, kind: "targeting", count: changes.there.size });
     plan.removed.push({ kind: "targeting", _id });
@@ -81,7 +81,7 @@ function objectOf(item: PlanItem, index: number, changes: PlannedChanges) {
   return { index, ...(line > 0 && { line }), _id, name: item.name ?? seen.name, change: changeOf(item, changes) };
 }
 
-/** What a row of the report says about a change. */
+/** Returns what the report says about a change. */
 function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: PlannedChanges): KnownChange {
   const placeNow = (id: string | null): OptionPlace => ({
     parent: id,
@@ -97,7 +97,10 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/** Where an option will be: under the name that its group gets. The ID of one that is created is not known yet. */
+/**
+ * Returns the future group of an option, with the group's new name if it is renamed. The ID of a group that is still to
+ * be created is unknown.
+ */
 function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPlace {
   if (place === null) return { parent: null, parentName: null };
   if ("_id" in place) {
@@ -126,8 +129,8 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
 }
 
 /**
- * Notes what is taken away, so that a person is asked about it, and, where the plan is carried out, what is there before
- * it is changed and what is taken away of it, for the undo.
+ * Notes what is removed, so that a person can approve it. If the plan will be executed, also notes the previous values
+ * and the removed data, for the undo.
  */
 function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: PlannedChanges, keeps: boolean): void {
   const inside = groupedBy(there, ([, { parent }]) => parent);
@@ -167,7 +170,7 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
   }
 }
 
-/** The options that are deleted, as they are now. */
+/** Yields the deleted options in their current state. */
 function* deletedOptions(
   items: readonly PlanItem[],
   there: PlannedChanges["there"],

@@ -11,88 +11,94 @@ import { FormerValues } from "../rows/former.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 
-/** What planning may use of the world: reads only. */
+/** The read access that planning may use. */
 export interface PlanningContext {
   readonly api: ManagementApi;
   readonly signal: AbortSignal;
-  /** The file of a call that has one, or the plan that a run applies. */
+  /** The file of a call, or the stored plan that a run applies. */
   readonly bytes?: ByteSource | undefined;
-  /** Reads the plan that a run applies. */
+  /** Reads the plan that a run applies, and compares it with the current targeting. */
   readonly lookAgain?: typeof lookAgainAt | undefined;
-  /** Finds out what became of the unanswered requests of the run that is undone. */
+  /** Finds the outcomes of the unanswered requests of the run that is undone. */
   readonly resolve?: (() => Promise<ResolvedRun>) | undefined;
 }
 
-/** What would be taken away: a person is asked to confirm it before. */
+/** Data that a change would remove. A person must approve it first. */
 export interface Loss {
-  /** What is deleted, or loses Context IDs: its name or ID, and how much. */
+  /** The name or ID of what is deleted or loses Context IDs. */
   readonly name: string;
   readonly _id: string;
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
-  /** Options of a targeting, sub-options of a group, or Context IDs that are taken away. */
+  /** How many are removed: options of a targeting, sub-options of a group, or Context IDs. */
   readonly count: number;
-  /** Of a group: its sub-options, in the order of their IDs, and how many Context IDs it has of its own. */
+  /** For a group: the IDs of its sub-options, in order, and its number of own Context IDs. */
   readonly subOptions?: readonly string[];
   readonly ownContextIds?: number;
-  /** Whether an option is left without Context IDs. */
+  /** Whether the option has no Context IDs afterwards. */
   readonly empties?: boolean;
 }
 
 /**
- * What is taken away, so that it can be restored: a row of a file for `update_contexts`, or options, or a targeting
- * with its options, which are read with their Context IDs before anything is sent and become such rows.
+ * Data that a run removes, stored so that it can be restored: a row for `update_contexts`, options, or a targeting with
+ * its options. Options are read with their Context IDs before anything is sent, and become rows of a file.
  */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
-  /** `areRead`: each comes with its Context IDs. */
+  /** `areRead` says that each option comes with its Context IDs. */
   | { readonly kind: "options"; readonly options: Iterable<PlacedOption>; readonly areRead?: true }
   | { readonly kind: "targeting"; readonly _id: string };
 
-/** Limits the length of a line of the journal. */
+/** The maximum number of objects or steps in one line of the journal. */
 const ENTRIES_PER_LINE = 500;
 
-/** A call taken apart: what is reported, what needs no request, and the steps that requests are made of. */
+/**
+ * The plan of a call: the objects that are reported, the outcomes that need no request, and the steps that requests are
+ * made of.
+ */
 export class Plan {
   readonly objects = new ObjectList();
   readonly steps = new StepList();
   readonly settlements: Settlement[] = [];
   readonly losses: Loss[] = [];
   readonly removed: Removed[] = [];
-  /** What the run changes, as it was before. */
+  /** The previous values of what the run changes. */
   readonly former = new FormerValues();
   readonly make = new StepMaker(() => this.steps.length);
-  /** Facts about the run as a whole; the flow that starts it adds who confirmed it. */
+  /** Facts about the run as a whole. The flow that starts the run adds who approved it. */
   facts: RunFacts = {};
 
-  /** When it was made, in milliseconds since 1970: until shortly after, what was read for it is what is there. */
+  /**
+   * When the plan was made, in milliseconds since 1970. For a short time afterwards, the data that was read for it
+   * counts as current.
+   */
   madeAt?: number;
 
-  /** Adds something that is counted and reported by itself; gives its position. */
+  /** Adds an object that is counted and reported separately. Returns its position. */
   object(object: ReportedObject): number {
     return this.objects.add(object);
   }
 
-  /** Notes who confirmed it, for the report. */
+  /** Notes who approved the plan, for the report. */
   askedBy(asked: Asked, decided?: Decided): void {
     this.facts = { ...this.facts, asked, ...(decided && { decided }) };
   }
 
-  /** An object that cannot work fails here, before any request. */
+  /** Fails an object that cannot succeed, before any request. */
   fail(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "failed", reason });
   }
 
-  /** Adds an object for a row that cannot be read as an item; it fails. */
+  /** Adds an object that fails, for a row that cannot be read as an item. */
   failGiven(given: { readonly index: number; readonly line?: number; readonly reason: Reason }): void {
     this.fail(this.object(placeOf(given)), given.reason);
   }
 
-  /** An object that is not sent because what it belongs to failed. */
+  /** Marks an object as not applied because of another failure. */
   leaveOut(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
 
-  /** An object that a rule of the call leaves as it is. */
+  /** Marks an object as skipped by a rule of the call. */
   skip(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "skipped", reason });
   }
@@ -102,7 +108,7 @@ export class Plan {
     return step;
   }
 
-  /** Adds the steps of rows whose objects are there already. */
+  /** Adds the steps of rows whose objects the plan already contains. */
   addRows({ block, from, to }: RowRange): void {
     if (from >= to) return;
     const planned = block.planned(from, to, this.steps.length);
@@ -110,7 +116,7 @@ export class Plan {
     for (let row = from; row < to; row += 1) this.steps.addRow(planned);
   }
 
-  /** The plan as journal entries: every object before the steps that are about it. */
+  /** Yields the plan as journal entries. Every object comes before the steps that concern it. */
   *entries(): Generator<JournalEntry> {
     let told = 0;
     for (const section of this.#sections()) {
@@ -125,7 +131,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** The entries that show the plan of a run that waits: its objects, without the steps. */
+  /** Yields the entries that show the plan of a waiting run: its objects, without the steps. */
   *outline(): Generator<JournalEntry> {
     yield* this.#objects(0, this.objects.length);
     yield* this.#ending();
@@ -136,7 +142,7 @@ export class Plan {
     if (Object.keys(this.facts).length > 0) yield { t: "facts", facts: this.facts };
   }
 
-  /** The steps in their order: blocks of rows whose objects no earlier step names, and a few other steps at a time. */
+  /** Yields the steps in their order: blocks of rows whose objects no earlier step uses, and lists of other steps. */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;
     let steps: Step[] = [];
@@ -166,7 +172,7 @@ export class Plan {
   }
 }
 
-/** One after the last object that steps name. */
+/** Returns one more than the highest object of these steps. */
 function endOfObjects(steps: readonly Step[]): number {
   let end = 0;
   for (const { objects } of steps) for (const object of objects) end = Math.max(end, object + 1);
@@ -177,14 +183,14 @@ function range(from: number, to: number): readonly number[] {
   return Array.from({ length: to - from }, (_, at) => from + at);
 }
 
-/** What is still being made, since its reads take long. */
+/** A plan that is still being made, because its reads take long. */
 export interface Planning<Made = Plan> {
   readonly plan: Promise<Made>;
-  /** Stops it: `plan` then rejects, unless it was made already. */
+  /** Stops planning. `plan` then rejects, unless it is already made. */
   stop(): void;
 }
 
-/** Whether a plan is still being made. */
+/** Returns whether a plan is still being made. */
 export function isGoing<Made extends object>(plan: Made | Planning<Made>): plan is Planning<Made> {
   return "plan" in plan && plan.plan instanceof Promise;
 }

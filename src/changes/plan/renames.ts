@@ -9,8 +9,8 @@ import { Plan } from "./plan.ts";
 type GivenTargeting = Omit<Inputs["rename_targetings"]["items"][number], "name">;
 
 /**
- * Plans renaming targetings. Names that are freed, swapped or passed on are sorted out while sending. `now` gives
- * the present names of those that were given by name.
+ * Plans renaming targetings. Names that one targeting frees and another takes, and swapped names, are resolved while
+ * sending. `now` contains the current names of targetings that the call refers to by name.
  */
 export function planRenameTargetings(input: Inputs["rename_targetings"], now: NamesNow = new Map()): Plan {
   const plan = new Plan();
@@ -36,7 +36,7 @@ export function planRenameTargetings(input: Inputs["rename_targetings"], now: Na
   return plan;
 }
 
-/** Why a targeting cannot be renamed, as far as it is known; undefined where it can. */
+/** Returns why a targeting cannot be renamed, if that is already known, or undefined. */
 function badTargeting({ _id, currentName }: GivenTargeting, now: NamesNow): Reason | undefined {
   if (_id === undefined) return undefined;
   const name = currentName === undefined ? undefined : now.get(_id);
@@ -56,9 +56,9 @@ interface Merged {
 }
 
 /**
- * Plans renaming, moving and setting options. Items about one option travel as one, since a request may name it once
- * (management-api 4.1); an item that contradicts an earlier one about the same option fails. `find` finds options by
- * name.
+ * Plans renaming, moving and setting options. Items about one option are sent as one, because a request may contain an
+ * option only once (management-api 4.1). An item fails if it contradicts an earlier one about the same option. `find`
+ * finds options by name.
  */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
@@ -114,10 +114,13 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
   return plan;
 }
 
-/** Finds no option: for a call without names, nothing was read. */
+/** Finds no option. A call without names reads nothing. */
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
-/** The ID that an item gives, or what has the name that it gives instead; undefined where it gives neither. */
+/**
+ * Returns the ID in an item, or the option with the name in the item. Returns undefined if the item contains neither,
+ * and a reason if it contains both or the name was not found.
+ */
 function referred(
   item: Inputs["update_options"]["items"][number],
   idField: "_id" | "parent",

@@ -4,7 +4,7 @@ import { RowBlock } from "../rows/row-block.ts";
 import type { StepList } from "../rows/steps.ts";
 import { columnsOf, pack, REQUEST_LIMITS } from "./packing.ts";
 
-/** The order in which operations leave: steps that create something come before those that use it. */
+/** The order in which operations are sent. Steps that create something come before steps that use it. */
 const ORDER: readonly BulkOperation[] = [
   "createTargetings",
   "addOptions",
@@ -14,15 +14,15 @@ const ORDER: readonly BulkOperation[] = [
   "deleteTargetings",
 ];
 
-/** Requests, each the IDs of the steps in it. */
+/** Requests, each as the IDs of its steps. */
 export type Requests = readonly (readonly number[])[];
 
-/** The steps to put into requests. */
+/** The steps to pack into requests. */
 type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areIndependent">;
 
 /**
- * The next requests out of steps that may all leave now: those of the operation that comes first, packed.
- * Steps for which `apartBy` gives different keys do not share a request. Steps are named by their IDs.
+ * Returns the next requests for steps that may all be sent now: the packed steps of the operation that comes first.
+ * Steps with different `apartBy` keys do not share a request. Steps are identified by their IDs.
  */
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
@@ -31,7 +31,7 @@ export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (
   return apart.flatMap((ids) => packed(steps, ids));
 }
 
-/** Steps of one operation, packed. */
+/** Packs steps of one operation into requests. */
 function packed(steps: Steps, ids: readonly number[]): Requests {
   const operation = operationOf(steps, ids);
   if (operation === undefined) return [];
@@ -40,7 +40,7 @@ function packed(steps: Steps, ids: readonly number[]): Requests {
   return requests.map((members) => members.map((member) => ids[member] ?? 0));
 }
 
-/** Steps by their operations, in the order in which these leave. */
+/** Groups steps by operation, in the order in which the operations are sent. */
 function inOrder(steps: Steps, ids: readonly number[]): Requests {
   const byOperation = groups(ids, (id) => steps.partAt(id)?.operation);
   return ORDER.flatMap((operation) => {
@@ -60,12 +60,12 @@ function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): Readon
   return byKey;
 }
 
-/** The operation of steps that have the same one. */
+/** Returns the operation of steps that all have the same one. */
 function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOperation | undefined {
   return steps.partAt(first)?.operation;
 }
 
-/** The requests that the steps need if every answer is a success: the plan that a dry run shows. */
+/** Returns the requests that the steps need if every answer is a success. A dry run shows them. */
 export function plannedRequests(steps: Steps): Requests {
   const all: number[] = [];
   for (let id = 0; id < steps.length; id += 1) all.push(id);
@@ -85,12 +85,15 @@ export function plannedRequests(steps: Steps): Requests {
   return requests;
 }
 
-/** Whether all steps are of one operation, and none waits for another: requests of them may leave in any order. */
+/**
+ * Returns whether all steps have the same operation and none waits for another. Their requests may then be sent in any
+ * order.
+ */
 export function areAlike(steps: Steps, requests: Requests): boolean {
   return steps.areIndependent() && operationOf(steps, requests[0]) === operationOf(steps, requests.at(-1));
 }
 
-/** The sums of planned requests. */
+/** Returns the operation and the total sizes of each planned request. */
 export function weighed(steps: Steps, requests: Requests): readonly PlannedRequest[] {
   return requests.flatMap((ids) => {
     const operation = operationOf(steps, ids);
@@ -105,7 +108,7 @@ export function weighed(steps: Steps, requests: Requests): readonly PlannedReque
   });
 }
 
-/** By step, where it needs any: the steps that must be done before. */
+/** Returns the steps that must be done before a step, by step. Steps that need no other step are absent. */
 function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   const needs = new Map<number, readonly number[]>();
   const makers = makersOf(steps);
@@ -119,7 +122,7 @@ function needsOf(steps: Steps): ReadonlyMap<number, readonly number[]> {
   return needs;
 }
 
-/** By object: the first step that makes it. */
+/** Returns the first step that makes an object, by object. */
 function makersOf(steps: Steps): ReadonlyMap<number, number> {
   const makers = new Map<number, number>();
   for (const step of steps.parts()) {

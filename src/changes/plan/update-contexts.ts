@@ -15,9 +15,9 @@ import { optionFinder } from "./names.ts";
 import { Plan, type PlanningContext } from "./plan.ts";
 
 /**
- * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose something,
- * and those that get more than one request can carry, are read first: so that what is taken away is known before it is,
- * and that parts are exact. Throws an ApiError when a read fails for another reason than that the option is missing.
+ * Plans changing Context IDs. Items about one option are merged in the order of the call. Options that lose Context
+ * IDs, or get more than fit into one request, are read first. So removed Context IDs are known before they are removed,
+ * and parts are exact. Throws an ApiError if a read fails for a reason other than a missing option.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],
@@ -96,7 +96,7 @@ export async function planUpdateContexts(
 
 type ReadContents = ReadonlyMap<string, OptionContents | Reason>;
 
-/** The names of options that rows call by a name: as they were read, or looked for in lists. */
+/** Returns the current names of options, from what was read or from lists, to compare them with the names in rows. */
 async function namesOf(
   ids: readonly string[],
   read: readonly ReadContents[],
@@ -112,13 +112,13 @@ async function namesOf(
   try {
     for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   } catch (thrown) {
-    // Nothing is taken away from these: the service decides whether they are there.
+    // Nothing is removed from these options, so the service decides whether they exist.
     if (!isApiError(thrown)) throw thrown;
   }
   return names;
 }
 
-/** Fails the rows about an option that they call by another name than it has. */
+/** Fails the rows about an option if they call it by a name that it does not have. */
 function failMisnamed(
   plan: Plan,
   wishes: Map<string, ContextWish>,
@@ -131,7 +131,10 @@ function failMisnamed(
   wishes.delete(optionId);
 }
 
-/** Reads options whose cells of Context IDs were taken apart: one that they hold may have a separator in it. */
+/**
+ * Reads options if the cells of their Context IDs were split, because a Context ID that they hold may contain the
+ * separator.
+ */
 async function readBeside(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,
@@ -152,7 +155,7 @@ async function readBeside(
   return read;
 }
 
-/** An item of which the Context IDs stay whole that the option holds with a separator in them. */
+/** Returns an item in which a Context ID stays whole if the option holds it with a separator in it. */
 function splitAsHeld(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;
@@ -169,7 +172,7 @@ function splitAsHeld(item: UpdateContextsItem, held: OptionContents | Reason | u
 
 type Target = { readonly _id: string } | { readonly name: string };
 
-/** The options that an item of `update_contexts` names; each is counted by itself. */
+/** Returns the options that an item of `update_contexts` names. Each is counted separately. */
 export function targetsOf({ _id, _ids = [], name, names = [] }: UpdateContextsItem): readonly Target[] {
   const ids = [...new Set([...(_id === undefined ? [] : [_id]), ..._ids])];
   const all = [...new Set([...(name === undefined ? [] : [name]), ...names])];
@@ -217,7 +220,7 @@ function contextsOf(
   return { add: add.ids, remove: remove.ids, ...(changes ? { set: set.ids } : {}) };
 }
 
-/** A later item about the same option comes after the earlier one: what it says about a Context ID wins. */
+/** Merges an item into the requested changes of its option. A later item about the same Context ID wins. */
 function addWish(wishes: Map<string, ContextWish>, optionId: string, object: number, wanted: Contexts): void {
   const wish = wishes.get(optionId) ?? {
     optionId,
