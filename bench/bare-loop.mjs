@@ -1,4 +1,4 @@
-// Posts ready-made bodies, one a line of a file, one after the other; says what that took.
+// Posts prepared bodies, one per line of a file, one after another, and prints the cost.
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { Pool } from "undici";

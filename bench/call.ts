@@ -1,4 +1,4 @@
-// A cheap tool call over stdio, beside the call of a server with one tool.
+// Compares the time of a cheap tool call over stdio with a call to a server with one tool.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
 const ours = startServer(PROGRAMS.ours, folder);
 const control = startServer(PROGRAMS.control, folder);
 const times: { readonly ours: number[]; readonly control: number[] } = { ours: [], control: [] };
-// Alternating, so that other work of the machine slows both alike.
+// The servers alternate, so other work of the machine slows both equally.
 for (let call = 0; call < WARM_UP + CALLS; call += 1) {
   const mine = await millisecondsOf(ours, { name: "get_targeting", arguments: {} });
   const other = await millisecondsOf(control, { name: "greet", arguments: { name: "you" } });

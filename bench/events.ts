@@ -1,5 +1,5 @@
-// How much validating 100,000 events costs against parsing them from JSON, and what track_events does for 10,000 against
-// a bare loop of the same concurrency.
+// Compares validating 100,000 events with parsing them from JSON, and the rate of track_events for 10,000 events with a
+// bare loop of the same concurrency.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -22,7 +22,7 @@ import { ulidSource } from "../src/spec/ulid.ts";
 const EVENTS = 100_000;
 const ROUNDS = 7;
 
-/** Events as an application sends them: most right, one in ten with a mistake. */
+/** Creates an event like those of an application. Most are correct; one in ten has a mistake. */
 function sampleEvent(index: number): Record<string, unknown> {
   const uid = `user-${index % 5000}`;
   const item = { item_id: `sku-${index}`, item_name: `머그컵 ${index}`, price: 12_900, quantity: (index % 3) + 1 };
@@ -51,7 +51,7 @@ function sampleEvent(index: number): Record<string, unknown> {
   }
 }
 
-/** The median milliseconds of `ROUNDS` runs. */
+/** Returns the median duration of `ROUNDS` runs, in milliseconds. */
 function median(run: () => void): number {
   const times = Array.from({ length: ROUNDS }, () => {
     const start = performance.now();
@@ -84,7 +84,7 @@ const SENDING_ROUNDS = 11;
 
 const answerBody = z.object({ message: z.literal("ok") });
 
-/** The sandbox in a process of its own, so that it takes no processor time of the sender. */
+/** The sandbox runs in its own process and takes no processor time from the sender. */
 const sandbox = spawn(process.execPath, [join(import.meta.dirname, "..", "dist", "main.js"), "sandbox", "--port", "0"]);
 const [firstLines] = await once(sandbox.stdout, "data");
 const url = /http:\/\/\S+/.exec(String(firstLines))?.[0];
@@ -114,7 +114,7 @@ async function bareLoop(): Promise<void> {
 const http = openHttp({ url, credential: { authorization: "sandbox-app-key" }, requestTimeoutMs: 60_000 });
 const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
 
-/** What track_events does: validate, journal, send, report. */
+/** Does the work of track_events: validates, writes the journal, sends and reports. */
 async function sender(): Promise<void> {
   const runs = new EventRuns({
     api: eventsOver(http, ROUTES),
@@ -132,14 +132,17 @@ async function sender(): Promise<void> {
   if (run.status() !== "succeeded") throw new Error(`the run ${run.status()}`);
 }
 
-/** Events per second. */
+/** Returns the rate in events per second. */
 async function rate(run: () => Promise<void>): Promise<number> {
   const start = performance.now();
   await run();
   return (REQUESTS * 1000) / (performance.now() - start);
 }
 
-/** How much of the bare loop's rate the sender reaches; each begins every other round, since both warm the machine. */
+/**
+ * Returns the sender's rate as a share of the bare loop's rate. They start alternately, because both warm up the
+ * machine.
+ */
 async function compare(senderFirst: boolean): Promise<number> {
   const before = senderFirst ? await rate(sender) : undefined;
   const bare = await rate(bareLoop);

@@ -1,4 +1,4 @@
-// Calls per second over HTTP, against a bare SDK handler with one small tool.
+// Measures calls per second over HTTP, compared with a bare SDK handler that has one small tool.
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -156,7 +156,7 @@ for (const [name, call] of Object.entries(CALLS)) {
   for (let round = 0; round <= ROUNDS; round += 1) {
     for (const which of ["bare", "ours"] as const) {
       const rate = await callsPerSecond(ports[which], call);
-      // The first round warms up.
+      // The first round is a warm-up.
       if (round > 0) rates[which].push(rate);
     }
   }

@@ -1,6 +1,6 @@
-// What importing 100,000 options from a CSV file costs, by the built command over stdio, against a bare loop that posts
-// the same bodies ready-made to the same sandbox, which answers at once or takes 50 ms for each request. Prints ratios, and
-// how much more memory 100,000 rows take than 10,000.
+// Measures the import of 100,000 options from a CSV file by the built command over stdio. The comparison is a bare loop
+// that posts the same prepared bodies to the same sandbox. The sandbox answers immediately, or after 50 ms per request.
+// Prints ratios, and how much more memory 100,000 rows need than 10,000.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ const SLOW_MS = 50;
 const COMMAND = join(import.meta.dirname, "..", "dist", "main.js");
 const BARE_LOOP = join(import.meta.dirname, "bare-loop.mjs");
 
-/** What a process took: milliseconds, milliseconds of processor time, and mebibytes at its peak. */
+/** What a process used: milliseconds, milliseconds of processor time, and its peak memory in mebibytes. */
 interface Cost {
   readonly wallMs: number;
   readonly cpuMs: number;
@@ -45,7 +45,7 @@ try {
   ] as const) {
     const measureBare = async () => ofBare.push(await bareLoop(await newTargeting(latencyMs), ROWS));
     const measureImport = async () => ofImports.push(await importFile(await newTargeting(latencyMs), ROWS));
-    // In turn, so that each as often as the other meets a sandbox that has yet to collect what a large one left behind.
+    // The order alternates, because a large import leaves garbage that slows the sandbox for the next one.
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const measure of round % 2 === 0 ? [measureBare, measureImport] : [measureImport, measureBare])
         await measure();
@@ -64,7 +64,7 @@ try {
         `${median(costs, "peakMb").toFixed(0)} MB at its peak`,
     );
   }
-  // Of each round by itself: a machine that is slower for a while is so for both.
+  // Each ratio is computed within a round, because a temporarily slower machine slows both.
   const ratio = (of: keyof Cost, ours: readonly Cost[], control: readonly Cost[]): string =>
     middle(ours.map((cost, round) => cost[of] / (control[round]?.[of] ?? Number.NaN))).toFixed(2);
   console.log(`time: ${ratio("wallMs", imports, bare)} times the bare loop (at most 1.35)`);
@@ -94,7 +94,7 @@ function contextOf(row: number): string {
   return `context-${row}`;
 }
 
-/** The sandbox in a process of its own. */
+/** Starts the sandbox in its own process. */
 async function startSandbox(): Promise<{ readonly url: string; readonly child: ChildProcess }> {
   const child = spawn(process.execPath, [COMMAND, "sandbox", "--port", "0"], { stdio: ["ignore", "pipe", "inherit"] });
   for await (const line of createInterface({ input: child.stdout })) {
@@ -104,7 +104,7 @@ async function startSandbox(): Promise<{ readonly url: string; readonly child: C
   throw new Error("the sandbox did not start");
 }
 
-/** An empty sandbox with a targeting, which takes so long for each request. */
+/** Resets the sandbox and creates a targeting in it. Each request then takes `latencyMs`. */
 async function newTargeting(latencyMs = 0): Promise<string> {
   await post("/_sandbox/reset", {});
   const body = await post("/context-targeting/bulk/create", { items: [{ name: "Import" }] });
@@ -123,7 +123,7 @@ async function post(path: string, body: unknown): Promise<unknown> {
   return text === "" ? undefined : JSON.parse(text);
 }
 
-/** Posts ready-made bodies one after the other, in a process of its own. */
+/** Posts prepared bodies one after another, in a separate process. */
 async function bareLoop(targeting: string, rows: number): Promise<Cost> {
   const bodies = Array.from({ length: rows / PER_REQUEST }, (_, request) =>
     JSON.stringify({
@@ -147,7 +147,10 @@ async function firstLine({ stdout }: ChildProcess): Promise<string> {
   throw new Error("nothing was said");
 }
 
-/** Imports a file by one call of the built command. The time is that of the call; the rest is that of the process. */
+/**
+ * Imports a file with one call of the built command. The time is that of the call; the other values are those of the
+ * process.
+ */
 async function importFile(targetingId: string, rows: number): Promise<Cost> {
   const child = spawn(process.execPath, [COMMAND], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -182,7 +185,7 @@ async function importFile(targetingId: string, rows: number): Promise<Cost> {
   return cost;
 }
 
-/** What a running process has taken so far, as Linux tells it. */
+/** Returns what a running process has used so far, as reported by Linux. */
 async function usageOf(pid: number): Promise<Omit<Cost, "wallMs">> {
   const [status, stat] = await Promise.all([
     readFile(`/proc/${pid}/status`, "utf8"),

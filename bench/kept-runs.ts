@@ -1,4 +1,5 @@
-// get_run without arguments, and a small write, with many kept runs beside few: the built command over stdio.
+// Measures get_run without arguments, and a small write, with many and with few stored runs, by the built command over
+// stdio.
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,14 +11,14 @@ const MANY = 10_000;
 const CALLS = 100;
 const WRITES = 30;
 
-/** Retention that removes no run. */
+/** A retention setting with which no run is removed. */
 const KEEP = { TARGETING_MCP_KEEP_RUNS: String(10 * MANY) };
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-/** The first run is so old, in milliseconds; they end a minute ago. */
+/** The age of the oldest run in milliseconds. The newest run ended a minute ago. */
 const SPREAD_MS = 20 * 86_400_000;
 
-/** The ID of a run that was made at a time. */
+/** Returns the ID of a run that was created at the given time. */
 function runIdAt(time: number): string {
   let letters = "";
   for (let left = time; letters.length < 10; left = Math.floor(left / 32)) letters = ALPHABET[left % 32] + letters;
@@ -25,7 +26,7 @@ function runIdAt(time: number): string {
   return letters;
 }
 
-/** Keeps a finished run as a server leaves it, without what the index has. */
+/** Stores a finished run like a server does, but without its entry in the index. */
 async function keepRun(folder: string, at: number): Promise<void> {
   const runId = runIdAt(at);
   const place = join(folder, runId);
@@ -49,7 +50,7 @@ async function keepRun(folder: string, at: number): Promise<void> {
   await writeFile(join(place, "record.2.json"), JSON.stringify({ version: 2, status: "finished", rest: summary }));
 }
 
-/** A server that keeps so many runs, for which each of them has its marks. */
+/** Starts a server with `count` stored runs, after they are in its index. */
 async function serverWith(count: number): Promise<{ readonly server: ServerProcess; readonly folder: string }> {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
   const last = Date.now() - 60_000;
@@ -70,7 +71,7 @@ async function millisecondsOf(server: ServerProcess, name: string, args: object)
   return time;
 }
 
-/** What is measured: a list while nothing happens, a small write, and a list right after it. */
+/** The measured times: a list without other activity, a small write, and a list right after it. */
 class Times {
   readonly read: number[] = [];
   readonly write: number[] = [];
@@ -81,7 +82,7 @@ const sizes = [
   { ...(await serverWith(FEW)), times: new Times() },
   { ...(await serverWith(MANY)), times: new Times() },
 ];
-// Alternating, so that other work of the machine slows both alike.
+// The servers alternate, so other work of the machine slows both equally.
 for (let call = 0; call < CALLS; call += 1) {
   for (const { server, times } of sizes) times.read.push(await millisecondsOf(server, "get_run", {}));
 }

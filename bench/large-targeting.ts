@@ -1,5 +1,6 @@
-// A large targeting on a service that answers each request after 30 ms, the bare loop that reads it with the fewest
-// requests, 16 at a time, and a server on an empty state folder: what benchmarks of reading and planning share.
+// The parts that benchmarks of reading and planning share: a service with a large targeting that answers each request
+// after 30 ms, a bare loop that reads it with the fewest requests, 16 at a time, and a server with an empty state
+// folder.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -13,14 +14,14 @@ const LATENCY_MS = 30;
 const AT_A_TIME = 16;
 const LIST_PAGE = 1000;
 
-/** How many groups there are, how many sub-options each has, and how many options without a group. */
+/** The number of groups, of sub-options in each group, and of options without a group. */
 export interface Size {
   readonly groups: number;
   readonly children: number;
   readonly plain: number;
 }
 
-/** A running service, and its targeting. */
+/** A running service, and the ID of its targeting. */
 export interface Service {
   readonly child: ChildProcess;
   readonly url: string;
@@ -36,7 +37,7 @@ const answered = z.object({
   result: z.object({ structuredContent: z.looseObject({}), isError: z.boolean().optional() }),
 });
 
-/** Starts the service; its caller ends the process. */
+/** Starts the service. The caller must end the process. */
 export async function startService({ groups, children, plain }: Size): Promise<Service> {
   const args = [groups, children, plain, LATENCY_MS].map(String);
   const child = spawn(process.execPath, [join(import.meta.dirname, "slow-service.mjs"), ...args], {
@@ -47,7 +48,7 @@ export async function startService({ groups, children, plain }: Size): Promise<S
   return { child, url, targetingId };
 }
 
-/** Reads a list of things, so many at a time. */
+/** Calls `read` for all items, with limited concurrency. */
 async function each<Item>(items: Iterable<Item>, read: (item: Item) => Promise<void>): Promise<void> {
   const all = items[Symbol.iterator]();
   const worker = async (): Promise<void> => {
@@ -57,8 +58,8 @@ async function each<Item>(items: Iterable<Item>, read: (item: Item) => Promise<v
 }
 
 /**
- * The fewest requests: the pages of the top level, one list for each group, and where asked for one for each option.
- * Gives how many those are.
+ * Reads the targeting with the fewest requests: the pages of the top level, one list for each group, and with
+ * `withContents` one request for each option. Returns the number of requests.
  */
 export async function bareLoop({ url, targetingId }: Service, withContents: boolean): Promise<number> {
   const pool = new Pool(url, { connections: AT_A_TIME });
@@ -92,7 +93,7 @@ export async function bareLoop({ url, targetingId }: Service, withContents: bool
   return requests;
 }
 
-/** Works with a new folder, and removes it. */
+/** Calls `work` with a new folder, and removes the folder afterwards. */
 export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
   try {
@@ -102,7 +103,7 @@ export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise
   }
 }
 
-/** The settings of a server or command whose state is in a folder, which it may also read and write files in. */
+/** Returns the settings of a server or command whose state is in a folder, and which may read and write files there. */
 export function settingsOf(folder: string, url: string): Readonly<Record<string, string>> {
   return {
     TARGETING_API_URL: url,
@@ -114,7 +115,7 @@ export function settingsOf(folder: string, url: string): Readonly<Record<string,
   };
 }
 
-/** Works with a server whose state is in a folder, which it may also read and write files in. */
+/** Calls `work` with a server whose state is in a folder, and which may read and write files there. */
 export async function withServerIn<T>(
   folder: string,
   { url }: Service,
@@ -128,7 +129,7 @@ export async function withServerIn<T>(
   }
 }
 
-/** Calls a tool; gives its structured answer. Throws where that is an error. */
+/** Calls a tool and returns its structured answer. Throws if the answer is an error. */
 export async function callTool(
   server: ServerProcess,
   name: string,
@@ -139,14 +140,14 @@ export async function callTool(
   return result.structuredContent;
 }
 
-/** How long some work takes, in milliseconds. */
+/** Returns the duration of some work, in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
   return performance.now() - start;
 }
 
-/** The most memory that a process has taken, in mebibytes; undefined where the system does not tell. */
+/** Returns the peak memory of a process in mebibytes; undefined if the operating system does not report it. */
 export async function peakOf(server: ServerProcess): Promise<number | undefined> {
   if (process.platform !== "linux") return undefined;
   const [, kilobytes] = /^VmHWM:\s+(\d+) kB$/m.exec(await readFile(`/proc/${server.child.pid}/status`, "utf8")) ?? [];

@@ -1,5 +1,5 @@
-// Provokes the largest answer of every tool of the built command that calls can bring about, over stdio against a
-// sandbox, and counts what a host may show of it to a model (o200k): data and text together.
+// Provokes the largest possible answer of every tool of the built command, over stdio against a sandbox. Counts the
+// tokens of what a host may show of it to a model (o200k): data and text together.
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,14 +11,14 @@ import * as z from "zod";
 import { startSandbox } from "../src/sandbox/index.ts";
 import { TYPICAL_CALLS } from "../test/tools/typical-calls.ts";
 
-/** The largest answer of a tool. */
+/** The size of a tool's largest answer. */
 export interface LargestAnswer {
   readonly tool: string;
   readonly reads: boolean;
   readonly tokens: number;
 }
 
-/** What an answer may cost: of a tool that only reads, and of any other. */
+/** The maximum tokens of an answer: of a tool that only reads, and of any other tool. */
 export const MOST_ANSWER_TOKENS = { reads: 3500, others: 2500 } as const;
 
 const answer = z.object({
@@ -31,7 +31,7 @@ const suite = z.looseObject({ suiteId: z.string() });
 const started = z.looseObject({ runId: z.string().optional() });
 
 const COMMAND = join(import.meta.dirname, "..", "dist", "main.js");
-/** A letter that costs three tokens: the dearest that names may hold. */
+/** A letter that costs three tokens: the most expensive one that names may contain. */
 const DEAR = "\uAD82";
 const MANY = 200;
 
@@ -41,13 +41,13 @@ const dearName = (at: number) => `${DEAR.repeat(31)}${String(at).padStart(5, "0"
 const dearContextId = (at: number) => `${DEAR.repeat(80)}${String(at).padStart(5, "0")}`;
 const noSuchId = (at: number) => `01ARZ3NDEKTSV4RRFFQ69${String(at).padStart(5, "0")}`;
 
-/** Names that break every rule there is, so that failures have many reasons. */
+/** Names that break every rule, so that failures have many reasons. */
 const wrongNames = range(
   MANY,
   (at) => ["", "a", `${dearName(at)}_`, `\u202E${"\u0007".repeat(60)}${at}`][at % 4] ?? "",
 );
 
-/** Context IDs as hashes and as letters without end: dearer than words. */
+/** Context IDs that look like hashes and random letters: they cost more tokens than words. */
 const randomContextIds = range(600, (at) => {
   const hash = createHash("sha512").update(`${at}`).digest("base64");
   return at % 2 === 0
@@ -60,7 +60,7 @@ const randomContextIds = range(600, (at) => {
 
 type Call = (name: string, args: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
-/** Calls every tool with what makes its answer large. `call` gives the data of the answer. */
+/** Calls every tool with arguments that make its answer large. `call` returns the data of the answer. */
 async function callEverything(call: Call): Promise<void> {
   await changeTargetings(call);
   const targetingId = ids.parse(await call("create_targetings", { items: [{ name: "Large" }] })).results[0]?._id;
@@ -94,7 +94,7 @@ async function planMuch(call: Call): Promise<void> {
     targetingName: "Planned",
     items: range(MANY, (at) => ({ name: optionName(at), add: ["other"] })),
   });
-  // Everything has changed since.
+  // Everything has changed since the plan.
   await call("apply_plan", { runId: again });
   await plan(range(MANY, (at) => ({ name: wrongNames[at] ?? "", contexts: [7] })));
 }
@@ -218,7 +218,7 @@ async function lookAtRuns(call: Call): Promise<void> {
   }
 }
 
-/** The largest answer of every tool, in the order of the list of tools. */
+/** Returns the largest answer of every tool, in the order of the list of tools. */
 export async function largestAnswers(): Promise<readonly LargestAnswer[]> {
   const sandbox = await startSandbox();
   const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-answers-"));
@@ -248,7 +248,7 @@ export async function largestAnswers(): Promise<readonly LargestAnswer[]> {
       return structuredContent;
     };
     await callEverything(call);
-    // A tool that nothing above makes large answers with its typical call.
+    // Tools without a large answer so far are measured with their typical call.
     for (const { tool, args } of TYPICAL_CALLS) {
       if (!most.has(tool))
         await call(

@@ -1,5 +1,5 @@
-// A mixed load of eight callers over HTTP: errors, memory, and what a confirmed deletion costs beside its requests.
-// `npm run bench -- load`; LOAD_SECONDS sets for how long (300).
+// Runs a mixed load of eight callers over HTTP. Measures errors, memory, and the overhead of a confirmed deletion above
+// its requests. `npm run bench -- load`; LOAD_SECONDS sets the duration (300).
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -36,7 +36,7 @@ const service = /http:\/\/\S+/.exec(String(firstLines))?.[0];
 if (service === undefined) throw new Error("the sandbox did not start; is dist/ built?");
 sandbox.stdout.resume();
 
-/** Stands before the service, and knows for how long any request was under way. */
+/** Forwards requests to the service, and measures how long at least one request was pending. */
 const pool = new Pool(service, { connections: 64 });
 const busy = { requests: 0, since: 0, total: 0 };
 const watching = createServer(async (request, response) => {
@@ -78,7 +78,7 @@ const server = spawn(
 const line = z.looseObject({ message: z.string(), level: z.string().optional(), url: z.string().optional() });
 const logged = createInterface({ input: server.stderr })[Symbol.asyncIterator]();
 const problems: string[] = [];
-/** The next line of the server's log with a message; errors and warnings on the way are kept. */
+/** Returns the next line of the server's log with a message. Errors and warnings before it are collected. */
 async function said(message: string) {
   for (;;) {
     const { value, done } = await logged.next();
@@ -112,7 +112,7 @@ const megabytes = sizes.map((bytes) => (bytes / 1_048_576).toFixed(1)).join(" ")
 console.log(`${CALLERS} callers, ${calls} calls in ${seconds.toFixed(0)} s; MB after each part: ${megabytes}`);
 for (const error of [...errors, ...problems].slice(0, 10)) console.log(error);
 console.log(`errors of a mixed load over HTTP: ${errors.length + problems.length} (at most 0)`);
-// The first parts warm up.
+// The first parts are a warm-up.
 const [early, late] = [median(sizes.slice(2, 5)), median(sizes.slice(-3))];
 console.log(`memory after a mixed load, beside its beginning: ${(late / early).toFixed(2)} (at most 1.15)`);
 

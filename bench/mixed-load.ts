@@ -1,4 +1,4 @@
-// Callers over HTTP that import, read, delete and send events, all at once and for a given time.
+// Callers over HTTP that import, read, delete and send events at the same time, for a given time.
 import * as z from "zod";
 
 const REVISION = "2026-07-28";
@@ -21,10 +21,10 @@ const answer = z.object({
 });
 type Answer = z.infer<typeof answer>["result"]["structuredContent"];
 
-/** A caller: calls a tool, and gives what its answer holds. Throws where the call did not succeed. */
+/** Calls a tool and returns the data of its answer. Throws if the call did not succeed. */
 export type CallTool = (name: string, args: Record<string, unknown>) => Promise<Answer>;
 
-/** Calls tools at an address, with the token of one caller. */
+/** Creates a function that calls tools at an address with the token of one caller. */
 export function callerAt(url: string, token: string): CallTool {
   return async (name, args) => {
     const _meta = {
@@ -55,14 +55,14 @@ export function callerAt(url: string, token: string): CallTool {
   };
 }
 
-/** Calls a tool that deletes, and says yes to what it asks. */
+/** Calls a tool that deletes, and approves its request. */
 export async function confirmed(call: CallTool, name: string, args: Record<string, unknown>): Promise<Answer> {
   const { confirmation } = await call(name, args);
   if (confirmation === undefined) throw new Error(`${name} did not ask`);
   return call(name, { confirmation: confirmation.token });
 }
 
-/** A new targeting with so many options; gives its ID. */
+/** Creates a targeting with the given number of options. Returns its ID. */
 export async function imported(call: CallTool, name: string, options: number): Promise<string> {
   const { results } = await call("create_targetings", { items: [{ name }] });
   const targetingId = results[0]?._id ?? "";
@@ -71,7 +71,7 @@ export async function imported(call: CallTool, name: string, options: number): P
   return targetingId;
 }
 
-/** One round of a caller: makes a targeting, works with it, and takes it away again. Gives how many calls it made. */
+/** Runs one round of a caller: creates a targeting, works with it, and deletes it. Returns the number of calls. */
 async function round(call: CallTool, name: string): Promise<number> {
   const targetingId = await imported(call, name, OPTIONS);
   const events = Array.from({ length: EVENTS }, (_, n) => ({
@@ -92,13 +92,13 @@ async function round(call: CallTool, name: string): Promise<number> {
   return 12;
 }
 
-/** What a load came to. */
+/** The result of a load. */
 export interface LoadResult {
   readonly calls: number;
   readonly errors: readonly string[];
 }
 
-/** Lets callers work until a moment, each round after round. `prefix` begins the names of what they make. */
+/** Runs callers in repeated rounds until the given time. `prefix` is the prefix of the names that they create. */
 export async function mixedLoad(callers: readonly CallTool[], until: number, prefix: string): Promise<LoadResult> {
   const errors: string[] = [];
   let calls = 0;

@@ -1,4 +1,4 @@
-// What start-up is compared with: one small tool on the same SDK, as its package is installed.
+// The baseline for start-up: one small tool on the same SDK, from its installed package.
 import { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import * as z from "zod";

@@ -1,13 +1,13 @@
 import { REQUEST_LIMITS, type WeightColumns } from "../src/changes/plan/packing.ts";
 import type { Weight } from "../src/changes/rows/entries.ts";
 
-/** The limits that the families are packed against. */
+/** The limits that items are packed into. */
 export const LIMITS = REQUEST_LIMITS.addOptions;
 
-/** What fills about so many requests. */
+/** Creates items that fill about the given number of requests. */
 export type Family = (requests: number, random: () => number) => Weight[];
 
-/** A small generator (mulberry32), so that every run packs the same items. */
+/** Creates a small random generator (mulberry32), so that every run packs the same items. */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -27,10 +27,10 @@ const item = (given: Partial<Weight>): Weight => ({
   ...given,
 });
 
-/** An option with so many Context IDs of about ten bytes. */
+/** Returns an option with the given number of Context IDs of about ten bytes each. */
 const option = (contextIds: number): Weight => item({ contextIds, bytes: 60 + contextIds * 14 });
 
-/** A new group with so many sub-options. */
+/** Returns a new group with the given number of sub-options. */
 const group = (children: number, contextIds = 0): Weight =>
   item({ options: 1 + children, groupItems: 1, contextIds, bytes: 60 + children * 40 + contextIds * 14 });
 
@@ -49,7 +49,7 @@ function shuffled(weights: Weight[], random: () => number): Weight[] {
 const between = (random: () => number, low: number, high: number): number => low + random() * (high - low);
 const upTo = (random: () => number, most: number): number => Math.floor(random() * (most + 1));
 
-/** A quarter with such shares of the Context IDs of a request, the rest with next to none. */
+/** A quarter of the items has a large share of a request's Context IDs, the others almost none. */
 const quarterHeavy =
   (low: number, high: number): Family =>
   (requests, random) =>
@@ -60,7 +60,10 @@ const quarterHeavy =
       random,
     );
 
-/** As many heavy in Context IDs as in bytes as in sub-options (and, with `kinds` 4, in group items). */
+/**
+ * Equal numbers of items that are heavy in Context IDs, in bytes and in sub-options (and with `kinds` 4, in group
+ * items).
+ */
 const orthogonal =
   (low: number, high: number, { kinds = 3, bytes = 20_000 } = {}): Family =>
   (requests, random) =>
@@ -80,7 +83,7 @@ const groups =
   (requests, random) =>
     times(requests * perRequest, () => group(least + upTo(random, most - least), upTo(random, contextIds)));
 
-/** Context IDs by Zipf's law with an exponent, at most so many. */
+/** The numbers of Context IDs follow Zipf's law, up to a maximum. */
 const zipf =
   (exponent: number, most: number, perRequest: number): Family =>
   (requests, random) =>
@@ -103,7 +106,7 @@ const giantAmong =
   (requests, random) =>
     shuffled([giant, ...times(requests * perRequest - 1, () => other(random))], random);
 
-/** The families of weights, each in several forms. */
+/** The families of weights, each in several variants. */
 export const FAMILIES: Readonly<Record<string, Family>> = {
   "uniform tiny": (requests) => {
     const tiny = item({});
@@ -166,8 +169,8 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
 };
 
 /**
- * The fewest requests that could do: per limit, the largest of the rounded-up sum and the dual feasible functions u(1)
- * to u(10).
+ * Returns a lower bound for the number of requests. Per limit it is the largest of the rounded-up sum and the dual
+ * feasible functions u(1) to u(10).
  */
 export function lowerBound(weights: readonly Weight[]): number {
   return Math.max(
@@ -207,10 +210,10 @@ function columnBound(values: Float64Array, limit: number): number {
   return most;
 }
 
-/** How much more than the fewest requests that could do packing may take: in one family, and over all of them. */
+/** The maximum ratio of the used requests to the lower bound: in one family, and on average. */
 export const MOST_MORE = { inOne: 1.3, onAverage: 1.06 } as const;
 
-/** Weights as packing takes them. */
+/** Converts weights to the form that packing takes. */
 export function columnsOf(weights: readonly Weight[]): WeightColumns {
   const column = (measure: keyof Weight): Uint32Array => Uint32Array.from(weights, (weight) => weight[measure]);
   return {

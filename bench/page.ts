@@ -1,5 +1,6 @@
-// The sandbox's page in Chromium while 20,000 events arrive in a minute: how long its slowest frame takes, how much of a
-// processor's time its slowest task took (which says the same on a machine that is busy), and how many rows it holds. Needs Debian's Chromium, or the one that CHROMIUM names.
+// Measures the sandbox's page in Chromium while 20,000 events arrive in a minute: the time of its slowest frame, the
+// processor time of its slowest task (which does not depend on other load), and the number of rows in the page. Needs
+// Debian's Chromium, or the one in CHROMIUM.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -12,7 +13,7 @@ const SECONDS = Number(process.env.SECONDS ?? 60);
 const STEPS_PER_SECOND = 20;
 const NAMES = ["purchase", "click", "view_item", "app_open"];
 
-/** Notes the longest time between two frames from now on. */
+/** A script that records the longest time between two frames from now on. */
 const WATCH_FRAMES = `
   globalThis.slowest = 0;
   let last = performance.now();
@@ -32,7 +33,10 @@ const named = z.object({
   args: z.object({ name: z.literal("CrRendererMain") }),
 });
 
-/** Traces the tasks of the main threads of pages; gives the processor time of the longest one, in milliseconds. */
+/**
+ * Traces the tasks of the main threads of pages. Returns a function that returns the processor time of the longest one,
+ * in milliseconds.
+ */
 async function tracedTasks(on: Browser): Promise<() => Promise<number>> {
   const session = await on.newBrowserCDPSession();
   const events: unknown[] = [];

@@ -1,7 +1,7 @@
-// What planning a file of 50,000 options costs beside a bare loop that reads them with the fewest requests, 16 at a time,
-// with a service that answers after 30 ms: 500 groups of 20 sub-options, and 39,500 options. First nothing has changed
-// and nothing was read before; then a new process plans what another one exported. At last 100 options change, and the
-// requests are counted that the service got. Prints ratios of one run.
+// Compares planning a file of 50,000 options with a bare loop that reads them with the fewest requests, 16 at a time.
+// The service answers after 30 ms and has 500 groups of 20 sub-options, and 39,500 options. First, nothing has changed
+// and nothing was read before. Then a new process plans a file that another one exported. Finally 100 options change,
+// and the requests to the service are counted. Prints ratios of one run.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import { PROGRAMS } from "./server-process.ts";
 const LARGE = { groups: 500, children: 20, plain: 39_500 } as const;
 const OPTIONS = 50_000;
 const CHANGED = 100;
-/** All of the changes fit into one request. */
+/** All changes fit into one request. */
 const FEWEST = 1;
 
 const planned = z.looseObject({
@@ -33,7 +33,7 @@ const planned = z.looseObject({
 });
 const row = z.looseObject({ name: z.string(), contexts: z.array(z.string()) });
 
-/** Exports the targeting by command, in a process of its own with its state in a folder. */
+/** Exports the targeting with the command, in its own process, with its state in a folder. */
 async function exportTo(folder: string, file: string, { url, targetingId }: Service): Promise<void> {
   const env = { PATH: process.env.PATH, ...settingsOf(folder, url) };
   const args = [PROGRAMS.ours, "export", targetingId, "--to", file];
@@ -42,13 +42,13 @@ async function exportTo(folder: string, file: string, { url, targetingId }: Serv
   if (code !== 0) throw new Error(`export ended with ${code}`);
 }
 
-/** Changes so many of the rows of a file: by turns they get a Context ID and another name. */
+/** Changes some rows of a file: they alternately get a Context ID and another name. */
 async function edit(path: string): Promise<void> {
   const [head, ...rows] = (await readFile(path, "utf8")).trimEnd().split("\n");
   if (rows.length !== OPTIONS) throw new Error(`the file has ${rows.length} rows`);
   const step = OPTIONS / CHANGED;
   const edited = rows.map((text, at) => {
-    // Groups stand at the begin of each hundred, and share no Context IDs of their own.
+    // Groups are at the start of each hundred, and have no Context IDs themselves.
     if (at % step !== step / 2 - 10) return text;
     const { name, contexts, ...rest } = row.parse(JSON.parse(text));
     const isNamed = Math.floor(at / step) % 2 === 0;
@@ -61,7 +61,7 @@ async function edit(path: string): Promise<void> {
   await writeFile(path, `${[head, ...edited].join("\n")}\n`);
 }
 
-/** Plans a file in a new process; gives how long that took, the memory at its peak, and the plan. */
+/** Plans a file in a new process. Returns the duration, the peak memory and the plan. */
 function plan(folder: string, file: string, service: Service, items: number) {
   return withServerIn(folder, service, async (server) => {
     await server.ask("tools/list");

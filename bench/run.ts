@@ -1,5 +1,5 @@
-// Runs benchmarks one after the other and prints one table of what they measured: `npm run bench`, or with names
-// `npm run bench -- startup http`. Exits 1 where a figure misses its target.
+// Runs benchmarks one after another and prints one table of their results: `npm run bench`, or with names `npm run
+// bench -- startup http`. Exits with 1 if a figure misses its target.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
@@ -14,7 +14,7 @@ interface Figure {
   readonly met: boolean;
 }
 
-/** The benchmarks, and how figures are read from what they print. */
+/** The benchmarks, and how to parse figures from their output. */
 const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>> = {
   startup: statedFigures,
   call: statedFigures,
@@ -37,7 +37,10 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
     statedFigures(output).map((figure) => ({ ...figure, what: `import of 100,000 options: ${figure.what}` })),
 };
 
-/** Figures as most benchmarks print them: `what: 1.23 (at most 2)`, perhaps with a unit, perhaps several in a line. */
+/**
+ * Parses figures in the form of most benchmarks: `what: 1.23 (at most 2)`, with an optional unit; a line may contain
+ * several.
+ */
 function statedFigures(output: string): readonly Figure[] {
   return output.split("\n").flatMap((line) => {
     const [, what = "", said = ""] = /^(.+?): (.*\(at (?:most|least) .*)$/.exec(line) ?? [];
@@ -57,7 +60,10 @@ function figure(what: string, measured: string, bound: string, value: number, ta
   return { what, measured, target: `${bound} ${target}`, met: bound === "at most" ? value <= target : value >= target };
 }
 
-/** Of the rows `family | requests | lower bound | ms` with 50 requests or more, the one farthest above its bound. */
+/**
+ * Returns the row that is farthest above its bound, from the rows `family | requests | lower bound | ms` with 50
+ * requests or more.
+ */
 function worstPacking(output: string): Figure {
   const rows = [...output.matchAll(/\| (\d+) \| (\d+) \| \d+/g)].map(
     (row) => [Number(row[1]), Number(row[2])] as const,
@@ -68,16 +74,16 @@ function worstPacking(output: string): Figure {
 }
 
 /**
- * Benchmarks that time our code in their own process. They run as the command does, built: tsx gives every function its
- * name anew each time it is made, which costs a tenth of their time.
+ * Benchmarks that measure our code in their own process. They are built like the command, because tsx sets the name of
+ * every function each time it is created. That would cost a tenth of their time.
  */
 const IN_PROCESS = new Set(["events", "http", "sandbox"]);
 
-/** A benchmark as Node runs it, and how to take away what was made for it. */
+/** Returns a benchmark as a program for Node, and a function that removes the files made for it. */
 async function programOf(name: string) {
   const source = join(import.meta.dirname, `${name}.ts`);
   if (!IN_PROCESS.has(name)) return { args: ["--import", "tsx", source], remove: async () => {} };
-  // In the same folder, so that it finds the built command.
+  // In the same folder, so that the program finds the built command.
   const outfile = join(import.meta.dirname, `${name}.built.mjs`);
   await build({ entryPoints: [source], outfile, bundle: true, packages: "external", platform: "node", format: "esm" });
   return { args: [outfile], remove: () => rm(outfile) };

@@ -1,4 +1,5 @@
-// How the sandbox's cost grows with a targeting's size: adding options, and reading pages. Prints times and ratios.
+// Measures how the sandbox's cost of adding options and reading pages grows with the size of a targeting. Prints times
+// and ratios.
 import { startSandbox } from "../src/sandbox/index.ts";
 import { median } from "./server-process.ts";
 
@@ -7,7 +8,7 @@ const TARGETING_SIZE = 100_000;
 const ROUNDS = 3;
 const ROUTE = "/context-targeting";
 
-/** Runs the measurements once, against a fresh sandbox over HTTP. All times in milliseconds. */
+/** Runs the measurements once, against a new sandbox over HTTP. All times are in milliseconds. */
 async function measure() {
   const sandbox = await startSandbox();
   const call = async (method: string, path: string, body?: unknown): Promise<string> => {
@@ -32,7 +33,7 @@ async function measure() {
     return timed(() => call("POST", `${ROUTE}/category/bulk/create`, { items }));
   };
 
-  // The first batches of a process measure the compiler, not the sandbox.
+  // The first batches of a process would measure the compiler, not the sandbox.
   const warmUp = await targetingNamed("Warm-up");
   for (let from = 0; from < 8 * BATCH; from += BATCH) await addBatch(warmUp, from);
 

@@ -1,11 +1,13 @@
-// A server under measurement: a process that is spoken to by hand over stdio, in the 2025 era.
+// A server process to measure. Benchmarks send it raw messages over stdio, in the 2025 era of the protocol.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
-/** What is compared: the built command, and a server with one tool on the same SDK, from its unbundled package. */
+/**
+ * The programs to compare: the built command, and a server with one tool on the same SDK, from its unbundled package.
+ */
 export const PROGRAMS = {
   ours: join(import.meta.dirname, "..", "dist", "main.js"),
   control: join(import.meta.dirname, "one-tool-server.mjs"),
@@ -14,13 +16,16 @@ export const PROGRAMS = {
 /** A running server. */
 export interface ServerProcess {
   readonly child: ChildProcessByStdio<Writable, Readable, null>;
-  /** Sends a request, and waits for the line that answers it. One at a time. */
+  /** Sends a request, and waits for the line that answers it. Only one request at a time. */
   ask(method: string, params?: unknown): Promise<string>;
-  /** Ends its input, and waits until it is gone. */
+  /** Closes the server's input, and waits until the process has ended. */
   end(): Promise<void>;
 }
 
-/** Starts a server with its state in `stateDir`, and opens the session; does not wait for anything. */
+/**
+ * Starts a server with its state in `stateDir`, and sends the messages that open a session, without waiting for
+ * answers.
+ */
 export function startServer(
   program: string,
   stateDir: string,
@@ -55,7 +60,7 @@ export function startServer(
   };
 }
 
-/** The middle of some numbers. */
+/** Returns the median of some numbers. */
 export function median(numbers: readonly number[]): number {
   return numbers.toSorted((one, other) => one - other)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 }

@@ -1,6 +1,6 @@
-// A service of one targeting that answers every request after 30 ms: groups with sub-options, and plain options, all with
-// Context IDs and unchanged for long; options can be renamed, and given Context IDs. Prints its address. `/count` tells
-// how many reads it answered, `/writes` how many writes.
+// A service with one targeting that answers every request after 30 ms. It has groups with sub-options, and plain
+// options. All have Context IDs and old change times. Options can be renamed and get Context IDs. Prints its address.
+// `/count` returns the number of reads, `/writes` the number of writes.
 import { createServer } from "node:http";
 
 const [GROUPS, CHILDREN, PLAIN, LATENCY_MS] = process.argv.slice(2).map(Number);
@@ -34,7 +34,7 @@ for (let at = 0; at < GROUPS; at += 1) {
 lists.set("", top);
 for (const list of lists.values()) for (const one of list) records.set(one._id, one);
 
-/** What an update of an option makes of it. */
+/** Applies an update to an option and returns the result. */
 function updated({ _id, name, contexts: { add = [], remove = [] } = {} }) {
   const record = records.get(_id);
   if (name !== undefined) record.name = name;

@@ -1,4 +1,4 @@
-// Time and memory from spawning the built command to its list of tools, beside a server with one tool.
+// Compares time and memory from starting the built command to its list of tools with a server with one tool.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +6,10 @@ import { median, PROGRAMS, startServer } from "./server-process.ts";
 
 const ROUNDS = 20;
 
-/** A start: milliseconds until the list was there, and the memory then, in MB (only where the system tells). */
+/**
+ * The result of a start: milliseconds until the list arrived, and the memory then in MB, if the operating system
+ * reports it.
+ */
 interface Start {
   readonly ms: number;
   readonly memory: number | undefined;
@@ -30,7 +33,7 @@ async function memoryOf(pid: number | undefined): Promise<number | undefined> {
 
 const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-bench-"));
 const starts: Record<keyof typeof PROGRAMS, Start[]> = { ours: [], control: [] };
-// Alternating, so that other work of the machine slows both alike; the first round warms the disk.
+// The servers alternate, so other work of the machine slows both equally. The first round warms up the disk cache.
 for (let round = 0; round <= ROUNDS; round += 1) {
   for (const name of ["ours", "control"] as const) {
     const measured = await start(PROGRAMS[name], folder);

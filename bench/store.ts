@@ -1,5 +1,6 @@
-// Runs on PostgreSQL beside files: durable appends, the cost of a run, runs per second with one, two and four workers, a
-// caller's list among many runs, and the taking up after a worker's kill -9. `npm run bench -- store`.
+// Compares runs on PostgreSQL with runs in files: durable appends, the cost of a run, runs per second with one, two and
+// four workers, a caller's list among many runs, and the time to claim the runs of a worker after its kill -9. `npm run
+// bench -- store`.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -24,12 +25,13 @@ import { median, PROGRAMS } from "./server-process.ts";
 const APPENDING_MS = 2000;
 const SMALL_RUNS = 40;
 const PROJECTS = 50;
-/** Runs of each project, of so many requests each. */
+/** The number of runs of each project, and of requests in each run. */
 const RUNS = 2;
 const REQUESTS = 2;
 /**
- * To how many projects a worker writes: one of the default of 50 takes all, and is no faster with others beside it. With
- * one project each, four workers do not fill a machine of two cores; with three, two of them do for the most part.
+ * How many projects a worker writes to at the same time. A worker with the default of 50 takes all projects, and more
+ * workers are no faster. With one project each, four workers do not fill a machine with two cores. With three, two
+ * workers mostly do.
  */
 const PARALLEL = { apart: 1, full: 3 } as const;
 const DEATHS = 5;
@@ -63,7 +65,7 @@ function headerOf(caller = "me", project = "p") {
   };
 }
 
-/** Durable appends a second, of so many runs side by side. */
+/** Returns the number of durable appends per second with the given number of simultaneous runs. */
 async function appends({ runs }: Backend, count: number): Promise<number> {
   let made = 0;
   const until = Date.now() + APPENDING_MS;
@@ -88,7 +90,7 @@ async function appends({ runs }: Backend, count: number): Promise<number> {
 
 const line = z.looseObject({ message: z.string(), url: z.string().default("") });
 
-/** Starts the built command; resolves with its address once it says that it serves, or drives. */
+/** Starts the built command. Resolves with its address when it logs that it serves or that the worker is ready. */
 async function started(args: readonly string[], settings: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [PROGRAMS.ours, ...args], {
     env: { PATH: process.env.PATH ?? "", ...settings },
@@ -148,7 +150,7 @@ async function appending(): Promise<void> {
   await Promise.all([files.close(), stored.close()]);
 }
 
-/** A small write over HTTP, with files and with the store in turn. */
+/** Measures a small write over HTTP, alternately with files and with the store. */
 async function costs(): Promise<void> {
   const servers = [
     await started(["http", "--port", "0"], common),
@@ -170,7 +172,7 @@ async function costs(): Promise<void> {
 
 interface Driven {
   readonly perSecond: number;
-  /** The share of the machine that was in use. */
+  /** The share of the machine's processor time that was used. */
   readonly busy: number;
 }
 
@@ -180,7 +182,10 @@ function cpuTimes() {
   return { idle, all: all.reduce((sum, { user, nice, sys, idle, irq }) => sum + user + nice + sys + idle + irq, 0) };
 }
 
-/** Runs a second that so many workers of so many projects each drive, of 50 projects, which wait when they begin. */
+/**
+ * Returns the runs per second with the given number of workers, each with `parallel` of 50 projects. All runs wait at
+ * the start.
+ */
 async function driven(workers: number, parallel: number): Promise<Driven> {
   const store = await emptyStore();
   const settings = { ...common, TARGETING_MCP_STORE: store, TARGETING_MCP_WAIT_MS: "1" };
@@ -197,7 +202,7 @@ async function driven(workers: number, parallel: number): Promise<Driven> {
     }
   }
   await ended(replica.child);
-  // Until all workers are there, no run is taken up.
+  // The runs cannot be claimed until all workers have started.
   await statement(store, "update targeting_mcp.run set status = 'interrupted' where status = 'running'");
   const count =
     "select count(*)::int as all, count(*) filter (where status <> 'running')::int as done, min(changed_at) as first from targeting_mcp.run where version > 0";
@@ -214,7 +219,7 @@ async function driven(workers: number, parallel: number): Promise<Driven> {
     done = (await statement(store, count)).rows[0].done;
   }
   const after = cpuTimes();
-  // From the first request of the first run to the last entry of the last one.
+  // The time from the first request of the first run to the last entry of the last run.
   const span =
     "select extract(epoch from max(at) - min(at) filter (where epoch > 1))::float8 as seconds from targeting_mcp.entry";
   const seconds = Number((await statement(store, span)).rows[0].seconds);
@@ -232,7 +237,7 @@ async function workers(): Promise<void> {
   ] as const) {
     const ratio = of.perSecond / one.perSecond;
     const what = `runs a second with ${count} workers of one project each, beside one`;
-    // Where the machine is full, more processes cannot do more.
+    // If the machine is fully used, more processes cannot do more.
     if (of.busy > 0.9 && ratio < least) console.log(`${what}: ${ratio.toFixed(2)}, with a full machine`);
     else console.log(`${what}: ${ratio.toFixed(2)} (at least ${least})`);
   }
@@ -250,7 +255,7 @@ async function drivenBy(counts: readonly number[], parallel: number): Promise<re
   return found;
 }
 
-/** The first page of a caller's runs, among few and among many of that caller. */
+/** Measures the first page of a caller's runs, with few and with many runs of that caller. */
 async function listing(): Promise<void> {
   const lists: { readonly url: string; readonly child: ChildProcess; readonly times: number[] }[] = [];
   for (const count of [1000, 100_000]) {
@@ -283,7 +288,7 @@ async function listing(): Promise<void> {
   for (const { child } of lists) await ended(child);
 }
 
-/** How long after a worker's kill -9 another one has its run. */
+/** Measures the time from a worker's kill -9 until another worker has claimed its run. */
 async function takingUp(): Promise<void> {
   await slow(300);
   const store = await emptyStore();

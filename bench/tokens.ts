@@ -1,5 +1,5 @@
-// What the list of tools costs a model, and the largest answer of each tool, in tokens (o200k). No times: the same
-// figures are tested, too.
+// Counts the tokens (o200k) of the list of tools, and of the largest answer of each tool. It measures no times; a test
+// checks the same figures.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// What undoing an import of 100,000 options takes: planning the way back, and applying it, each by a process of its own
-// against a sandbox. Prints memory at its peak, times, and how often the Context IDs of an option are read.
+// Measures the undo of an import of 100,000 options: making the undo plan, and applying it, each by its own process
+// against a sandbox. Prints peak memory, times, and how often the Context IDs of an option are read.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
@@ -15,7 +15,7 @@ const MOST_MB = 300;
 const made = z.object({ results: z.array(z.object({ data: z.object({ _id: z.string() }) })) });
 const run = z.looseObject({ runId: z.string(), status: z.string(), counts: z.looseObject({ items: z.number() }) });
 
-/** The sandbox in a process of its own. */
+/** Starts the sandbox in its own process. */
 async function startSandbox(): Promise<{ readonly url: string; readonly child: ChildProcess }> {
   const args = [PROGRAMS.ours, "sandbox", "--port", "0"];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -36,7 +36,7 @@ async function newTargeting(url: string): Promise<string> {
     .join();
 }
 
-/** A step of the work, by a server of its own. */
+/** Runs one step of the work with its own server. */
 async function step(folder: string, url: string, name: string, args: object) {
   const settings = {
     TARGETING_MCP_SANDBOX_URL: url,
