@@ -1,11 +1,12 @@
-// What is in the bundle, as its own metafile says: the packages with their licenses, and a CycloneDX bill of materials.
+// Lists the contents of the bundle from its metafile: the packages with their licenses, and a CycloneDX bill of
+// materials.
 import { execFileSync } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 
-/** The folder of a package, that of a nested one too. */
+/** Matches the folder of a package, including nested ones. */
 const IN_PACKAGE = /^(.*\bnode_modules\/(?:@[^/]+\/)?[^/]+)\//;
 
-/** The packages of which something is in the bundle, by name: `{name, version, license, text}`. */
+/** Returns the packages that have code in the bundle, by name: `{name, version, license, text}`. */
 export async function bundledPackages({ outputs }) {
   const inputs = Object.values(outputs).flatMap((output) => Object.entries(output.inputs));
   const used = inputs.flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : []));
@@ -22,7 +23,7 @@ async function packageAt(folder) {
   return { name, version, license, text: text.trim() };
 }
 
-/** The last section of a README, where that is the whole text of a license. */
+/** Returns the last section of a README, if it is the whole text of a license. */
 async function licenseInReadme(folder, files) {
   const readme = files.find((one) => /^readme/i.test(one));
   if (readme === undefined) return undefined;
@@ -30,7 +31,7 @@ async function licenseInReadme(folder, files) {
   return text?.includes("Permission is hereby granted") ? text : undefined;
 }
 
-/** The licenses of all of them as one text: most ask to travel with the code. */
+/** Returns the licenses of all packages as one text. Most must be distributed with the code. */
 export function licenseTexts(packages) {
   return packages
     .map(({ name, version, license, text }) => `${name} ${version}: ${license}\n\n${text}\n`)
@@ -38,8 +39,8 @@ export function licenseTexts(packages) {
 }
 
 /**
- * The bill of materials, CycloneDX 1.6. The same commit gives the same text: it has no time and no serial number.
- * `commit` is undefined where the source lies in no repository.
+ * Returns the bill of materials in CycloneDX 1.6. The same commit always produces the same text, because it contains no
+ * time and no serial number. `commit` is undefined if the source is not in a repository.
  */
 export function billOfMaterials({ name, version, license }, packages, commit) {
   const components = packages.map((one) => ({ type: "library", ...identity(one) }));
@@ -67,7 +68,7 @@ function identity({ name, version, license }) {
   return { "bom-ref": purl, name, version, purl, licenses: [{ license: { id: license } }] };
 }
 
-/** The commit that is built, `-dirty` where files differ from it; undefined where that cannot be told. */
+/** Returns the commit that is built, with `-dirty` if files differ from it; undefined if it is not known. */
 export function builtCommit() {
   try {
     const said = execFileSync("git", ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"], {

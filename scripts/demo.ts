@@ -1,5 +1,5 @@
-// A whole agent session against the embedded sandbox, over real MCP stdio, printed for a person to read.
-// Exits 0 only if every figure is what it should be.
+// Runs a whole agent session against the embedded sandbox, over real MCP stdio, and prints it for a person to read.
+// Exits with 0 only if every figure is as expected.
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ function say(title: string, ...lines: readonly string[]): void {
   for (const line of lines) console.log(`  ${line}`);
 }
 
-/** Notes a figure that is not what it should be. */
+/** Records a figure that differs from the expected one. */
 function check(what: string, actual: unknown, expected: unknown): void {
   if (JSON.stringify(actual) === JSON.stringify(expected)) return;
   wrong.push(`${what}: ${JSON.stringify(actual)} instead of ${JSON.stringify(expected)}`);

@@ -1,4 +1,4 @@
-// Writes the published JSON Schema of event suites; `npm run format` then lays it out.
+// Writes the published JSON Schema of event suites. `npm run format` formats it afterwards.
 import { writeFile } from "node:fs/promises";
 import { eventSuiteJsonSchema } from "../src/events/suites/suite.ts";
 

@@ -1,4 +1,4 @@
-// Writes what is made from the code: the manifests and the reference pages.
+// Writes the files that are generated from the code: the manifests and the reference pages.
 import { writeFile } from "node:fs/promises";
 import { fileAt, GENERATED } from "./packaging/generated.ts";
 

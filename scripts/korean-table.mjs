@@ -1,5 +1,5 @@
-// Stands in the bundle for the table of CP949 in iconv-lite, a twentieth of the package: Node's own decoder knows the
-// characters of KS X 1001, and CP949 adds the other modern syllables in the order of Unicode, and two signs.
+// Replaces the table of CP949 in iconv-lite, which is a twentieth of the package. Node's own decoder knows the
+// characters of KS X 1001. CP949 adds the other modern syllables in the order of Unicode, and two signs.
 const ADDED_SIGNS = new Map([
   [0xa2e6, "€"],
   [0xa2e7, "®"],
@@ -7,7 +7,7 @@ const ADDED_SIGNS = new Map([
 const FIRST_SYLLABLE = 0xac00;
 const LAST_SYLLABLE = 0xd7a3;
 
-/** The table in the form of iconv-lite: rows of a first code in hex, and the characters from there on. */
+/** Returns the table in the form of iconv-lite: rows with a first code in hex, and the characters from that code on. */
 export function koreanTable() {
   const standard = charactersOfStandard();
   const taken = new Set(standard.values());
@@ -15,7 +15,7 @@ export function koreanTable() {
   return [["0", "\0", 127], ...[...characters].map(([code, character]) => [code.toString(16), character])];
 }
 
-/** Without the codes for private use, which CP949 leaves out. */
+/** Returns the characters of the standard, without the private-use codes, which CP949 omits. */
 function charactersOfStandard() {
   const decoder = new TextDecoder("euc-kr");
   const characters = new Map();
@@ -36,7 +36,10 @@ function* addedSyllables(taken) {
   }
 }
 
-/** The codes that the standard leaves free, in order: behind a lead byte of the standard only those below its own. */
+/**
+ * Yields the codes that the standard leaves free, in order. After a lead byte of the standard these are only the trail
+ * bytes below its own range.
+ */
 function* addedCodes() {
   for (const lead of range(0x81, 0xc6)) {
     const ends = lead <= 0xa0 ? 0xfe : 0xa0;

@@ -9,6 +9,6 @@ function made(tools: readonly Tool[]) {
   });
 }
 
-/** Every tool as it is listed, for the build. */
+/** Every tool in the form of the list of tools, for the build. */
 export const MADE_TOOLS = made(await everyTool());
 export const MADE_VIEW_TOOLS = made(await everyViewTool());

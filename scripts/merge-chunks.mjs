@@ -1,5 +1,5 @@
-// Puts chunks together that the same commands load at their start. esbuild makes one for each combination of parts that
-// may be loaded later as well, and loading a file takes Node longer than reading a few more kilobytes of one.
+// Merges chunks that the same commands load at start-up. esbuild creates a chunk for each combination of parts that may
+// also be loaded later. For Node, loading another file takes longer than reading a few more kilobytes of one.
 import { createHash } from "node:crypto";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,13 +7,16 @@ import { build } from "esbuild";
 
 const STATIC_IMPORT = /(?:\bfrom|\bimport)"\.\/([^"]+\.js)"/g;
 const DYNAMIC_IMPORT = /\bimport\("\.\/([^"]+\.js)"\)/g;
-/** What calls load that write, beside the commands: it must not bring along what only a page needs that is served. */
+/**
+ * Parts that calls which write load later. They count as entries like the commands, so that they do not also load what
+ * only a served page needs.
+ */
 const LOADED_BY_CALLS = /^decision-page-/;
 const NAMED_IMPORT = /\b(import|export)\{([^}]*)\}from"\.\/([^"]+\.js)"/g;
 
 /**
- * Merges the chunks of a folder that esbuild has written, minified. `main` is the file that loads the commands. Throws
- * where a reference to a merged chunk is left.
+ * Merges the minified chunks that esbuild has written into a folder. `main` is the file that loads the commands. Throws
+ * if a reference to a merged chunk remains.
  */
 export async function mergeChunks(folder, main) {
   const texts = new Map();
@@ -37,12 +40,12 @@ export async function mergeChunks(folder, main) {
   }
 }
 
-/** The name of a file that takes the place of chunks; it changes with their content, as the names of chunks do. */
+/** Returns the name of a file that replaces chunks. It changes with their content, like the names of chunks do. */
 function nameOf(group) {
   return `shared-${createHash("sha256").update(group.join(" ")).digest("hex").slice(0, 8).toUpperCase()}.js`;
 }
 
-/** The chunks, no entries, that exactly the same entries load at their start: groups of at least two. */
+/** Returns groups of at least two chunks that exactly the same entries load at start-up. Entries are not included. */
 function groupsOf(texts, entries) {
   const loaders = new Map();
   const visit = (file, entry) => {
@@ -61,7 +64,7 @@ function groupsOf(texts, entries) {
   return [...groups.values()].filter((group) => group.length > 1);
 }
 
-/** One module of several chunks; the names that each exports get a prefix of its own. */
+/** Bundles several chunks into one module. The exported names of each chunk get their own prefix. */
 async function together(folder, group, texts) {
   const contents = group.map((chunk, at) => {
     const names = exportsOf(texts.get(chunk));
@@ -75,7 +78,7 @@ async function together(folder, group, texts) {
     format: "esm",
     minify: true,
     legalComments: "none",
-    // What is to be bundled is in the chunks by now.
+    // The chunks already contain everything that must be bundled.
     packages: "external",
     write: false,
     logLevel: "warning",
@@ -93,14 +96,14 @@ async function together(folder, group, texts) {
   return outputFiles[0].text;
 }
 
-/** The names that a chunk exports, as its last statement lists them. */
+/** Returns the names that a chunk exports, from its last statement. */
 function exportsOf(text) {
   return [...text.matchAll(/\bexport\{([^}]*)\}(?!from)/g)].flatMap(([, list]) =>
     list.split(",").map((one) => one.split(" as ").at(-1)),
   );
 }
 
-/** A module whose imports of merged chunks name the files that hold them now. */
+/** Returns a module whose imports of merged chunks refer to the merged files. */
 function redirected(text, merged) {
   const named = text.replaceAll(NAMED_IMPORT, (whole, keyword, list, chunk) => {
     const place = merged.get(chunk);
@@ -114,7 +117,7 @@ function redirected(text, merged) {
   return named.replaceAll(/\bimport"\.\/([^"]+\.js)";?/g, (whole, chunk) => {
     const place = merged.get(chunk);
     if (place === undefined) return whole;
-    // One import by name runs the file as well.
+    // An import of a name also runs the file.
     return named.includes(`from"./${place.file}"`) ? "" : `import"./${place.file}";`;
   });
 }

@@ -1,4 +1,4 @@
-// Writes the archive that is published, targeting-mcp-VERSION.tgz, into this folder. Needs a built dist/.
+// Writes the archive to publish, targeting-mcp-VERSION.tgz, into this folder. Needs a built dist/.
 import { fileURLToPath } from "node:url";
 import { fileAt } from "./packaging/generated.ts";
 import { packPublished } from "./packaging/published.ts";

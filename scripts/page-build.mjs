@@ -1,12 +1,15 @@
-// Compiles the page for people into three static files, and holds them to their budget.
+// Compiles the web page into three static files, and checks their sizes.
 import { readFile, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const APP = "src/web/app";
-/** The page and all that it loads, each gzip -9, in bytes; and the view that hosts show, as one document. */
+/**
+ * The maximum size of the page with all files that it loads, each compressed with gzip -9, and of the view that hosts
+ * show, as one document. In bytes.
+ */
 const MOST_BYTES = { page: 45 * 1024, view: 30 * 1024 };
-/** What a view needs to speak with its host, minified, in bytes. */
+/** The maximum size of the code with which a view communicates with its host, minified, in bytes. */
 const MOST_BRIDGE_BYTES = 2048;
 const COMMON = {
   bundle: true,
@@ -20,7 +23,7 @@ const COMMON = {
 
 const FILES = { page: ["page.html", "page.js", "page.css"], view: ["page.html", "view.js", "view.css"] };
 
-/** Writes the page, and the view for hosts, into a folder, and gives what esbuild says of their inputs. */
+/** Writes the page, and the view for hosts, into a folder. Returns esbuild's list of their inputs. */
 export async function buildPage(folder) {
   const { metafile } = await build({
     entryPoints: [
@@ -38,7 +41,7 @@ export async function buildPage(folder) {
   const [page, view] = await Promise.all([read(FILES.page), read(FILES.view)]);
   checkSize("page", page);
   checkSize("view", [view.join("")]);
-  // Within one document either would end the element that it stands in.
+  // In a single document either tag would end the element that contains it.
   if (view.slice(1).some((file) => /<\/(?:script|style)/i.test(file))) throw new Error("the view holds an end tag");
   const { outputFiles } = await build({ entryPoints: [`${APP}/bridge.ts`], ...COMMON, write: false });
   const bytes = outputFiles.reduce((sum, { contents }) => sum + contents.length, 0);

@@ -1,5 +1,6 @@
-// Takes the pictures of README.md and docs/guides/ from the real page: the built command's sandbox with its sample data, and a server
-// over stdio with a plan that waits for approval, in Chromium, light and dark. Needs Debian's Chromium, or the one that CHROMIUM names. Run it with: npm run pictures
+// Takes the pictures of README.md and docs/guides/ from the real web page in Chromium, light and dark: the built
+// command's sandbox with its sample data, and a server over stdio with a plan that waits for approval. Needs Debian's
+// Chromium, or the one in CHROMIUM. Run it with: npm run pictures
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -16,7 +17,7 @@ import { fileAt } from "./packaging/generated.ts";
 const FOLDER = "docs/page";
 const VIEWPORT = { width: 1240, height: 780 };
 
-/** What an app sends while it is tested: some of it right, and some of it never counted by the service. */
+/** The events of an app during a test: some are correct, and some are never counted by the service. */
 const SENT = [
   { eventName: "app_open" },
   { eventName: "page_view", page_id: "home", page_url: "https://example.com/" },
@@ -29,7 +30,7 @@ const SENT = [
 ];
 const PLATFORMS = ["web", "ios", "android"];
 
-/** Puts what an app sent within the last ten minutes into a sandbox. */
+/** Sends an app's events of the last ten minutes to a sandbox. */
 async function sendEvents(url: string): Promise<void> {
   const now = Date.now();
   const events = Array.from({ length: 160 }, (_, at) => {
@@ -40,7 +41,7 @@ async function sendEvents(url: string): Promise<void> {
   await fetch(`${url}/_sandbox/seed`, { method: "POST", body: JSON.stringify({ events }) });
 }
 
-/** What is done in each view before its picture is taken. */
+/** The actions in each view before its picture is taken. */
 const VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   async events(page) {
     await page.getByRole("table", { name: "Events" }).getByRole("link", { name: "Purchase" }).first().click();
@@ -61,12 +62,12 @@ const VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   },
 };
 
-/** Removes the faults of the last picture. */
+/** Removes the simulated faults of the last picture. */
 async function withoutFaults(url: string): Promise<void> {
   await fetch(`${url}/_sandbox/faults`, { method: "DELETE" });
 }
 
-/** The same for a server whose plan waits for a decision. */
+/** The same actions for a server whose plan waits for a decision. */
 const DECIDING_VIEWS: Readonly<Record<string, (page: Page) => Promise<void>>> = {
   async approvals(page) {
     await page.locator("[data-action=approve][aria-disabled=false]").waitFor();
@@ -89,7 +90,10 @@ const desiredFile = z.looseObject({
   ),
 });
 
-/** Asks a server over stdio for a plan of all kinds of changes, and gives the link that it opens for the person. */
+/**
+ * Requests a plan with all kinds of changes from a server over stdio, and returns the link that the server opens for
+ * the person.
+ */
 async function plannedOver(url: string, folder: string): Promise<{ readonly link: string; close(): Promise<void> }> {
   const opened = join(folder, "opened");
   const client = new Client({ name: "pictures", version: "1.0.0" }, { versionNegotiation: { mode: "legacy" } });
@@ -133,7 +137,7 @@ async function plannedOver(url: string, folder: string): Promise<{ readonly link
   throw new Error(`the server opened no page: ${JSON.stringify(await asking)}`);
 }
 
-/** The targeting of the sample data whose options are groups. */
+/** Returns the ID of the sample targeting whose options are groups. */
 async function sampleTargeting(url: string): Promise<string> {
   const held = z.object({
     projects: z.array(z.object({ targetings: z.array(z.object({ _id: z.string(), name: z.string() })) })),
@@ -146,7 +150,7 @@ async function sampleTargeting(url: string): Promise<string> {
 
 type DesiredOption = z.output<typeof desiredFile>["options"][number];
 
-/** One option of each kind of change: renamed, with other Context IDs, moved, created, and left out. */
+/** Changes one option for each kind of change: renamed, with other Context IDs, moved, created, and removed. */
 function changedOptions(options: readonly DesiredOption[]): readonly DesiredOption[] {
   const boots = options.flatMap(({ children = [] }) => children.filter(({ name }) => name === "Boots"));
   const dresses = { name: "Dresses", contexts: ["category-dresses"] };

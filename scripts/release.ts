@@ -1,5 +1,5 @@
-// Writes everything that a release publishes into release/: the archive for the package registry, the bundle, the bill of
-// materials, the entry for the registry of MCP servers, and SHA256SUMS. Needs a built dist/: `npm run release`.
+// Writes all files of a release into release/: the archive for the package registry, the bundle, the bill of materials,
+// the entry for the registry of MCP servers, and SHA256SUMS. Needs a built dist/: `npm run release`.
 import { createHash } from "node:crypto";
 import { copyFile, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ await packPublished(folder);
 const bundle = bundleContents();
 await writeFile(join(folder, BUNDLE_NAME), bundle);
 await copyFile(fileAt("dist/sbom.cdx.json"), join(folder, `${packageJson.name}-${packageJson.version}.cdx.json`));
-// By hand there is no repository that the bundle could be fetched from: the entry then names the package alone.
+// A release by hand has no repository from which the bundle could be downloaded. The entry then names only the package.
 const repository = process.env.GITHUB_REPOSITORY;
 const entry =
   repository === undefined

@@ -1,5 +1,5 @@
-// Stands in the bundle for the SDK's own file of this kind, which loads a JSON Schema validator at every start. The
-// SDK uses it only for answers to questions asked with `elicitInput`, which nothing here calls.
+// Replaces the SDK's own file of this name in the bundle, which loads a JSON Schema validator at every start. The SDK
+// uses the validator only for answers to questions asked with `elicitInput`, which nothing here calls.
 import process from "node:process";
 
 export class DefaultJsonSchemaValidator {

@@ -1,7 +1,7 @@
-// What needs Chromium. First the tests of the page (test/browser). Then the emitted Playwright test: it must pass on a
-// page whose events are right, and fail on one whose events are not. The pages send them to a sandbox, which must see
-// the same. Installs Chromium from Debian's packages where CHROMIUM names none, and Playwright into a temporary folder,
-// which it removes. Run it with: npm run test:browser
+// Runs the tests that need Chromium. First the tests of the page (test/browser). Then the generated Playwright test: it
+// must pass on a page with correct events, and fail on a page with wrong ones. The pages send their events to a
+// sandbox, which must have the same results. Installs Chromium from Debian's packages if CHROMIUM is not set, and
+// Playwright into a temporary folder, which it removes. Run it with: npm run test:browser
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -30,7 +30,7 @@ const PAGES = {
 
 const INSTALL_ENVIRONMENT = { PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: "1", DEBIAN_FRONTEND: "noninteractive" };
 
-/** Runs a command with its output shown, and gives its exit status. */
+/** Runs a command with visible output, and returns its exit status. */
 function run(command: string, args: readonly string[], cwd: string, env: Record<string, string> = {}): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: "inherit" });
@@ -43,7 +43,7 @@ async function mustRun(command: string, args: readonly string[], cwd: string): P
   if (code !== 0) throw new Error(`${command} ${args.join(" ")} ended with status ${code}`);
 }
 
-/** Installs Debian's Chromium; its lists of packages may be missing or old, as in a fresh container. */
+/** Installs Debian's Chromium. Its package lists may be missing or old, as in a new container. */
 async function installChromium(): Promise<void> {
   const [command, ...before] = process.getuid?.() === 0 ? ["apt-get"] : ["sudo", "apt-get"];
   if (command === undefined) return;

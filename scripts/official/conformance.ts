@@ -1,6 +1,6 @@
 // Runs the official conformance suite against the shipped command, and against the same HTTP code with the fixtures
-// that the suite calls by name: `npm run conformance`, or `npm run conformance tasks` for tasks alone. Needs the package
-// registry.
+// that the suite calls by name: `npm run conformance`, or `npm run conformance tasks` for tasks alone. Needs the
+// package registry.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
@@ -14,7 +14,7 @@ const COMMAND = ["dist/main.js", "http", "--port", "0"];
 const FIXTURES = ["--import", "tsx", "test/conformance/server.ts"];
 const SESSIONS = { TARGETING_MCP_SESSIONS: "on" };
 
-/** What the suite looks at, by the name under which the baseline has it. */
+/** The servers that the suite checks, by their names in the baseline. */
 const SERVERS = {
   shipped: { args: COMMAND, env: {} },
   shippedWithSessions: { args: COMMAND, env: SESSIONS },
@@ -22,7 +22,7 @@ const SERVERS = {
   fixturesWithSessions: { args: FIXTURES, env: SESSIONS },
 } as const;
 
-/** What the extension for tasks has: its scenarios are none that a revision requires, and are looked at one by one. */
+/** The server for the tasks extension. No revision requires its scenarios, so they are checked one by one. */
 const TASK_SERVER = ["--import", "tsx", "test/conformance/task-server.ts"];
 const TASK_SCENARIOS = [
   "tasks-lifecycle",
@@ -37,7 +37,7 @@ const TASK_SCENARIOS = [
   "tasks-mrtr-composition",
 ] as const;
 
-/** By server and revision: the scenarios that cannot pass, each with its reason. */
+/** The scenarios that cannot pass, by server and revision, each with its reason. */
 const reasons = z.record(z.string(), z.string().min(10));
 const baselineFile = z.strictObject({
   shipped: z.strictObject({ "2025-11-25": reasons, "2026-07-28": reasons }),
@@ -53,7 +53,7 @@ interface Verdict {
   readonly passed: boolean;
 }
 
-/** How the scenarios ended that the revision requires. */
+/** Returns the results of the scenarios that the revision requires. */
 async function required(url: string, revision: Revision): Promise<readonly Verdict[]> {
   const { stdout } = await inFolder((folder) =>
     underNode24(SUITE, ["conformance", "server", "--url", url, "--requirements", revision, "-o", folder]),
@@ -69,7 +69,7 @@ async function required(url: string, revision: Revision): Promise<readonly Verdi
   return scored;
 }
 
-/** What is wrong: a failure that no baseline names, or a line of the baseline that no longer holds. */
+/** Returns the errors: failures that are not in the baseline, and lines of the baseline that no longer apply. */
 function wrongIn(verdicts: readonly Verdict[], known: Readonly<Record<string, string>>): readonly string[] {
   const failures = verdicts.filter(({ passed, scenario }) => !passed && !Object.hasOwn(known, scenario));
   const stale = Object.keys(known).filter(
@@ -81,7 +81,7 @@ function wrongIn(verdicts: readonly Verdict[], known: Readonly<Record<string, st
   ];
 }
 
-/** Says what passes, and what is wrong. */
+/** Prints what passes, and what is wrong. */
 function report(name: string, verdicts: readonly Verdict[], known: Readonly<Record<string, string>>): void {
   const wrong = wrongIn(verdicts, known);
   const passed = verdicts.filter((one) => one.passed).length;
@@ -93,7 +93,7 @@ function report(name: string, verdicts: readonly Verdict[], known: Readonly<Reco
 
 const checks = z.array(z.looseObject({ id: z.string(), status: z.string() }));
 
-/** How the checks of the scenarios for tasks ended. */
+/** Returns the results of the checks in the scenarios for tasks. */
 async function taskChecks(url: string): Promise<readonly Verdict[]> {
   const found: Verdict[] = [];
   for (const scenario of TASK_SCENARIOS) {
@@ -107,12 +107,12 @@ async function taskChecks(url: string): Promise<readonly Verdict[]> {
   return found;
 }
 
-/** Looks at the tasks of the built command. */
+/** Checks the tasks of the built command. */
 async function lookAtTasks(): Promise<void> {
   await withServer(TASK_SERVER, {}, async (url) => report("tasks", await taskChecks(url), baseline.tasks));
 }
 
-/** Looks at one server, in every revision. */
+/** Checks one server, in every revision. */
 async function look(name: keyof typeof SERVERS): Promise<void> {
   const { args, env } = SERVERS[name];
   await withServer(args, env, async (url) => {
@@ -122,8 +122,8 @@ async function look(name: keyof typeof SERVERS): Promise<void> {
   });
 }
 
-// The first one alone: the suite is installed with its first use. It waits for the most part, so that the others go
-// side by side.
+// The first server is checked alone, because its check installs the suite. The checks mostly wait, so the others run in
+// parallel.
 if (process.argv[2] === "tasks") await lookAtTasks();
 else {
   await look("shipped");

@@ -1,7 +1,7 @@
-// Has the real hosts look at what `setup` writes: Claude Code, Codex and Gemini CLI, from the package registry, each with
-// a home folder of its own; the server comes from this clone, and from the archive that is published, installed into an
-// empty folder. `npm run test:hosts`. A host that cannot be installed here is said to be skipped. Nothing is sent to a
-// model, and no account is needed.
+// Checks the configuration that `setup` writes with the real hosts: Claude Code, Codex and Gemini CLI, from the package
+// registry, each with its own home folder. The server comes from this clone, and from the published archive, installed
+// into an empty folder. `npm run test:hosts`. A host that cannot be installed here is reported as skipped. Nothing is
+// sent to a model, and no account is needed.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -18,11 +18,11 @@ const LONGEST_MS = 120_000;
 /** A host as these checks use it. */
 interface RealHost {
   readonly word: keyof typeof PACKAGES;
-  /** Says how the server is, in the words of the host. Throws where it is not connected. */
+  /** Returns the state of the server as the host prints it. Throws if it is not connected. */
   readonly check: (at: Place) => Promise<string>;
 }
 
-/** A host's command with a home folder, and a folder in which it is started. */
+/** A host's command, with a home folder and the folder in which it is started. */
 interface Place {
   readonly program: string;
   readonly home: string;
@@ -47,7 +47,7 @@ const REAL_HOSTS: readonly RealHost[] = [
   {
     word: "gemini",
     check: async (at) => {
-      // What `setup` says about folders that are not trusted, first.
+      // First checks the state that `setup` describes for folders that are not trusted.
       await listed(at, /targeting: .*Disabled/);
       writeFileSync(join(at.home, ".gemini", "trustedFolders.json"), JSON.stringify({ [at.work]: "TRUST_FOLDER" }));
       return listed(at, /targeting: .*Connected$/m);
@@ -55,7 +55,7 @@ const REAL_HOSTS: readonly RealHost[] = [
   },
 ];
 
-/** Settings with a value, and with a key that the environment holds. */
+/** Settings with a value, and settings with a key from the environment. */
 const SETTINGS = ["--targeting-api-url", "https://api.example.com", "--read-only"];
 const FLAGS = new Map([
   ["targeting-api-url", "https://api.example.com"],
@@ -67,7 +67,7 @@ function environmentOf({ home }: Place): Record<string, string> {
   return { PATH, HOME: home, USERPROFILE: home, NO_COLOR: "1" };
 }
 
-/** Runs a program to its end; gives what it printed on both streams. Throws where it fails. */
+/** Runs a program to its end. Returns what it printed on both streams. Throws if it fails. */
 async function run(program: string, args: readonly string[], at: Place): Promise<string> {
   const child = spawn(program, [...args], {
     cwd: at.work,
@@ -86,7 +86,7 @@ async function run(program: string, args: readonly string[], at: Place): Promise
   return said;
 }
 
-/** The line of the host's own list of servers that is as expected. */
+/** Returns the line of the host's own list of servers that matches. Throws if there is none. */
 async function listed(at: Place, expected: RegExp): Promise<string> {
   const said = await run(at.program, ["mcp", "list"], at);
   const [line] = expected.exec(said) ?? [];
@@ -101,24 +101,24 @@ function placeIn(folder: string, name: string, program: string): Place {
   return { program, home, work };
 }
 
-/** This server's entry in the file of a host. */
+/** Returns this server's entry in a host's configuration file. */
 function entryAt(word: RealHost["word"], home: string) {
   const host = HOSTS[word];
   const file = host?.file({ platform: process.platform, home, environment: {} }) ?? "";
   return host?.list.entryIn(readFileSync(file, "utf8"));
 }
 
-/** What only `setup` writes: a host's own command has no words for it. */
+/** Fields that only `setup` writes: a host's own command has no arguments for them. */
 const ONLY_OURS = ["startup_timeout_sec", "env_vars"];
 
-/** Throws where the host's own command writes another entry than `setup` does. */
+/** Throws if the host's own command writes a different entry than `setup` does. */
 async function compare({ word }: RealHost, ours: Place, theirs: Place, main: string): Promise<void> {
   await run(process.execPath, [main, "setup", word, "--yes", ...SETTINGS], ours);
   const host = HOSTS[word];
   const input = { flags: FLAGS, environment: {}, platform: process.platform, home: theirs.home };
   if (host?.own === undefined) throw new Error(`${word} has no command of its own`);
   const entry = entryOf(host, input, { command: process.execPath, args: [main] });
-  // Where its command has no words for the keys, the rest is compared.
+  // If its command has no arguments for the keys, only the rest is compared.
   const args = host.own.add(entry) ?? host.own.add({ ...entry, references: {} }) ?? [];
   await run(theirs.program, args, theirs);
   const [mine, other] = [entryAt(word, ours.home), entryAt(word, theirs.home)];
@@ -128,7 +128,7 @@ async function compare({ word }: RealHost, ours: Place, theirs: Place, main: str
   }
 }
 
-/** Installs a host; gives its command, or why it cannot be had here. */
+/** Installs a host. Returns its command, or why it is not available here. */
 async function install({ word }: RealHost, folder: string): Promise<{ program: string } | { absent: string }> {
   const { spec, program } = PACKAGES[word];
   const prefix = join(folder, word);

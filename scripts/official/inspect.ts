@@ -1,4 +1,4 @@
-// Has the Inspector's CLI look at the list of tools, strictly, over both transports and in both protocol eras:
+// Checks the list of tools with the Inspector's CLI in strict mode, over both transports and in both protocol eras:
 // `npm run inspect`. Needs the package registry.
 import { inFolder, underNode24, withServer } from "./node24.ts";
 
@@ -6,7 +6,7 @@ const INSPECTOR = "@modelcontextprotocol/inspector@2.12.0";
 const COMMAND = "dist/main.js";
 const ERAS = ["legacy", "modern"] as const;
 
-/** What the Inspector finds; it prints the list itself on standard output, and nothing else where all is well. */
+/** Returns the Inspector's findings. It prints the list itself on standard output, and nothing else if all is well. */
 async function findings(era: (typeof ERAS)[number], target: readonly string[]): Promise<string | undefined> {
   const options = ["--cli", "--strict", "--protocol-era", era, "--method", "tools/list"];
   const { code, stdout, stderr } = await underNode24(INSPECTOR, ["mcp-inspector", ...options, ...target]);

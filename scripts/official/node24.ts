@@ -1,4 +1,4 @@
-// Runs official MCP tools, which need a newer Node than this package, and the servers that they look at.
+// Runs official MCP tools, which need a newer Node than this package, and the servers that they check.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -6,14 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What a command printed, and how it ended. */
+/** The output of a command, and its exit code. */
 export interface Finished {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A tool that takes longer is stuck. */
+/** A tool that takes longer than this is stuck. */
 const LONGEST_MS = 5 * 60_000;
 const START_MS = 20_000;
 
@@ -34,7 +34,7 @@ export async function underNode24(spec: string, args: readonly string[]): Promis
   return { code: child.exitCode, ...printed };
 }
 
-/** A folder that is gone when the work is done. */
+/** Calls `work` with a new folder, and removes the folder afterwards. */
 export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "targeting-mcp-"));
   try {
@@ -45,8 +45,7 @@ export async function inFolder<T>(work: (folder: string) => Promise<T>): Promise
 }
 
 /**
- * Starts a server that serves MCP over HTTP and says its address in a line of its log (`"message":"serving"`), and ends
- * it when the work is done.
+ * Starts a server that serves MCP over HTTP and logs its address (`"message":"serving"`), and stops it after `work`.
  */
 export function withServer<T>(
   args: readonly string[],

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { fileAt } from "./generated.ts";
 
-/** Licenses that ask for no more than to travel with the code. */
+/** Licenses whose only condition is that their text is distributed with the code. */
 const LICENSES = ["MIT", "ISC", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "0BSD", "BlueOak-1.0.0"];
 
 const component = z.object({
@@ -23,13 +23,13 @@ const billSchema = z.looseObject({
   dependencies: z.array(z.object({ ref: z.string(), dependsOn: z.array(z.string()) })),
 });
 
-/** Packages of the person's own, which are used where they are there. */
+/** The user's own packages, which are used if they are installed. */
 const peers = z.looseObject({
   peerDependencies: z.record(z.string(), z.string()).optional(),
   peerDependenciesMeta: z.record(z.string(), z.object({ optional: z.boolean() })).optional(),
 });
 
-/** Throws where the package.json of an unpacked archive holds what only the repository needs. */
+/** Throws if the package.json of an unpacked archive contains fields that only the repository needs. */
 export function checkPackageJson(folder: string): void {
   const found = z.looseObject({}).parse(JSON.parse(readFileSync(join(folder, "package.json"), "utf8")));
   const needless = ["scripts", "devDependencies", "dependencies", "optionalDependencies"];
@@ -40,7 +40,10 @@ export function checkPackageJson(folder: string): void {
   if (needed.length > 0) throw new Error(`package.json needs ${needed.join(", ")} beside it`);
 }
 
-/** Throws where a bundled package has no license text, or one of another kind; gives how many there are. */
+/**
+ * Throws if a bundled package has no license text, or a license of another kind. Returns a text with the number of
+ * packages.
+ */
 export function checkBill(folder: string): string {
   const bill = billSchema.parse(JSON.parse(readFileSync(join(folder, "dist/sbom.cdx.json"), "utf8")));
   const texts = readFileSync(join(folder, "dist/LICENSES.txt"), "utf8");
@@ -59,11 +62,14 @@ export function checkBill(folder: string): string {
   return `${expected.length} packages`;
 }
 
-/** Paths below folders that belong to a person or to one machine; those of examples have a name of no person. */
+/**
+ * Matches paths below folders that belong to a person or to one machine. Paths in examples use names that are not of
+ * real people.
+ */
 const MACHINE_PATHS = /(?<![\w.])(?:\/(?:home|Users|root)\/[\w.-]+|[A-Z]:\\+Users\\+\w+)/g;
 const EXAMPLES = /^(?:\/(?:home|Users)\/(?:a|me|you|anna)\b)/;
 
-/** Throws where a file of an unpacked archive names a path of this machine, or one that looks like a person's. */
+/** Throws if a file of an unpacked archive contains a path of this machine, or one that looks like a person's. */
 export function checkPaths(folder: string): string {
   const own = [fileURLToPath(fileAt(".")), homedir(), process.cwd()].map((path) => path.replace(/[\\/]+$/, ""));
   const names = [...own.filter((path) => path.length > 1), ...(hostname().length > 5 ? [hostname()] : [])];

@@ -3,7 +3,7 @@ import { folders, type Setting, toggle } from "../../src/settings/value-types.ts
 
 /** A setting that installers ask a person for. */
 export interface AskedSetting {
-  /** What the person reads above the field. */
+  /** The label that the person reads above the field. */
   readonly title: string;
   readonly setting: Setting<unknown>;
   readonly kind: "text" | "switch" | "folders";
@@ -20,7 +20,7 @@ const TITLES = {
   allowedDirs: "Allowed folders",
 } as const satisfies Partial<Record<keyof typeof SETTINGS, string>>;
 
-/** The settings that installers ask for, in the order of the registry; all others stay what a person may set by hand. */
+/** The settings that installers ask for, in the order of the registry. All others can be set by hand. */
 export const ASKED_SETTINGS: readonly AskedSetting[] = Object.entries(SETTINGS).flatMap(([name, setting]) =>
   hasTitle(name) ? [{ title: TITLES[name], setting, kind: kindOf(setting) }] : [],
 );
@@ -34,7 +34,7 @@ function kindOf({ form }: Setting<unknown>): AskedSetting["kind"] {
   return form === folders ? "folders" : "text";
 }
 
-/** What a setting means, and what a text for it must be. */
+/** Returns the meaning, the form and the default of a setting. */
 export function explained({ meaning, form, otherwise }: Setting<unknown>): string {
   const plain = meaning.replaceAll("`", "");
   return `${plain.charAt(0).toUpperCase()}${plain.slice(1)} (${form.words}; default: ${otherwise.replaceAll("`", "")})`;

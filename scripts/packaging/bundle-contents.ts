@@ -3,21 +3,24 @@ import { type Zippable, zipSync } from "fflate";
 import packageJson from "../../package.json" with { type: "json" };
 import { fileAt } from "./generated.ts";
 
-/** What a bundle is called. */
+/** The file name of a bundle. */
 export const BUNDLE_NAME = `${packageJson.name}-${packageJson.version}.mcpb`;
 
-/** The same contents make the same bundle, byte by byte. */
+/** A fixed time of files, so that equal contents produce the same bundle, byte for byte. */
 const FILE_TIME = new Date("2000-01-01T00:00:00");
 
-/** The bundle as a zip archive: the manifest, the built command, which needs no other package, and its pages. */
+/**
+ * Returns the bundle as a zip archive: the manifest, the built command, which needs no other package, and its
+ * documentation pages.
+ */
 export function bundleContents(): Uint8Array {
   const { name, version, type, license } = packageJson;
   const built = readdirSync(fileAt("dist")).map((file) => `dist/${file}`);
   const files: Zippable = {
-    // Tells Node that the files in dist/ are ES modules.
+    // Declares that the files in dist/ are ES modules.
     "package.json": Buffer.from(`${JSON.stringify({ name, version, type, license }, null, 2)}\n`),
   };
-  // The pictures in folders beside the pages stay out.
+  // The pictures, which are in subfolders, are not included.
   const pages = readdirSync(fileAt("docs"), { recursive: true, encoding: "utf8" })
     .map((file) => `docs/${file.replaceAll("\\", "/")}`)
     .filter((path) => /\.(?:md|json)$/.test(path));

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { tableOf } from "./markdown.ts";
 
-/** docs/reference/commands.md: every command with its own flags, as the built command's help has them. */
+/** Returns docs/reference/commands.md: every command with its own flags, from the help of the built command. */
 export function commandsPage(): string {
   const usages = [...helpOf("help").matchAll(/^ {2}targeting-mcp (\S.*)$/gm)].map(([, usage = ""]) => usage);
   const commands = usages.map((usage) => helped(/^\[?(\w+)/.exec(usage)?.[1] ?? ""));
@@ -20,7 +20,7 @@ export function commandsPage(): string {
   ].join("\n\n");
 }
 
-/** A row for each flag; commands whose flag means the same share it. */
+/** Returns a row for each flag. Commands that have the same flag with the same meaning share a row. */
 function flagRows(commands: readonly ReturnType<typeof helped>[]): readonly (readonly string[])[] {
   const named = new Map<string, { readonly commands: string[]; readonly cells: readonly string[] }>();
   for (const { name, flags } of commands) {

@@ -9,21 +9,21 @@ import { settingsPage } from "./settings-page.ts";
 import { pluginJson } from "./skills.ts";
 import { toolsPage } from "./tools-page.ts";
 
-/** A file of this repository that is made from the code. */
+/** A file of this repository that is generated from the code. */
 export interface GeneratedFile {
-  /** From the root of the repository. */
+  /** Relative to the root of the repository. */
   readonly path: string;
   readonly text: () => string;
 }
 
 const root = new URL("../../", import.meta.url);
 
-/** Where a file of the repository is. */
+/** Returns the URL of a file of the repository. */
 export function fileAt(path: string): URL {
   return new URL(path, root);
 }
 
-/** Every file that `npm run docs` makes, besides those that have scripts of their own. */
+/** Every file that `npm run docs` generates, except those with their own scripts. */
 export const GENERATED: readonly GeneratedFile[] = [
   { path: "manifest.json", text: () => jsonText(manifest()) },
   { path: "server.json", text: () => jsonText(serverJson()) },

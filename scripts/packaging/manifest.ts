@@ -5,7 +5,7 @@ import { ASKED_SETTINGS, type AskedSetting, explained } from "./asked-settings.t
 
 const TOOLS = await everyTool();
 
-/** The prompts with their texts, in which placeholders stand for the arguments. */
+/** The prompts with their texts, with placeholders for the arguments. */
 const MANIFEST_PROMPTS = await Promise.all(
   PROMPTS.map(async (prompt) => {
     const names = Object.keys(prompt.arguments ?? {});
@@ -19,7 +19,7 @@ const MANIFEST_PROMPTS = await Promise.all(
   }),
 );
 
-/** The manifest of the bundle (MCPB, manifest_version 0.3), made from the tools and the settings. */
+/** Returns the manifest of the bundle (MCPB, manifest_version 0.3), generated from the tools and the settings. */
 export function manifest() {
   const { name, version, description, license, engines } = packageJson;
   return {
@@ -36,7 +36,7 @@ export function manifest() {
       entry_point: "dist/main.js",
       mcp_config: {
         command: "node",
-        // A host spreads a list only where it stands alone among the arguments.
+        // A host expands a list only if it is an argument by itself.
         args: [`\${__dirname}/dist/main.js`, "stdio", ...ASKED_SETTINGS.filter(isList).map(placeholder)],
         env: Object.fromEntries(
           ASKED_SETTINGS.filter((asked) => !isList(asked)).map((asked) => [asked.setting.variable, placeholder(asked)]),

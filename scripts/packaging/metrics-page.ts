@@ -1,7 +1,7 @@
 import { instrument } from "../../src/observe/instrument.ts";
 import { tableOf } from "./markdown.ts";
 
-/** docs/reference/metrics.md: every metric that `/metrics` serves, as Prometheus describes it. */
+/** Returns docs/reference/metrics.md: every metric of `/metrics`, in the form of its Prometheus description. */
 export function metricsPage(): string {
   const text = instrument("", () => 0).text();
   const rows = [...text.matchAll(/^# HELP (\w+) (.*)\n# TYPE \w+ (\w+)$/gm)].map(([, name, help = "", type = ""]) => [

@@ -7,7 +7,7 @@ import * as z from "zod";
 import packageJson from "../../package.json" with { type: "json" };
 import { fileAt } from "./generated.ts";
 
-/** The package.json that is published: without what only this repository needs. */
+/** Returns the package.json to publish, without the fields that only this repository needs. */
 export function publishedPackageJson(): Readonly<Record<string, unknown>> {
   const { scripts: _scripts, devDependencies: _devDependencies, ...published } = packageJson;
   return published;
@@ -21,8 +21,8 @@ const packed = z
 export type Archive = z.infer<typeof packed>[number];
 
 /**
- * Makes the archive that is published in a folder; needs a built dist/. It is packed from a copy, so that the
- * package.json of the repository stays as it is. Throws where npm cannot pack.
+ * Creates the archive to publish in a folder. Needs a built dist/. The archive is packed from a copy, so the
+ * package.json of the repository does not change. Throws if npm fails.
  */
 export async function packPublished(destination: string): Promise<Archive> {
   const copy = await mkdtemp(join(tmpdir(), "targeting-mcp-pack-"));
@@ -40,7 +40,7 @@ export async function packPublished(destination: string): Promise<Archive> {
   }
 }
 
-/** Packs a folder with npm; throws where npm cannot. */
+/** Packs a folder with npm. Throws if npm fails. */
 async function packFolder(folder: string, option: string): Promise<Archive> {
   const { code, output } = await npm(["pack", "--json", option], folder);
   const [archive] = code === 0 ? packed.parse(JSON.parse(output)) : [];
@@ -48,7 +48,10 @@ async function packFolder(folder: string, option: string): Promise<Archive> {
   return archive;
 }
 
-/** The README whose links lead to files of the archive: of a link to another file the text stays, and of a picture nothing. */
+/**
+ * Returns the README with only those links that lead to the web or to files of the archive. Other links are replaced by
+ * their text, and other pictures are removed.
+ */
 function publishedReadme(readme: string, files: ReadonlySet<string>): string {
   return readme.replaceAll(
     /(!?)\[([^\]]+)\]\(([^)#\s]+)[^)]*\)/g,
@@ -59,14 +62,15 @@ function publishedReadme(readme: string, files: ReadonlySet<string>): string {
   );
 }
 
-/** Runs npm; gives its exit code and its standard output. */
+/** Runs npm. Returns its exit code and its standard output. */
 export async function npm(
   args: readonly string[],
   cwd: string,
 ): Promise<{ readonly code: unknown; readonly output: string }> {
-  // Under `npm run` npm says where it is, so that no shell is needed to find it; on Windows npm is a script.
+  // Under `npm run`, this variable contains the path of npm, so no shell is needed to find it. On Windows npm is a
+  // script.
   const program = process.env.npm_execpath ?? "";
-  // Under npx and under other package managers it names those.
+  // Under npx and other package managers, the variable contains their path.
   const child = !program.endsWith("npm-cli.js")
     ? spawn("npm", [...args], { cwd, stdio: ["ignore", "pipe", "inherit"], shell: process.platform === "win32" })
     : spawn(process.execPath, [program, ...args], { cwd, stdio: ["ignore", "pipe", "inherit"] });

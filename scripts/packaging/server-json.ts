@@ -1,18 +1,18 @@
 import packageJson from "../../package.json" with { type: "json" };
 import { ASKED_SETTINGS, explained } from "./asked-settings.ts";
 
-/** The bundle of a release, as it can be fetched. */
+/** The bundle of a release, with the location of its download. */
 export interface ReleasedBundle {
-  /** `owner/name` of the repository that releases it. */
+  /** The repository that releases it, as `owner/name`. */
   readonly repository: string;
   readonly file: string;
-  /** The SHA-256 of its bytes, in hexadecimal: clients compare it before they install. */
+  /** The SHA-256 of its bytes, in hexadecimal. Clients compare it before they install. */
   readonly sha256: string;
 }
 
 /**
- * The entry of a release: that of the repository, and the bundle beside the package. It is known only when the bundle
- * is made, and where it will lie only to the workflow that releases it.
+ * Returns the registry entry of a release: the entry of the repository, with the bundle in addition to the package. The
+ * hash is known only after the bundle is built, and the location only to the workflow that releases it.
  */
 export function releasedServerJson({ repository, file, sha256 }: ReleasedBundle) {
   const entry = serverJson();
@@ -25,7 +25,7 @@ export function releasedServerJson({ repository, file, sha256 }: ReleasedBundle)
   return { ...entry, packages: [...entry.packages, bundle] };
 }
 
-/** The entry for the registry of MCP servers, made from the package and the settings. */
+/** Returns the entry for the registry of MCP servers, generated from the package and the settings. */
 export function serverJson() {
   const { name, version, mcpName } = packageJson;
   return {

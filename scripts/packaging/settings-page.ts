@@ -2,7 +2,10 @@ import { SETTING_LIST } from "../../src/settings/registry.ts";
 import type { Setting } from "../../src/settings/value-types.ts";
 import { tableOf } from "./markdown.ts";
 
-/** The settings by what they are for: a pattern of their variables. The first group is what most people need. */
+/**
+ * Groups of settings by purpose: a heading, and a pattern of their variables. The first group contains what most people
+ * need.
+ */
 const GROUPS: readonly (readonly [heading: string, variables: RegExp])[] = [
   [
     "Most people need these six",
@@ -22,7 +25,7 @@ const GROUPS: readonly (readonly [heading: string, variables: RegExp])[] = [
   ["Network, time and logs", /./],
 ];
 
-/** docs/reference/settings.md: every setting, in the first of the groups that fits. */
+/** Returns docs/reference/settings.md: every setting, in the first group that matches. */
 export function settingsPage(): string {
   const groups = GROUPS.map(([heading], at) => {
     const own = SETTING_LIST.filter(({ variable }) => GROUPS.findIndex(([, fits]) => fits.test(variable)) === at);

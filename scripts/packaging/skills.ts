@@ -1,6 +1,6 @@
 import packageJson from "../../package.json" with { type: "json" };
 
-/** The manifest of the plugin for Claude Code, which this repository is: its skills, and this server. */
+/** Returns the manifest of this repository as a plugin for Claude Code: its skills, and this server. */
 export function pluginJson(): Readonly<Record<string, unknown>> {
   const { name, version, author, license, keywords } = packageJson;
   return {

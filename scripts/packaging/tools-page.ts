@@ -16,7 +16,7 @@ const EFFECTS = {
 
 const TOOLSETS = { targeting: "`targeting`", events: "`events`", either: "either" } as const;
 
-/** docs/reference/tools.md: every tool with its arguments, as clients see them. */
+/** Returns docs/reference/tools.md: every tool with its arguments, as clients receive them. */
 export function toolsPage(): string {
   return [
     "# Tools",

@@ -6,7 +6,7 @@ import { fileAt } from "../packaging/generated.ts";
 
 const compose = z.looseObject({ configs: z.looseObject({ proxy: z.object({ content: z.string() }) }) });
 
-/** Tells which paths the proxy of compose.yaml passes on to the replicas. */
+/** Creates a function that says which paths the proxy of compose.yaml forwards to the replicas. */
 export function passesOn(): (path: string) => boolean {
   const { content } = compose.parse(parse(readFileSync(fileAt("compose.yaml"), "utf8"), { merge: true })).configs.proxy;
   const locations = [...content.matchAll(/location (= )?(\S+) \{ proxy_pass http:\/\/replicas; \}/g)];
@@ -14,17 +14,19 @@ export function passesOn(): (path: string) => boolean {
     locations.some(([, exact, place = ""]) => (exact === undefined ? path.startsWith(place) : path === place));
 }
 
-/** The headers that speak of one connection (RFC 9110, 7.6.1): each of the two connections has its own. */
+/** Headers that apply to only one connection (RFC 9110, 7.6.1). They are not forwarded. */
 const OF_ONE_CONNECTION = new Set(["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"]);
 
-/** Gives the headers that a proxy passes on. A replica keeps an idle connection for longer than the proxy does. */
+/**
+ * Returns the headers that a proxy forwards. A replica keeps an idle connection open for longer than the proxy does.
+ */
 function passedHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_ONE_CONNECTION.has(name)));
 }
 
 /**
- * A proxy that passes requests on to the replicas in turn, and to the next one where one cannot be connected. A path
- * that it does not pass on is answered with 404.
+ * Creates a proxy that forwards requests to the replicas in rotation, and to the next one if a replica refuses the
+ * connection. It answers 404 for paths that it does not forward.
  */
 export function proxyTo(replicas: readonly string[], isPassedOn: (path: string) => boolean): Server {
   let turn = 0;
@@ -34,7 +36,7 @@ export function proxyTo(replicas: readonly string[], isPassedOn: (path: string) 
     const attempt = (left: number): void => {
       turn += 1;
       const target = new URL(incoming.url ?? "/", replicas[turn % replicas.length]);
-      // A kept connection could lead to a replica that has died.
+      // A kept-alive connection could lead to a replica that has died.
       const options = { method: incoming.method, headers: passedHeaders(incoming.headers), agent: false };
       const passed = request(target, options, (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, passedHeaders(answer.headers));
@@ -42,7 +44,7 @@ export function proxyTo(replicas: readonly string[], isPassedOn: (path: string) 
         answer.on("error", () => outgoing.destroy());
       });
       passed.on("error", (error) => {
-        // Only a request of which nothing can have arrived goes to another replica.
+        // A request is forwarded to another replica only if nothing of it can have arrived.
         const isRefused = "code" in error && error.code === "ECONNREFUSED";
         if (isRefused && left > 1 && !outgoing.headersSent) attempt(left - 1);
         else if (outgoing.headersSent) outgoing.destroy();
