@@ -27,7 +27,7 @@ export function Approvals() {
   }
   const shown = [...queue.current].flatMap(([runId, run]): readonly Decided[] => {
     const now = runs.value.get(runId);
-    // A run that is approved elsewhere leaves the queue when it no longer waits. It has no approve button to misclick.
+    // A run that is approved elsewhere leaves the queue when it no longer waits.
     if (run.waiting?.elsewhere && now?.status !== "needs_confirmation") return [];
     return [{ run, now }];
   });

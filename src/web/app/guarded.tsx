@@ -48,7 +48,7 @@ export function Guarded({ action, run, isOff, describedBy, press, className = ""
   );
 }
 
-/** How long decisions are ignored after such a button has moved, in milliseconds. */
+/** How long decisions are ignored after a decision button has moved, in milliseconds. */
 const REST_MS = 1000;
 
 /**

@@ -24,7 +24,7 @@ export function OneRun({ id }: { readonly id: string }) {
     const run = runs.value.get(id);
     if (run !== undefined) look(run);
   });
-  // A new run may not be in the list yet. Only the server knows whether there is such a run.
+  // A new run may not be in the list yet. Only the server knows whether the run exists.
   const read = detail.value?.run.runId === id ? detail.value.run : undefined;
   const run = runs.value.get(id) ?? read;
   useSignalEffect(() => {
