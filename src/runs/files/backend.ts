@@ -17,8 +17,8 @@ interface FileBackendOptions {
 }
 
 /**
- * Keeps everything in files below a folder, which the processes of one machine share. Nothing is made before it is
- * needed.
+ * Stores everything in files below a folder that the processes of one machine share. Creates files and folders only
+ * when they are needed.
  */
 export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Backend {
   const projectFolder = (id: string): string => join(stateDir, "projects", id);
@@ -45,7 +45,7 @@ export function fileBackend({ stateDir, clock, keep }: FileBackendOptions): Back
   };
 }
 
-/** Only such names are files here, so that no path leads out of the folder. */
+/** Only such IDs become file names, so that no path leads out of the folder. */
 const SESSION_ID = /^[\w-]{1,64}$/;
 
 function endedSessionsIn(folder: string, clock: Pick<Clock, "now">): EndedSessions {
@@ -78,14 +78,14 @@ function callerTextsIn(folder: string): CallerTexts {
   };
 }
 
-/** How many suites of one caller, and how many confirmations, are kept. */
+/** The maximum numbers of stored suites per caller, and of stored confirmations. */
 const MOST_SUITES = 100;
 const MOST_YES = 1000;
 const YES = "yes";
 
 /**
- * Keeps suites in files below `folder`, readable by the owner only, so that all processes that share the folder find
- * them. Nothing is made before it is needed.
+ * Stores suites in files below `folder`, readable by the owner only. All processes that share the folder see them.
+ * Creates files and folders only when they are needed.
  */
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
@@ -120,7 +120,9 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Removes all but the newest files, and keeps the one that was just written: a clock that is behind makes it look old. */
+/**
+ * Removes all files except the newest. The file that was just written stays, even if a slow clock makes it look old.
+ */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
@@ -131,7 +133,7 @@ async function bytesIn(folder: string): Promise<number> {
   return files.reduce((sum, file) => sum + (file?.size ?? 0), 0);
 }
 
-/** The files of a folder, those written last first; none where there is no such folder. */
+/** Returns the files of a folder, last written first. Returns none if the folder does not exist. */
 async function newestFirst(folder: string): Promise<readonly string[]> {
   const names = await namesIn(folder);
   const files = await Promise.all(

@@ -10,8 +10,8 @@ import { type Lease, RECENT_MS } from "../turn.ts";
 import { unlessMissing } from "./run-folder.ts";
 
 /**
- * Opens a journal for appending by a lease. A last line that was cut off by a crash never took effect, and is cut away.
- * `isStopAsked` tells whether the run was asked to stop.
+ * Opens a journal for appending under a lease. Removes an incomplete last line: a crash cut it off, and it never took
+ * effect. `isStopAsked` returns whether someone requested that the run stops.
  */
 export async function openJournal(
   file: string,
@@ -20,7 +20,7 @@ export async function openJournal(
 ): Promise<RunJournal> {
   const handle = await open(file, "a+", 0o600);
   await handle.truncate(await endOfLastLine(handle));
-  // Entries are nowhere after a power failure where the name of their file is not.
+  // After a power failure, entries are lost if the name of their file is not on the disk.
   await syncFolder(dirname(file));
   let waiting: Uint8Array[] = [];
   const writeWaiting = async (): Promise<void> => {
@@ -32,7 +32,7 @@ export async function openJournal(
     }
     await handle.datasync();
   };
-  // Writes follow each other: a line after one that could not be written would look like a damaged journal.
+  // Writes run one after another: a line after a failed one would look like a damaged journal.
   let written = Promise.resolve();
   const write = (): Promise<void> => {
     written = written.then(writeWaiting);
@@ -46,7 +46,7 @@ export async function openJournal(
     append(line) {
       for (const piece of lineBytes(line)) waiting.push(piece);
     },
-    // The next flush throws what goes wrong here.
+    // The next flush throws errors that occur here.
     write: () => void write().catch(() => undefined),
     async flush() {
       await held();
@@ -54,7 +54,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // Waiting comes first, so that it makes no reading of the other one old.
+      // Wait first, so that waiting does not make the other lease's reading old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([
@@ -62,7 +62,7 @@ export async function openJournal(
         turn === lease ? renewed : turn.renew(),
         isStopAsked(),
       ]);
-      // The readings that were taken first are the older ones, so they hold for both leases.
+      // The earlier readings are the older ones, so they are valid for both leases.
       return { ...(first.monotonic < second.monotonic ? first : second), stopAsked };
     },
     async appendLate(line) {
@@ -85,8 +85,8 @@ export async function openJournal(
 }
 
 /**
- * Replaces a journal by a copy, so that what other processes append to the open old file is lost. A last line that was
- * cut off is left out.
+ * Replaces a journal by a copy. Lines that other processes append to the old open file are lost. The copy omits an
+ * incomplete last line.
  */
 export async function partJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
@@ -103,7 +103,7 @@ export async function partJournal(file: string): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** How many bytes of a journal are whole lines; 0 where there is none. */
+/** Returns how many bytes of a journal are complete lines; 0 if it does not exist. */
 export async function wholeBytes(file: string): Promise<number> {
   const handle = await unlessMissing(open(file, "r"));
   try {
@@ -113,14 +113,14 @@ export async function wholeBytes(file: string): Promise<number> {
   }
 }
 
-/** The most pieces that every operating system accepts in one write. */
+/** The maximum number of pieces that every operating system accepts in one write. */
 const PIECES_AT_ONCE = 512;
 
-/** Writes pieces one after the other, without putting them together first. */
+/** Writes pieces one after another without concatenating them first. */
 async function writeWhole(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<void> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const { bytesWritten } = await handle.writev([...pieces]);
-  // A disk that is nearly full takes a part; writing the rest then throws the error of the disk.
+  // A disk that is nearly full accepts a part. Writing the rest then throws the error of the disk.
   if (bytesWritten < bytes) await handle.appendFile(Buffer.concat(pieces).subarray(bytesWritten));
 }
 
@@ -137,7 +137,7 @@ async function endOfLastLine(handle: FileHandle): Promise<number> {
   return 0;
 }
 
-/** The lines of a journal. A last one that a crash has cut off never took effect, and is left out. */
+/** Reads the lines of a journal. Omits an incomplete last line: a crash cut it off, and it never took effect. */
 export async function* journalLines(file: string): AsyncGenerator<string> {
   const bytes = await wholeBytes(file);
   if (bytes === 0) return;

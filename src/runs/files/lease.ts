@@ -10,7 +10,7 @@ import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, RECENT_MS, soleTurn } from "../turn.ts";
 import { namesIn, readText, unlessMissing } from "./run-folder.ts";
 
-/** How long after the last renewal another process may take over, in milliseconds. */
+/** The time after the last renewal when another process may take over, in milliseconds. */
 const TTL_MS = 10_000;
 
 const content = z.object({
@@ -19,29 +19,29 @@ const content = z.object({
   boot: z.string().optional(),
   namespace: z.string().optional(),
   startedAt: z.string().optional(),
-  /** Identifies this one holding of the lease. */
+  /** Identifies one holding of the lease. */
   token: z.string(),
   released: z.boolean(),
-  /** A request of the holder before might still have left when this was written. */
+  /** A request of the previous holder might still have been sent when this was written. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;
 
 interface Generation {
   readonly number: number;
-  /** Undefined while its holder is still writing it, or when it is damaged. */
+  /** Undefined if its holder is still writing it, or if it is damaged. */
   readonly content: LeaseContent | undefined;
   readonly beatAt: number;
 }
 
 /**
- * Tries to take a lease that is kept in a folder; undefined while another process holds it. A lease is a file whose
- * name ends in a growing number: the process that creates the next number holds it, and creating is atomic, so that a
- * dead holder is followed by exactly one. The newest file stays when the lease is given back, so that numbers never
- * start again. A lease ends when it is given back, when its process is known to be gone, or when it has shown no life
- * for ten seconds. Only in the last case may its holder still be there, and send what it has announced: then the new
- * one waits before it sends anything. The file need not outlive a power failure, which ends all holders on the machine
- * with it.
+ * Tries to take a lease that is stored in a folder. Returns undefined if another process holds it.
+ * A lease is a file whose name ends in an increasing number. The process that creates the next number holds the lease.
+ * Creation is atomic, so a dead holder has exactly one successor. The newest file stays after release, so that numbers
+ * never start again.
+ * A lease ends when it is released, when its process is known to be gone, or after ten seconds without renewal. Only in
+ * the last case may its holder still run and send a request that it recorded; the new holder then waits before it sends
+ * anything. The file need not survive a power failure, which ends all holders on the machine.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -57,17 +57,17 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
   if (!(await createFile(file, mine))) return undefined;
   const files = await filesOf(folder, name);
   if (newestIn(files, name) !== number) {
-    // Another process was faster by more than one number: this file was made too late to count.
+    // Another process was faster by more than one number, so this file came too late to count.
     await removeFile(file);
     return undefined;
   }
-  // Those that were killed may have left files that never became a lease, too.
+  // Killed processes may also have left files that never became a lease.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
 }
 
-/** Where a lease that was just taken is kept. */
+/** The location and content of a lease that was just taken. */
 interface Taken {
   readonly folder: string;
   readonly number: number;
@@ -83,14 +83,14 @@ class FileLease extends HeldLease {
     this.#of = of;
   }
 
-  /** Where the renewal cannot be written, other processes take the lease over. */
+  /** If the renewal cannot be written, other processes take over the lease. */
   protected async renewed(): Promise<boolean> {
     const at = new Date();
     await utimes(this.#of.file, at, at).catch(() => undefined);
     return this.stillHeld();
   }
 
-  /** No later number exists, and the file has the token of this holding. */
+  /** Returns whether no later number exists and the file has the token of this holding. */
   async stillHeld(): Promise<boolean> {
     const { folder, number, file, mine } = this.#of;
     const [files, text] = await Promise.all([filesOf(folder, this.name), readText(file)]);
@@ -98,18 +98,18 @@ class FileLease extends HeldLease {
   }
 
   protected async giveBack(unsettled: boolean): Promise<void> {
-    // There is nothing to give back of a run that was removed.
+    // A removed run has no lease to release.
     await unlessMissing(replaceFile(this.#of.file, { ...this.#of.mine, released: true, unsettled }));
   }
 }
 
-/** Whether a process holds a lease now. */
+/** Returns whether a process holds a lease now. */
 export async function isLeased(folder: string, name: string, now: () => number): Promise<boolean> {
   const newest = await newestGeneration(folder, name);
   return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-/** Whether a lease has ended: it is surely `over`, or its holder is `silent`, and may still be there. */
+/** Returns whether a lease has ended: `over` if it certainly has, `silent` if its holder may still run. */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
   const presence = held === undefined ? "perhaps" : await presenceOf(held);
@@ -122,19 +122,19 @@ async function newestGeneration(folder: string, name: string): Promise<Generatio
   if (number === 0) return undefined;
   const file = fileOf(folder, name, number);
   const found = await unlessMissing(Promise.all([readFile(file, "utf8"), stat(file)]));
-  // Removed meanwhile by the holder of a newer number: look again.
+  // The holder of a newer number removed it meanwhile, so read again.
   if (found === undefined) return newestGeneration(folder, name);
   const [text, { mtimeMs }] = found;
   return { number, content: parseContent(text), beatAt: mtimeMs };
 }
 
-/** The greatest number among the files of a lease, which count from 1 on; 0 where there is none. */
+/** Returns the highest number among the files of a lease, which count from 1; 0 if there are none. */
 function newestIn(files: readonly string[], name: string): number {
   const numbers = files.map((file) => Number(file.slice(prefixOf(name).length)));
   return Math.max(0, ...numbers.filter(Number.isSafeInteger));
 }
 
-/** The files of a lease; none where there is no folder. */
+/** Returns the files of a lease; none if the folder does not exist. */
 async function filesOf(folder: string, name: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter((file) => file.startsWith(prefixOf(name)));
 }
@@ -156,9 +156,9 @@ function parseContent(text: string): LeaseContent | undefined {
 }
 
 /**
- * Creates a file; false when another process has created it. It appears with its content, so that a holder
- * that is killed at any moment is known to be dead. Where the file system has no links, it is empty for a moment: a
- * process that dies in it counts as alive until its lease expires.
+ * Creates a file. Returns false if another process has created it. The file appears with its content, so that a holder
+ * killed at any moment is known to be dead. On a file system without links it is empty for a moment; a process that
+ * dies in that moment counts as alive until its lease expires.
  */
 async function createFile(file: string, value: LeaseContent): Promise<boolean> {
   const fresh = `${file}-${value.token}`;
@@ -179,24 +179,24 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
   await moveIntoPlace(fresh, file);
 }
 
-/** Identifies a process, as far as the system allows. */
+/** Identifies a process as well as the operating system allows. */
 interface ProcessMark {
   readonly pid: number;
   readonly host: string;
-  /** The ID of the last start of its machine. */
+  /** The ID of the last boot of its machine. */
   readonly boot?: string | undefined;
-  /** The namespace of its process number: each container has its own. */
+  /** The namespace of its process ID. Each container has its own. */
   readonly namespace?: string | undefined;
-  /** When it started, in clock ticks of its machine. */
+  /** The start time, in clock ticks of its machine. */
   readonly startedAt?: string | undefined;
 }
 
-/** `unlikely`: there is no process of this number here, which proves nothing where the systems cannot be compared. */
+/** `unlikely`: this machine has no process with this ID, which proves nothing if the two systems cannot be compared. */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;
 
-/** The mark of this process. */
+/** Returns the mark of this process. */
 export function ownMark(): Promise<ProcessMark> {
   own ??= readOwnMark();
   return own;
@@ -212,8 +212,9 @@ async function readOwnMark(): Promise<ProcessMark> {
 }
 
 /**
- * Whether a process is known to be gone. That can only be known of a process with the same boot of this machine and the
- * same namespace of process numbers. Where the system tells neither, a missing number makes it unlikely to be running.
+ * Returns whether a process is known to be gone. This is known only for a process of the same boot of this machine and
+ * the same namespace of process IDs. If the system reports neither, a missing process ID makes it unlikely that the
+ * process runs.
  */
 async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const mine = await ownMark();
@@ -223,7 +224,7 @@ async function presenceOf(mark: ProcessMark): Promise<Presence> {
   const isComparable = mark.boot === mine.boot && mark.namespace !== undefined && mark.namespace === mine.namespace;
   if (!isComparable || mark.startedAt === undefined) return "perhaps";
   if (mark.pid === mine.pid) return mark.startedAt === mine.startedAt ? "perhaps" : "gone";
-  // A number without a process means that it is gone; another start time means another process.
+  // An ID without a process means that it is gone. A different start time means a different process.
   if (!isThere(mark.pid)) return "gone";
   const startedAt = await startOf(mark.pid);
   return startedAt === undefined || startedAt === mark.startedAt ? "perhaps" : "gone";
@@ -234,16 +235,18 @@ function isThere(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (thrown) {
-    // Without the right to signal it, the process is there all the same.
+    // A process that may not be signalled still exists.
     return thrown instanceof Error && "code" in thrown && thrown.code === "EPERM";
   }
 }
 
-/** The 22nd field of a process's line: its name, which comes second, is in brackets and may hold anything. */
+/**
+ * Returns the 22nd field of a process's stat line. The second field, its name, is in brackets and may contain anything.
+ */
 async function startOf(pid: number | "self"): Promise<string | undefined> {
   const line = await orUndefined(readFile(`/proc/${pid}/stat`, "utf8"));
   const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
-  // A zombie: it has ended, and its parent has not read its exit status yet.
+  // A zombie has ended, but its parent has not read its exit status yet.
   return fields?.[0] === "Z" ? "ended" : fields?.[19];
 }
 
@@ -255,24 +258,24 @@ async function orUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** How often a process that waits for another one looks again, in milliseconds. */
+/** How often a waiting process tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 20;
-/** The file by which it asks for the lease. */
+/** The file that requests the lease. */
 const ASKED = "write.asked";
-/** How long a lease is kept for the next request. */
+/** How long a lease is kept for the next request, in milliseconds. */
 const KEEP_MS = 25;
 
-/** The leases that processes share, one for each project. */
+/** The leases that processes share, one per project. */
 export interface SharedLeases<L extends Lease> {
-  /** Tries to take the lease; undefined while another process holds it. */
+  /** Tries to take the lease. Returns undefined if another process holds it. */
   take(project: string): Promise<L | undefined>;
-  /** Asks the process that holds it to give it back between two requests. */
+  /** Requests that the holder releases it between two requests. */
   ask(project: string): Promise<void>;
-  /** A mark that changes whenever a process asks for it; not a number where that cannot be told. */
+  /** Returns a value that changes with each request for the lease; NaN if it is unknown. */
   asked(project: string, lease: L): Promise<number>;
 }
 
-/** The write lock between the processes of this machine, by leases kept below `folder`. */
+/** The write lock between the processes of this machine, with leases stored below `folder`. */
 export function machineLock(folder: (project: string) => string, clock: Clock): ProjectLock {
   return sharedLock(
     {
@@ -286,8 +289,8 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 }
 
 /**
- * A queue within this process, and a lease between processes. The lease stays from one request to the next, unless
- * another process asks for it: then they take turns.
+ * A queue within this process, and a lease between processes. The lease is kept from one request to the next, unless
+ * another process requests it; then they take turns.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);
@@ -328,10 +331,10 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
             if (lease.lost.aborted) kept.delete(project);
             else if ((await leases.asked(project, lease)) !== mine.lastAsked) {
               await giveBack(project);
-              // So that waiting processes notice before it is taken again.
+              // Gives waiting processes time to notice before the lease is taken again.
               await clock.sleep(2 * lookAgainMs);
             } else {
-              // A lease that cannot be given back expires, and another process takes it over.
+              // A lease that cannot be released expires, and another process takes it over.
               const later = (): void => void queue.hold(project, () => giveBack(project), NEVER).catch(() => undefined);
               kept.set(project, { ...mine, timer: setTimeout(later, KEEP_MS) });
             }
@@ -345,14 +348,14 @@ export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Cloc
 
 interface KeptLease<L> {
   readonly lease: L;
-  /** The time of the last request of another process for the lease, as it was when the lease was taken. */
+  /** The time when another process last requested the lease, read when the lease was taken. */
   readonly lastAsked: number;
   readonly timer?: NodeJS.Timeout;
 }
 
 const NEVER = new AbortController().signal;
 
-/** Whether a lease that was kept is still held. Where the check fails, the lease is given back if possible. */
+/** Returns whether a stored lease is still held. If the check fails, releases the lease if possible. */
 async function isStillHeld(lease: Lease): Promise<boolean> {
   try {
     await lease.check(RECENT_MS);
@@ -364,7 +367,7 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
 }
 
 /**
- * When a process asked last for a lease that another one holds, by the clock of the file system; NaN where that is
+ * Returns when a process last requested a lease that another one holds, by the clock of the file system; NaN if it is
  * unknown.
  */
 async function lastAsked(folder: string): Promise<number> {
@@ -375,7 +378,7 @@ async function lastAsked(folder: string): Promise<number> {
   }
 }
 
-/** A queue within this process, which shares nothing with others: callers in turn, and each one's work as it came. */
+/** A queue within this process only. Callers take turns; the work of each caller keeps its order. */
 export function processLock(clock: Clock): ProjectLock {
   const turn = soleTurn(clock);
   const queues = new Map<string, Queue>();
@@ -404,7 +407,7 @@ interface Queue {
   turns: number;
 }
 
-/** Lets the first one begin of the caller whose last turn is longest ago; false where none waits. */
+/** Starts the first waiting work of the caller whose last turn is longest ago. Returns false if none waits. */
 function beginNext({ waiting, served }: Queue): boolean {
   const lastTurn = (one: string): number => served.get(one) ?? 0;
   const [caller] = [...waiting.keys()].sort((one, other) => lastTurn(one) - lastTurn(other));
@@ -416,7 +419,7 @@ function beginNext({ waiting, served }: Queue): boolean {
   return true;
 }
 
-/** Resolves when it is one's turn; rejects with the signal's reason as soon as it is aborted. */
+/** Resolves when it is the caller's turn. Rejects with the signal's reason as soon as the signal is aborted. */
 function myTurn({ waiting }: Queue, caller: string, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();

@@ -20,7 +20,7 @@ export const FILES = {
   rejects: "rejects",
 } as const;
 
-/** The name of the file that holds a version of a run's record. The highest version counts, and the others stay. */
+/** Returns the name of the file with a version of a run's record. The highest version counts; the others stay. */
 export function recordFile(version: number): string {
   return `record.${version}.json`;
 }
@@ -33,15 +33,15 @@ function versionsIn(names: readonly string[]): number[] {
 const partOfHeader = keptHeader
   .pick({ createdAt: true, fingerprint: true, caller: true, project: true, environment: true })
   .partial();
-/** The runs below a folder, the newest first. */
+/** Returns the runs below a folder, newest first. */
 export async function runsIn(folder: string): Promise<readonly string[]> {
   return (await namesIn(folder)).filter(isRunId).sort().reverse();
 }
 
 /**
- * The record of a run; undefined where there is no such run. A journal with entries overrules a record that a power
- * failure has taken back to a time before the run was started; and a run whose newest record cannot be read counts as
- * one that was started, so that its journal says how it stands. It says where the other files of the run are damaged.
+ * Reads the record of a run; undefined if the run does not exist. A power failure can take a record back to a time
+ * before the run was started; a journal with entries then overrules it. A run whose newest record is unreadable counts
+ * as started, so that its journal shows its status. The record notes if other files of the run are damaged.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -63,8 +63,8 @@ async function hasEntries(place: string): Promise<boolean> {
 }
 
 /**
- * Whether the header or the journal of a run is damaged, as far as their ends show: what lies between is looked at when
- * it is read. To be asked after the summary was read, since a journal may grow meanwhile.
+ * Returns whether the header or the journal of a run is damaged, judged by their first and last characters. The parts
+ * between are checked when they are read. Read the summary before calling this, because a journal may grow meanwhile.
  */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
@@ -78,7 +78,10 @@ export async function isDamaged(folder: string, runId: string, summary?: RunSumm
   return journalBytes > 0 && (journal.bytes < journalBytes || journal.last !== "\n");
 }
 
-/** The length of a file, its first character, and the last one, or that before `upTo`; undefined where it is not there. */
+/**
+ * Returns the length of a file, its first character, and its last one or the one before `upTo`; undefined if the file
+ * does not exist.
+ */
 async function endsOf(file: string, upTo?: number) {
   const handle = await unlessMissing(open(file, "r"));
   if (handle === undefined) return undefined;
@@ -98,13 +101,13 @@ function isObject({ first, last }: { readonly first: string; readonly last: stri
   return first === "{" && last === "}";
 }
 
-/** What can be read of a run's header, even of a damaged one. */
+/** Returns the readable parts of a run's header, even of a damaged one. */
 export async function readHeader(folder: string, runId: string): Promise<z.infer<typeof partOfHeader> | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
 }
 
-/** What some work with a file or folder gives; undefined where that is not there. */
+/** Returns the result of work with a file or folder; undefined if the file or folder does not exist. */
 export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return work.catch((thrown: unknown) => {
     if (hasCode(thrown, "ENOENT")) return undefined;
@@ -112,12 +115,12 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   });
 }
 
-/** The content of a file; undefined where it is not there. */
+/** Returns the content of a file; undefined if it does not exist. */
 export function readText(file: string): Promise<string | undefined> {
   return unlessMissing(readFile(file, "utf8"));
 }
 
-/** The names in a folder that may not be there. */
+/** Returns the names in a folder; none if it does not exist. */
 export async function namesIn(folder: string): Promise<readonly string[]> {
   return (await unlessMissing(readdir(folder))) ?? [];
 }
@@ -126,7 +129,7 @@ function mark(folder: string, name: string): Promise<void> {
   return inFolder(folder, () => writeFile(join(folder, name), "", { flag: "a", mode: 0o600 }));
 }
 
-/** Removes a mark. A mark that cannot be removed does no harm: it costs one look at its run each time. */
+/** Removes a mark. A mark that cannot be removed is harmless: each search reads its run once more. */
 async function unmark(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => undefined);
 }
@@ -142,8 +145,8 @@ async function inFolder(folder: string, write: () => Promise<void>): Promise<voi
 }
 
 /**
- * Does some work in a folder that keeps `what`. Throws a RunStoreError, which tells of the effect, where the operating
- * system refuses something.
+ * Does work in a folder that stores `what`. Throws a RunStoreError with `effect` in its message if the operating system
+ * refuses something.
  */
 export async function usable<T>(
   folder: string,
@@ -154,7 +157,7 @@ export async function usable<T>(
   try {
     return await work();
   } catch (thrown) {
-    // The content to be kept may come from a source of its own, whose errors are passed on.
+    // The content may come from another source, whose errors are passed on.
     if (!isSystemError(thrown)) throw thrown;
     throw new RunStoreError(
       `${what} cannot be kept in ${folder} (${thrown.message})${effect}`,
@@ -164,14 +167,14 @@ export async function usable<T>(
   }
 }
 
-/** Whether the operating system refused something. */
+/** Returns whether the operating system refused something. */
 function isSystemError(thrown: unknown): thrown is Error {
   return thrown instanceof Error && "syscall" in thrown;
 }
 
 /**
- * Writes pieces to a file that only the owner can read, and replaces the file of this name when the last piece is on
- * the disk. Without pieces there is no file. Throws what the pieces or the operating system throw.
+ * Writes pieces to a file that only the owner can read. Replaces the file of this name once the last piece is on the
+ * disk. Without pieces, removes the file. Throws errors of the pieces and of the operating system.
  */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
@@ -187,7 +190,7 @@ export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   await syncFolder(dirname(file));
 }
 
-/** The content of a file that may not be there. */
+/** Reads the content of a file; empty if it does not exist. */
 export function partIn(file: string): ByteSource {
   return async function* (pieceBytes) {
     try {
@@ -198,12 +201,12 @@ export function partIn(file: string): ByteSource {
   };
 }
 
-/** Names of run folders are 26 letters and digits, so that this is none of them. */
+/** Run folders have names of 26 letters and digits, so this cannot be one. */
 export const INDEX_FOLDER = "calls";
 /** Marks of runs that may be unfinished: `<run>.<fingerprint>.<scope>`. */
 const OPEN = "open";
 const CALLERS = "callers";
-/** For each fingerprint a file that holds the run that was made last. */
+/** Contains a file per fingerprint with the ID of the newest run. */
 const LAST = "last";
 
 export interface IndexedRun {
@@ -214,34 +217,34 @@ export interface IndexedRun {
   readonly fingerprint: string;
 }
 
-/** One text for a caller's runs of one project and environment: answers of this scope may name the run. */
+/** Returns a key for a caller's runs of one project and environment. Answers in this scope may name the run. */
 function scopeOf({ caller, project, environment }: Omit<IndexedRun, "runId" | "fingerprint">): string {
   return digest(JSON.stringify([caller, project, environment]));
 }
 
-/** The name of a caller's folder in the index. */
+/** Returns the name of a caller's folder in the index. */
 export function callerFolder(caller: string): string {
   return digest(caller);
 }
 
-/** What a folder of runs knows of them beside what is in their own folders. */
+/** What a folder knows about its runs, apart from the contents of their own folders. */
 export type RunIndex = ReturnType<typeof runIndex>;
 
 /**
- * The index of the runs below a folder. It knows by the names of small files which caller a run belongs to, whether it
- * may be unfinished, and which run of a call was made last, so that not every run has to be opened for it. A run is
- * noted before it is kept: so a mark without a run means nothing, and a run without a mark is one that another version
- * of this server kept. A mark of an open run that was not taken away in time costs one look.
+ * The index of the runs below a folder. The names of small files show the caller of a run, whether it may be
+ * unfinished, and the newest run of a call, so that not every run has to be opened. A run is indexed before it is
+ * stored: a mark without a run means nothing, and a run without a mark was stored by another version of this server. A
+ * mark of an open run that was not removed in time costs one extra read.
  */
 export function runIndex(folder: string) {
   const place = join(folder, INDEX_FOLDER);
   const open = join(place, OPEN);
   const callers = callerRuns(join(place, CALLERS));
   const lastOf = (fingerprint: string): string => join(place, LAST, digest(fingerprint));
-  /** Notes that a run may be unfinished again. Throws where that cannot be written. */
+  /** Records that a run may be unfinished again. Throws if that cannot be written. */
   const reopen = async ({ runId, fingerprint, ...run }: IndexedRun): Promise<void> => {
     await mark(open, `${runId}.${digest(fingerprint)}.${scopeOf(run)}`);
-    // The same call, made again after a power failure, must find the run.
+    // The same call, repeated after a power failure, must find the run.
     await syncFolder(open);
   };
   const markAtRest = async (runId: string): Promise<void> => {
@@ -251,14 +254,14 @@ export function runIndex(folder: string) {
   return {
     reopen,
     markAtRest,
-    /** Notes a run, before it is kept, as one that may be unfinished. Throws where that cannot be written. */
+    /** Records a run, before it is stored, as possibly unfinished. Throws if that cannot be written. */
     async add(run: IndexedRun): Promise<void> {
       await callers.note(callerFolder(run.caller), run.runId, "kept");
       await reopen(run);
       await keepLast(join(place, LAST), digest(run.fingerprint), run.runId);
     },
     markHoldsRemoved: (runId: string, caller: string) => callers.note(callerFolder(caller), runId, "removed"),
-    /** The runs that may be unfinished, the newest first. */
+    /** Returns the runs that may be unfinished, newest first. */
     async open(which: Unfinished = "all"): Promise<readonly string[]> {
       const isAll = which === "all";
       const wanted = isAll ? undefined : "fingerprint" in which ? digest(which.fingerprint) : scopeOf(which);
@@ -269,18 +272,18 @@ export function runIndex(folder: string) {
       return found.sort().reverse();
     },
     of: (caller: string) => callers.of(callerFolder(caller)),
-    /** The runs of every caller, by the name of the caller's folder. */
+    /** Returns the runs of every caller, by the name of the caller's folder. */
     async all(): Promise<ReadonlyMap<string, readonly KeptMark[]>> {
       const found = new Map<string, readonly KeptMark[]>();
       for (const name of await callers.callers()) found.set(name, await callers.of(name));
       return found;
     },
-    /** The run of a call that was made last; undefined where there was none, or it is gone. */
+    /** Returns the newest run of a call; undefined if there was none, or it is gone. */
     async last(fingerprint: string): Promise<string | undefined> {
       const runId = await readText(lastOf(fingerprint));
       return runId !== undefined && isRunId(runId) ? runId : undefined;
     },
-    /** Forgets a run that is gone; `name` is that of the caller's folder, as in `all`. */
+    /** Removes a deleted run from the index. `name` is the name of the caller's folder, as in `all`. */
     async forget(runId: string, name: string, fingerprint: string | undefined): Promise<void> {
       await callers.note(name, runId, "gone");
       await markAtRest(runId);
@@ -290,12 +293,12 @@ export function runIndex(folder: string) {
   };
 }
 
-/** A short name for a file: callers and fingerprints may hold any character. */
+/** Returns a short file name for a text: callers and fingerprints may contain any character. */
 function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
-/** Replaced in one step, so that a reader finds either the old ID or the new one. */
+/** Replaces the file in one step, so that a reader finds either the old ID or the new one. */
 async function keepLast(folder: string, name: string, runId: string): Promise<void> {
   const fresh = join(folder, `${name}-${runId}`);
   await inFolder(folder, () => writeFile(fresh, runId, { mode: 0o600 }));
@@ -304,23 +307,23 @@ async function keepLast(folder: string, name: string, runId: string): Promise<vo
 
 export interface KeptMark {
   readonly runId: string;
-  /** Whether the run keeps options or Context IDs that it took away. */
+  /** Whether the run stores options or Context IDs that it removed. */
   readonly holdsRemoved: boolean;
 }
 
 /**
- * Keeps a folder for each caller below `place`, with an empty file for each run: `<run>`, or `<run>.removed` where the run
- * keeps what it took away.
+ * Manages a folder per caller below `place`, with an empty file per run: `<run>`, or `<run>.removed` if the run stores
+ * what it removed.
  */
 export function callerRuns(place: string) {
   return {
-    /** Notes that a run exists, that it keeps what it took away, or that it was removed. */
+    /** Records that a run exists, that it stores what it removed, or that it was deleted. */
     async note(caller: string, runId: string, change: "kept" | "removed" | "gone"): Promise<void> {
       const folder = join(place, caller);
       if (change !== "gone") await mark(folder, change === "kept" ? runId : `${runId}.${REMOVED}`);
       if (change !== "kept") await unmark(join(folder, runId));
       if (change === "gone") await unmark(join(folder, `${runId}.${REMOVED}`));
-      // Runs that keep what they took away are told by their marks from those that may go.
+      // Only its mark tells retention that a run stores what it removed.
       else await syncFolder(folder);
     },
     of: (caller: string): Promise<readonly KeptMark[]> => marksIn(join(place, caller)),

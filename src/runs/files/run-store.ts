@@ -45,14 +45,14 @@ import {
 
 const NEVER = new AbortController().signal;
 
-/** What is counted of a run that is not finished. */
+/** The files that count towards the size of an unfinished run. */
 const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as const;
 
 const versioned = z.looseObject({ version: z.number() });
 
 /**
- * Keeps each run in a folder of its own below `folder`, readable by the owner only: the call, an append-only journal
- * of JSON lines, what was taken away, the versions of its record. Folders are made when the first run is.
+ * Stores each run in its own folder below `folder`, readable by the owner only: the call, an append-only journal of
+ * JSON lines, the removed objects, and the versions of its record. Creates folders with the first run.
  */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
@@ -61,7 +61,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** The index knows every run once this process has looked for those without a mark. */
+  /** The index is complete once this process has searched for runs without a mark. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => usable(folder, () => known().then(work));
   return {
@@ -79,7 +79,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
         const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
         const run = isReopened ? await indexedRun(folder, runId) : undefined;
-        // The same call, made again after a power failure, must find the run.
+        // The same call, repeated after a power failure, must find the run.
         if (run !== undefined) await index.reopen(run);
         const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
         const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
@@ -144,10 +144,10 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
   return before === undefined ? ids : ids.filter((runId) => runId < before);
 }
 
-/** The prefix of the files that ask the driver of a run to stop. */
+/** The prefix of the files that request the driver of a run to stop. */
 const STOP_ASKED = "stop-asked.";
 
-/** Where the driver before may still run, the journal is replaced, so that its late entries change nothing. */
+/** If the previous driver may still run, replaces the journal, so that late entries of that driver change nothing. */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -183,7 +183,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/** Replaced files have another inode or time, a record has a version, and a journal that grew has another size. */
+/** A replaced file has another inode or time, a record has a version, and a journal that grew has another size. */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesIn(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
@@ -195,33 +195,33 @@ async function revisionOf(place: string): Promise<Revision> {
 
 const DAY_MS = 86_400_000;
 /**
- * A planned run that was not confirmed is useless once its confirmation has expired. The search for them runs as
- * rarely.
+ * A planned run that was not confirmed is useless once its confirmation has expired. The search for such runs has the
+ * same interval.
  */
 const KEEP_PLANNED_MS = DAY_MS;
 
-/** How long finished runs are kept, and how many, and how many bytes of them, for each caller. */
+/** How long finished runs are stored, how many, and how many bytes of them, per caller. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;
-  /** No limit where absent. */
+  /** No limit if absent. */
   readonly bytes?: number;
 }
 
 const DEFAULT_RETENTION: Retention = { days: 30, runs: 500 };
 
-/** Only a run that takes at least as much makes the runs of its caller be weighed. */
+/** The runs of a caller are measured only after a run of at least this size has finished. */
 const LARGE_BYTES = 262_144;
 
 interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly now: () => number;
-  /** Why nothing may be removed by the clock now; undefined where it may. */
+  /** Returns why nothing may be removed by the clock now; undefined if removal is allowed. */
   readonly doubt: () => Promise<string | undefined>;
 }
 
-/** The file beside the index that holds what is known of the clock. */
+/** The file next to the index that stores what is known about the clock. */
 const CLOCK = "clock.json";
 
 function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention): RetentionWatch {
@@ -235,7 +235,7 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
       return text === undefined ? undefined : seenClock.safeParse(parseJson(text)).data;
     },
     async store(seen) {
-      // Where no run was ever kept nothing is made.
+      // If no run was ever stored, create nothing.
       if ((await unlessMissing(stat(folder))) === undefined) return;
       await makeFolder(dirname(file));
       await replaceFile(file, JSON.stringify(seen));
@@ -249,14 +249,13 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes finished runs beyond the newest ones of their caller, by number and by bytes, and those that are too old; those
- * that keep what they took away are removed by age alone. Plans that were not confirmed are removed after a day; an
- * unfinished run is never removed. Nothing is removed while there is a doubt about the clock. In the background, since no
- * call waits for it.
+ * Removes finished runs that exceed a caller's limits of number or bytes, and runs that are too old. Runs that store
+ * what they removed are deleted by age alone. Unconfirmed plans are deleted after a day; unfinished runs never. Nothing
+ * is removed while the clock is in doubt. Works in the background: no call waits for it.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
-  /** By caller: whether a large run has come to rest. */
+  /** Callers with a run that has come to rest, and whether one of these runs is large. */
   const waiting = new Map<string, boolean>();
   let going = false;
   let lastAll = now();
@@ -265,11 +264,11 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // Runs that were made while the clock was ahead would count as the newest, and the others as too many.
+    // Runs created while the clock was ahead would count as the newest and displace the others.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
-    // A run that cannot be read or removed must not keep the others from being removed.
+    // A run that cannot be read or removed must not prevent the removal of others.
     for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
   };
   const sweepWaiting = async (): Promise<void> => {
@@ -280,7 +279,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       await sweep(callerFolder(caller), await index.of(caller), { isWeighed }).catch(() => undefined);
     }
   };
-  /** Removes superfluous runs of all callers. The runs that other versions kept must have their marks before. */
+  /** Removes superfluous runs of all callers. Runs that other versions stored must have their marks before. */
   const sweepAll = async (): Promise<void> => {
     lastAll = now();
     if ((await doubt()) !== undefined) return;
@@ -293,7 +292,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       if (going) return;
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
-      // What cannot be removed now does no harm, and is tried again at the next run that rests.
+      // A run that cannot be removed now is harmless. The next run that comes to rest triggers another try.
       void (isDue ? sweepAll().catch(() => undefined) : Promise.resolve()).then(sweepWaiting).finally(() => {
         going = false;
       });
@@ -302,7 +301,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/** Which runs of a caller, given the newest first, are to be looked at, the oldest first. */
+/** Returns which runs of a caller to check, oldest first. Expects the runs newest first. */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
@@ -318,7 +317,7 @@ async function surplus(
     const isOpen = open.has(runId);
     const isPlain = !isOpen && !holdsRemoved;
     if (isPlain) plain += 1;
-    // What cannot be weighed takes no bytes from the others.
+    // A run that cannot be measured takes no bytes from the others.
     if (isPlain && isWeighed && keep.bytes !== undefined) bytes += await bytesOfRun(folder, runId).catch(() => 0);
     const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
     const isOld = isOpen ? withPlans && runId <= oldPlan : runId <= old;
@@ -342,10 +341,10 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // It came to rest, but its process died before it could be marked: the next sweep judges it as a run at rest.
+  // It came to rest, but its process died before the run was marked. The next sweep handles it as a run at rest.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // First, so that nobody finds a run that is half removed. After a crash here it gets its marks again.
+  // Done first, so that nobody finds a half-removed run. After a crash here it gets its marks again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -354,7 +353,7 @@ function isLong(runId: string, now: number, ms: number): boolean {
   return now - ulidTime(runId) >= ms;
 }
 
-/** Removes marks of runs that no longer exist (a mark is made before its run), and folders of runs without a header. */
+/** Removes marks of runs that no longer exist (a mark is created before its run), and run folders without a header. */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
@@ -371,7 +370,7 @@ async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   }
 }
 
-/** Whether a process has resumed a run that was at rest. Where that cannot be found out, the run is kept. */
+/** Returns whether a process has resumed a run that was at rest. If that cannot be determined, the run stays. */
 async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
   try {
     return await isLeased(join(folder, runId), "driver", now);
@@ -380,12 +379,12 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Gives the runs that a version without an index kept, or that were copied here, their marks. */
+/** Adds marks for runs that a version without an index stored, or that were copied here. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;
   const marked = new Set([...(await index.all()).values()].flatMap((marks) => marks.map(({ runId }) => runId)));
-  // From the oldest on, so that the newest of a call is the last one.
+  // Oldest first, so that the newest run of a call is recorded last.
   for (const runId of runs.filter((one) => !marked.has(one)).reverse()) {
     const run = await indexedRun(folder, runId);
     if (run === undefined) continue;

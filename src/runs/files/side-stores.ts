@@ -20,22 +20,24 @@ import { RunStoreError } from "../store.ts";
 import { machineLock } from "./lease.ts";
 import { unlessMissing } from "./run-folder.ts";
 
-/** Where contents are kept. */
+/** The file that stores contents, and its limits. */
 interface ContentsFile {
   readonly file: string;
-  /** Told when the file cannot be read or written; nothing is kept then. */
+  /** Called when the file cannot be read or written. Nothing is stored then. */
   readonly onProblem: (problem: unknown) => void;
-  /** The most that is kept, in bytes, over both files; what was kept first goes first. */
+  /** The maximum size of both files together, in bytes. The oldest contents are removed first. */
   readonly mostBytes?: number;
 }
 
-/** A project holds 200,000 Context IDs of at most 256 bytes (management-api 8.1): all of most projects fit. */
+/**
+ * A project holds at most 200,000 Context IDs of at most 256 bytes (management-api 8.1), so most projects fit entirely.
+ */
 const MOST_BYTES = 64 * 1_048_576;
 const PIECE = 1_048_576;
-/** Lines are read with their neighbours, since lists are read in the order in which they were kept. */
+/** Lines are read together with their neighbours, because lists are read in the order in which they were stored. */
 const NEIGHBOURS = 65_536;
 const NEIGHBOURS_BEFORE = 8192;
-/** What can stand in the key of a line without being escaped. */
+/** Characters that need no escaping in the key of a line. */
 const PLAIN = /^[\w.:+-]+$/;
 
 interface Line {
@@ -44,7 +46,7 @@ interface Line {
   readonly length: number;
 }
 
-/** The lines of one file, as far as it was looked through. */
+/** The lines of one file, up to the position that was scanned. */
 interface Lines {
   readonly path: string;
   inode: number;
@@ -57,8 +59,8 @@ interface Lines {
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
 /**
- * Keeps contents as lines of a file, to which all processes append. Once it holds half of what may be kept, it is set
- * aside in place of the one set aside before. A line that is damaged counts as not kept.
+ * Stores contents as lines of a file to which all processes append. Once the file has half the maximum size, it
+ * replaces the file that was set aside before. A damaged line counts as not stored.
  */
 export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
@@ -96,9 +98,9 @@ export function fileContentsStore({ file, onProblem, mostBytes = MOST_BYTES }: C
     async put(option, contexts) {
       const key = keyOf(option);
       if (!key.split(" ").every((part) => PLAIN.test(part))) return;
-      // The line feed in front ends a line that a process could not finish.
+      // The leading line feed ends a line that a process could not finish.
       waiting += `\n${JSON.stringify({ k: key, c: contexts })}\n`;
-      // What came meanwhile is kept in one go.
+      // Contents that arrived meanwhile are stored in one write.
       await inTurn(async () => {
         const text = waiting;
         waiting = "";
@@ -116,7 +118,7 @@ function keyOf({ targetingId, optionId, updatedAt, contextCount }: SeenOption): 
   return `${optionId} ${targetingId} ${updatedAt} ${contextCount}`;
 }
 
-/** Looks through what came to a file since it was looked through last, or all of it where it is another file now. */
+/** Scans what was added to a file since the last scan, or all of it if the file was replaced. */
 async function lookThrough(lines: Lines): Promise<void> {
   const handle = await open(lines.path).catch((thrown: unknown) => {
     if (hasCode(thrown, "ENOENT")) return undefined;
@@ -164,7 +166,7 @@ async function textAt(lines: Lines, { at, length }: Line): Promise<string> {
   return (await bytes).toString("utf8", at - from, at - from + length);
 }
 
-/** Reads a line with its neighbours; where that fails, the next line is read anew. */
+/** Reads a line with its neighbours. If that fails, the next line is read from the file again. */
 function readAround(lines: Lines, at: number, length: number) {
   const from = Math.max(0, at - NEIGHBOURS_BEFORE);
   const to = Math.max(at + length, Math.min(from + NEIGHBOURS, lines.upTo));
@@ -189,17 +191,17 @@ async function bytesBetween(path: string, from: number, to: number): Promise<Buf
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** Undefined: for this process only, as fits a sandbox that ends with it. */
+  /** If undefined, the memory is for this process only, which suits a sandbox that ends with it. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }
 
-/** Unknown fields are allowed, since a later version may have added some. */
+/** Unknown fields are allowed, because a later version may have added some. */
 const memoryFile = z.object({
   targetings: z.array(z.object({ _id: z.string(), name: z.string(), seenAt: z.number() })),
 });
 
-/** Opens a memory; nothing is read or written before it is used. Several processes may share a file. */
+/** Opens a memory. Nothing is read or written before its first use. Several processes may share a file. */
 export function targetingMemory(options: MemoryOptions): TargetingMemory {
   let known: ReadonlyMap<string, SeenTargeting> = new Map();
   let turn: Promise<unknown> = Promise.resolve();
@@ -207,7 +209,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
 
   const begin = async (): Promise<void> => {
     const first = await options.known?.().catch(options.onProblem);
-    // All at one time, so that they stay in their order.
+    // All get the same time, so that they keep their order.
     const seenAt = options.now();
     known = new Map(first?.map(({ _id, name }) => [_id, { _id, name, seenAt }]));
   };
@@ -218,7 +220,7 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     if (stored !== undefined) known = new Map(stored.map((one) => [one._id, one]));
     return known;
   };
-  /** Changes follow each other, and each begins with the content that the file has by then. */
+  /** Changes run one after another. Each starts with the current content of the file. */
   const change = (apply: (targetings: Map<string, SeenTargeting>) => void): Promise<void> => {
     const done = turn.then(async () => {
       const next = new Map(await load());
@@ -255,7 +257,7 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
   return new Map(kept.map((one) => [one._id, one]));
 }
 
-/** The file's targetings; undefined where there is none to read. A damaged file counts as empty. */
+/** Returns the file's targetings; undefined if the file is missing or damaged. */
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
@@ -266,7 +268,7 @@ async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly 
   }
 }
 
-/** Writes beside the file and moves it into place, so that no reader sees half of it. */
+/** Writes a temporary file and moves it into place, so that no reader sees an incomplete file. */
 async function writeMemory({ file, onProblem }: MemoryOptions, targetings: readonly SeenTargeting[]): Promise<void> {
   if (file === undefined) return;
   const beside = `${file}.${randomUUID()}`;
@@ -282,14 +284,14 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
 
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** Where the file system has no links, another process may be writing the file at this moment. */
+/** On a file system without links, another process may be writing the file at this moment. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 
 /**
- * The key of a state folder: 32 bytes, made at the first use, readable by its owner only. One that is empty or too short,
- * as after a power failure, is made again: what was sealed before counts no more. Throws a RunStoreError where no key
- * can be had.
+ * Returns the key of a state folder: 32 bytes, created at the first use, readable by its owner only. A key that is
+ * empty or too short, for example after a power failure, is replaced, and older signatures become invalid. Throws a
+ * RunStoreError if the key can be neither read nor created.
  */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
@@ -301,7 +303,7 @@ export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   }
 }
 
-/** The key in a file, which is made where it is not there; undefined where it stays too short. */
+/** Reads the key in a file, and creates the file if it is missing. Returns undefined if the key stays too short. */
 async function keyIn(file: string, tries: number): Promise<Uint8Array | undefined> {
   for (let left = tries; left > 0; left -= 1) {
     const text = await unlessMissing(readFile(file, "utf8"));
@@ -313,7 +315,7 @@ async function keyIn(file: string, tries: number): Promise<Uint8Array | undefine
   return undefined;
 }
 
-/** One process at a time, so that all of them have the same key then. */
+/** Only one process at a time replaces the key, so that all processes use the same one. */
 function keyMadeAgain(file: string, stateDir: string): Promise<Uint8Array> {
   const lock = machineLock((name) => join(stateDir, "locks", name), systemClock);
   return lock.hold(
