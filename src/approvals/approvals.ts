@@ -17,10 +17,10 @@ import {
 } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
 
-/** What a person is asked for beside changes: that a run goes on, or that tests are sent to a live endpoint. */
+/** What a person approves besides changes: resuming a run, or sending tests to a live endpoint. */
 const approvalCall = z.object({
   tool: z.enum(["resume_run", "run_event_tests"]),
-  /** The run that is to go on, or the suite of the tests; and the file for their report, empty where there is none. */
+  /** The run to resume, or the suite of the tests; and the file for the report, empty if there is none. */
   input: z.object({ about: z.string(), saveTo: z.string() }),
 });
 export type ApprovalCall = Fixed<z.infer<typeof approvalCall>>;
@@ -46,7 +46,7 @@ type ApprovalEntry = Fixed<z.infer<typeof approvalEntry>>;
 
 const NOTHING = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
 
-/** Everything that is known about an approval: its one object is what is asked for. */
+/** The state of an approval. Its one object is what needs approval. */
 class ApprovalState implements RunView<ApprovalEntry> {
   objects: readonly ReportedObject[] = [];
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
@@ -95,7 +95,7 @@ class ApprovalState implements RunView<ApprovalEntry> {
 
 export type ApprovalRun = Run<ApprovalCall, ApprovalState>;
 
-/** Who agreed, and what is done then. */
+/** Who approved, and what happens then. */
 export interface Granted extends Omit<Extract<ApprovalEntry, { readonly t: "agreed" }>, "t"> {
   readonly work: (signal: AbortSignal) => Promise<void>;
 }
@@ -108,12 +108,12 @@ const APPROVAL_FORM: RunForm<ApprovalCall, ApprovalEntry> = {
   line: (entry) => [JSON.stringify(entry)],
 };
 
-/** Whether a run asks for an approval of what is no change. */
+/** Returns whether a run is an approval request for something other than a change. */
 export function isApproval(run: Run): run is ApprovalRun {
   return run.kind === APPROVAL_FORM.name;
 }
 
-/** What a person is asked for on the page beside changes. */
+/** Approval requests on the web page for anything besides changes. */
 export class Approvals {
   readonly runs: KindRuns<ApprovalCall, ApprovalEntry, ApprovalState, Granted>;
   readonly #context: RunsContext;
@@ -123,7 +123,10 @@ export class Approvals {
     this.runs = new KindRuns(approvalKind(context), context);
   }
 
-  /** Keeps an approval for a person's decision; the same approval of the same caller that waits already stays the one. */
+  /**
+   * Stores an approval request for a person's decision. If the same caller has an equal request waiting, returns that
+   * one.
+   */
   async keep(
     call: ApprovalCall,
     caller: string,
@@ -173,7 +176,7 @@ function approvalKind({ clock }: RunsContext): RunKind<ApprovalCall, ApprovalEnt
       }
       await run.flush();
     },
-    // What was agreed to once is not begun a second time.
+    // Work that was approved once is not started a second time.
     async resume(run) {
       run.record({ t: "stop", cause: "ended", at: clock.now() });
       await run.flush();

@@ -12,7 +12,7 @@ import { sweeper } from "./retention.ts";
 import { storedRuns } from "./run-store.ts";
 import { keptSealKey, storedContents, storedNames, storedSuites } from "./side-stores.ts";
 
-/** How often a process that waits for the turn to write looks again, in milliseconds. */
+/** How often a process that waits for the write lock tries again, in milliseconds. */
 const LOOK_AGAIN_MS = 50;
 
 interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
@@ -22,7 +22,7 @@ interface PostgresOptions extends DatabaseOptions, Partial<DrivingOptions> {
 
 const MOST_PROJECTS = 50;
 
-/** Keeps everything in PostgreSQL, for processes on any number of machines. Nothing is connected before it is needed. */
+/** Stores everything in PostgreSQL, for processes on any number of machines. Connects only when needed. */
 export function postgresBackend(options: PostgresOptions): Backend {
   const { clock, keep, drives = true, parallelProjects = MOST_PROJECTS, ...where } = options;
   const database = openDatabase(where, clock);
@@ -85,12 +85,12 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // The taking and each append tell of it, so that it costs no statement of its own.
+    // Taking a lease and each append read this counter, so it needs no separate statement.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
 
-/** The processes that show life by their advisory locks. */
+/** The processes that are alive according to their advisory locks. */
 const ALIVE = `
   alive as (
     select objid::bigint as number from pg_locks
@@ -98,7 +98,7 @@ const ALIVE = `
       and database = (select oid from pg_database where datname = current_database())
   )`;
 
-/** Processes that take up the runs of a project; one without an advisory lock shows life by the time that it was seen. */
+/** Processes that claim the runs of a project. A process without an advisory lock is alive if it was seen recently. */
 const TAKING_UP = `
   with ${ALIVE}
   select number from targeting_mcp.worker
@@ -107,9 +107,9 @@ const TAKING_UP = `
   limit 1`;
 
 /**
- * Runs that nobody drives, whose projects this process has room for. A caller counts with the projects of which runs are
- * driven, and each further project of the caller with those before it. A lease is as good as free where its holder shows
- * no sign of life; taking it decides.
+ * Runs that no process executes, in projects that this process has room for. Callers with fewer projects in progress
+ * come first; each further project of a caller counts as one more. A lease counts as free if its holder shows no sign
+ * of life; taking the lease decides.
  */
 const FOUND = `
   with ${ALIVE}, unfinished as (
@@ -137,14 +137,14 @@ export interface DrivingOptions {
   readonly parallelProjects: number;
 }
 
-/** Runs that the processes of a database leave to each other. */
+/** Orphaned runs, which the processes of a database leave to each other. */
 export function orphanedRuns(
   { database, member }: Pick<LeasesOf, "database" | "member">,
   { drives, parallelProjects }: DrivingOptions,
 ): OrphanedRuns {
-  /** How many runs of each project this process drives. */
+  /** How many runs of each project this process executes. */
   const driven = new Map<string, number>();
-  /** The projects whose runs others may drive, too. */
+  /** The projects whose runs other processes may execute, too. */
   let shared: ReadonlySet<string> = new Set();
   let wakeUp = (): void => {};
   const hasRoomFor = (project: string): boolean => driven.has(project) || driven.size < parallelProjects;
@@ -157,7 +157,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // Runs of other projects may have been passed over for want of room.
+        // Runs of other projects may have been skipped because there was no room.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

@@ -2,50 +2,53 @@ import pg from "pg";
 import { type Clock, callUntil, systemClock } from "../../platform/clock.ts";
 import { RunStoreError, StoreUnavailableError } from "../store.ts";
 
-/** How long a statement is tried again while the database cannot be reached, in milliseconds. */
+/** How long a statement is retried while the database cannot be reached, in milliseconds. */
 const PATIENCE_MS = 5000;
 /** The pause before the next try, in milliseconds. */
 export const AGAIN_MS = 250;
-/** A connection over which no answer comes within this time counts as cut. */
+/** A connection without an answer for this time counts as broken, in milliseconds. */
 const ANSWER_MS = 5000;
-/** The last try of a statement gets at least this time for its answer: a call is answered within 10 seconds. */
+/**
+ * The minimum time for the answer to the last try of a statement, in milliseconds: a call is answered within 10
+ * seconds.
+ */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/**
- * States in which the server ends or refuses connections, lacks room, or gives a statement up, although nothing is wrong
- * with it.
- */
+/** SQLSTATE codes of a healthy server that ends or refuses connections, lacks room, or cancels a statement. */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "It goes on by itself once the database of TARGETING_MCP_STORE answers; try again then.";
 
-/** Has a statement made once, also where the database is away. */
+/** Makes a statement run only once, even if the database is away. */
 export const ONCE = AbortSignal.abort();
 
-/** Where the database is, and how much of it a process may use. */
+/** The address of the database, and how many connections a process may use. */
 export interface DatabaseOptions {
   readonly url: string;
-  /** A direct address of the same database, where the first one leads through a pooler. */
+  /** A direct address of the same database, if `url` leads through a pooler. */
   readonly listenUrl?: string | undefined;
-  /** Most connections of this process; one of them is for the sign of life. */
+  /** The maximum number of connections of this process. One of them is for the sign of life. */
   readonly connections: number;
 }
 
-/** Runs statements, each by itself: what belongs together is one statement or one function of the database. */
+/**
+ * Runs statements, each in its own transaction: changes that belong together are one statement or one function of the
+ * database.
+ */
 export interface Database {
   /**
-   * The rows of a statement. It is tried again while the database is away, so it has to be one that may be made twice.
-   * Throws a StoreUnavailableError where the database stays away, or `until` is aborted; without `until` after some
-   * seconds, and at the end of the wait of the call that it is made for.
+   * Returns the rows of a statement. The statement is retried while the database is away, so it must be safe to repeat.
+   * Throws a StoreUnavailableError if the database stays away or `until` is aborted. Without `until`, this happens
+   * after some seconds, or when the call must be answered.
    */
   rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
-  /** A connection that is used for one purpose only; the caller closes it. */
+  /** Opens a connection for one purpose only. The caller closes it. */
   direct(): Promise<pg.Client>;
   close(): Promise<void>;
 }
 
-/** Opens a database; nothing is connected before the first statement. */
+/** Opens a database. Connects with the first statement. */
 export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, clock: Clock = systemClock): Database {
   const common = { application_name: "targeting-mcp", connectionTimeoutMillis: CONNECT_MS, keepAlive: true };
   const pool = new pg.Pool({
@@ -58,7 +61,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
     onConnect: commitsDurably,
     allowExitOnIdle: true,
   });
-  // A connection that breaks while nobody uses it is replaced by the next statement.
+  // The next statement replaces a connection that breaks while idle.
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
@@ -87,18 +90,18 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   };
 }
 
-/** A commit is on the disk when it was acknowledged, whatever the role or the database says. */
+/** Makes commits durable before they are acknowledged, whatever the settings of the role or the database are. */
 async function commitsDurably(client: pg.ClientBase): Promise<void> {
   const text =
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'";
-  // Without a bound, a connection over which nothing comes would be waited for without end.
+  // Without a limit, a connection without answers would be awaited forever.
   const statement = { text, query_timeout: ANSWER_MS };
   await client.query(statement);
 }
 
 /**
- * What some work gives, unless the call that waits for it has to be answered before: then throws a
- * StoreUnavailableError, while the work goes on by itself.
+ * Returns the result of work. Throws a StoreUnavailableError if the call that waits must be answered first; the work
+ * then continues.
  */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
@@ -115,7 +118,10 @@ export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> 
   }
 }
 
-/** What some work gives, unless the signal is aborted meanwhile; where it is already, the work decides. */
+/**
+ * Returns the result of work, unless the signal is aborted meanwhile. If the signal is already aborted, waits for the
+ * work.
+ */
 function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return work;
   return new Promise((resolve, reject) => {
@@ -126,8 +132,8 @@ function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Does some work again and again while the database is away. Throws a StoreUnavailableError where it is so when `isOver`,
- * and a RunStoreError where it refuses the work.
+ * Repeats work while the database is away. Throws a StoreUnavailableError if it is still away when `isOver` returns
+ * true, and a RunStoreError if the database refuses the work.
  */
 export async function untilThere<T>(
   clock: Clock,
@@ -173,11 +179,11 @@ function refused(cause: unknown): RunStoreError {
   return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, remedy, { cause });
 }
 
-/** What the role must be able to do. */
+/** The rights that the role needs. */
 export const RIGHTS_REMEDY = "Let its role create the schema targeting_mcp, or own it and what is in it.";
 const ENTRY_REMEDY = "Check the user, the password and the name of the database in TARGETING_MCP_STORE.";
 
-/** States whose messages name the user; such messages may also be in any language. */
+/** SQLSTATE codes whose messages contain the user name, and may be in any language. */
 const NAMING: Readonly<Record<string, string>> = {
   "28000": "it does not let this user in",
   "28P01": "it does not accept the password",
@@ -189,6 +195,6 @@ function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
   const why = NAMING[code] ?? cause.message;
-  // Where a name has several addresses, the error of Node has no message.
+  // If a host name has several addresses, Node's error has no message.
   return why === "" ? code : why;
 }

@@ -4,7 +4,7 @@ import { HeldLease, type Lease } from "../turn.ts";
 import type { Database } from "./database.ts";
 import type { Member } from "./member.ts";
 
-/** How long after the last renewal others may take a lease over. */
+/** The time after the last renewal when others may take over a lease. */
 export const TTL = "6 seconds";
 
 export interface LeasesOf {
@@ -13,12 +13,12 @@ export interface LeasesOf {
   readonly clock: Clock;
 }
 
-/** The name under which the lease of a run is kept. */
+/** Returns the name of the lease of a run. */
 export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
-/** Tries to take a lease; undefined while another holding has it. */
+/** Tries to take a lease. Returns undefined if someone else holds it. */
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
@@ -34,11 +34,11 @@ type Taken = {
   readonly asked_before: string;
 };
 
-/** A lease in the database that this process holds. The journal renews it together with what it appends. */
+/** A lease in the database that this process holds. The journal renews it with each append. */
 export class StoredLease extends HeldLease {
   readonly token: string;
   readonly #database: Database;
-  /** How often others had asked for it when it was renewed last. */
+  /** How often others had requested it at its last renewal. */
   asked: bigint;
 
   constructor({ database, clock }: LeasesOf, { name, token }: Pick<StoredLease, "name" | "token">, taken: Taken) {
@@ -67,7 +67,7 @@ export class StoredLease extends HeldLease {
   }
 }
 
-/** A lease as this store has given it. Throws a TypeError for one of another store. */
+/** Returns a lease as one of this store. Throws a TypeError for a lease of another store. */
 export function storedLease(lease: Lease): StoredLease {
   if (!(lease instanceof StoredLease)) throw new TypeError("the lease is of another store");
   return lease;

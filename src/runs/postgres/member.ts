@@ -2,41 +2,49 @@ import { hostname } from "node:os";
 import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, untilThere } from "./database.ts";
 
-/** The first half of the advisory locks of this server; `is_gone` in the migrations knows it, too. */
+/** The first half of the keys of this server's advisory locks. `is_gone` in the migrations uses it, too. */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
-/** A session over which no answer comes within this time counts as cut, also where nothing else tells of it. */
+/** A session without an answer for this time counts as broken, in milliseconds. */
 const ANSWER_MS = 4000;
-/** How long a process that ends tries to say so, in milliseconds. */
+/** How long an ending process tries to announce its end, in milliseconds. */
 const LAST_WORDS_MS = 1500;
-/** The notices that processes send each other; a process that misses one looks by itself a little later. */
+/** The notifications between processes. A process that misses one checks by itself a little later. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";
-/** How often a process tells which runs have changed, in milliseconds, and of how many in one notice. */
+/**
+ * The interval of notifications about changed runs, in milliseconds, and the maximum number of runs in one
+ * notification.
+ */
 const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
 export interface Member {
-  /** Its number, once its sign of life is there. Throws a StoreUnavailableError where the database cannot be reached. */
+  /**
+   * Returns its number, once its sign of life is active. Throws a StoreUnavailableError if the database cannot be
+   * reached.
+   */
   number(): Promise<number>;
-  /** From now on it takes up the runs of these projects by itself; `wake` is called when there may be some. */
+  /** Starts to claim the runs of these projects. `wake` is called if there may be some. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** From now on all processes know that this one may not execute these runs, although it takes up those of their projects. */
+  /**
+   * Announces to all processes that this one may not execute these runs, although it claims the runs of their projects.
+   */
   refuses(runIds: readonly string[]): Promise<void>;
-  /** Tells all processes that a run was left to be taken up. */
+  /** Notifies all processes of a run that can be claimed. */
   tellOfLeft(): Promise<void>;
-  /** Tells all processes, a little later, that a run has changed. */
+  /** Notifies all processes, a little later, that a run has changed. */
   changed(runId: string): void;
-  /** Calls the listener when another process tells that a run has changed, until the given function is called. */
+  /** Calls the listener when another process reports that a run has changed, until the returned function is called. */
   watch(runId: string, listener: () => void): () => void;
-  /** Calls the listener when a process asks the driver of a run to stop it, until the given function is called. */
+  /** Calls the listener when a process requests that a run stops, until the returned function is called. */
   watchStops(runId: string, listener: () => void): () => void;
   close(): Promise<void>;
 }
 
-/** How a run that a process may not execute stands among the projects of which it takes up runs. */
+/** Returns the entry for a run that a process may not execute, in the list of projects whose runs it claims. */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -46,9 +54,9 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /** Given by the database, and kept for as long as the process lives. */
+  /** Assigned by the database, and unchanged for the life of the process. */
   number?: number | undefined;
-  /** The process of the server that holds the sign of life. */
+  /** The server process that holds the sign of life. */
   backend?: number | undefined;
   projects: readonly string[];
   refused: readonly string[];
@@ -58,8 +66,8 @@ interface Shown {
 }
 
 /**
- * Shows a sign of life for as long as the process lives and reaches the database: an advisory lock on a connection of
- * its own, which ends with the process. It begins at the first use.
+ * Shows a sign of life while the process lives and reaches the database: an advisory lock on a separate connection,
+ * which ends with the process. It starts with the first use.
  */
 export function memberOf(database: Database, clock: Clock): Member {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
@@ -83,7 +91,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /** Connects again until it succeeds: without the sign of life others take over what this process holds. */
+  /** Connects again until it succeeds. Without the sign of life, others take over the leases of this process. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -94,7 +102,7 @@ export function memberOf(database: Database, clock: Clock): Member {
       }
     }
   };
-  /** Over the session itself, so that one whose way was cut without a word is replaced. */
+  /** Uses the session itself, so that a silently broken session is replaced. */
   const showLife = async (): Promise<void> => {
     const client = await connected();
     await inTime(client, () => client.query(SEEN, [shown.number, toldProjects(shown)]));
@@ -125,7 +133,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     },
     changed: tell.changed,
     watch: (runId, listener) => {
-      // Without a session nothing is heard, and the runs are looked at all the same.
+      // Without a session no notification arrives. Runs are then checked at intervals.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
@@ -148,7 +156,7 @@ function listening(listeners: Listeners, runId: string, listener: () => void): (
   };
 }
 
-/** Tells of changed runs at most every quarter of a second, beside what else this process does. */
+/** Sends notifications of changed runs at most every quarter of a second, in the background. */
 function teller(database: Database) {
   let waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;
@@ -157,7 +165,7 @@ function teller(database: Database) {
     timer = undefined;
     const ids = [...waiting];
     waiting = new Set();
-    // A notice that is lost costs nothing but time.
+    // A lost notification only causes a delay.
     for (let from = 0; from < ids.length; from += RUNS_AT_ONCE) {
       const some = ids.slice(from, from + RUNS_AT_ONCE).join(" ");
       await database.rows("select pg_notify($1, $2)", [CHANGED, some], ONCE).catch(() => undefined);
@@ -180,7 +188,7 @@ function toldProjects({ projects, refused }: Shown): readonly string[] {
   return [...projects, ...refused.map(refusedRun)];
 }
 
-/** Does some work with a connection, which is closed where that takes too long: then the work fails. */
+/** Does work with a connection. If it takes too long, closes the connection, and the work fails. */
 async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
   try {
@@ -206,7 +214,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number, or shows again that of before, and begins to listen. */
+/** Takes a number or shows the previous one again, and starts to listen. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -225,8 +233,8 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
 }
 
 /**
- * Ends the former session of this process where the server has not noticed that its way was cut. A number that another
- * process shows, as after a failover that lost the last ones, is given up: the next try takes another one.
+ * Ends the previous session of this process if the server has not noticed that it is broken. Gives up a number that
+ * another process shows, for example after a failover that lost the last numbers. The next try takes another one.
  */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
@@ -244,14 +252,14 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/** Waits for what a process says last, which costs nothing but time to others where it is lost. */
+/** Waits a short time for the last statements of a process. If they are lost, others only lose time. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(LAST_WORDS_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/** Whether the lock of this session keeps others out: with a pooler between, sessions are shared. */
+/** Returns whether the lock of this session excludes others. With a pooler, sessions are shared, and it does not. */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {

@@ -1,7 +1,7 @@
 import { RunStoreError } from "../store.ts";
 import type { Database } from "./database.ts";
 
-/** The schema that everything is kept in, whatever the search path of the role. */
+/** The schema that contains everything, whatever the search path of the role. */
 const SCHEMA = "targeting_mcp";
 
 const FIRST = `
@@ -247,12 +247,12 @@ end $$;
 `;
 
 /**
- * What brings the tables up to date, by number: the first one is 1. A migration that was released is never changed,
- * and only adds, so that replicas of two versions work side by side.
+ * The migrations of the tables, by number, starting at 1. A released migration is never changed. Migrations only add,
+ * so that replicas of two versions work side by side.
  */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
-/** The advisory lock under which the tables are changed. */
+/** The advisory lock that protects changes of the tables. */
 const MIGRATING = "1953325936, 0";
 
 const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
@@ -260,21 +260,22 @@ const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_reg
 const LAST = `select coalesce(max(number), 0) as found from ${SCHEMA}.migration`;
 
 export interface Tables {
-  /** The number of the last migration; 0 where there are no tables. */
+  /** The number of the last migration; 0 without tables. */
   readonly found: number;
   readonly wanted: number;
 }
 
 /**
- * Brings the tables up to date in one transaction, so that also through a pooler nothing stays locked; several processes
- * may do so at once. Gives how they stood before.
+ * Migrates the tables in one transaction, so that no lock remains even behind a pooler. Several processes may call it
+ * at once. Returns the version before.
  */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
-    // To make what is there needs rights, too: a role that owns the schema may make no other one.
+    // "create … if not exists" needs rights even if the object exists. A role that owns only the schema may not create
+    // another one.
     const { rows: there } = await client.query<{ schema: boolean; tables: boolean }>(THERE);
     if (there[0]?.schema !== true) await client.query(`create schema ${SCHEMA}`);
     if (there[0]?.tables !== true) {
@@ -295,7 +296,7 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
   }
 }
 
-/** How the tables stand, without changing anything. */
+/** Returns the version of the tables without changing anything. */
 export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables> {
   const wanted = MIGRATIONS.length;
   const [there] = await database.rows<{ is: boolean }>(`select to_regclass('${SCHEMA}.migration') is not null as is`);
@@ -304,7 +305,7 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError where this version cannot work with the tables; those of the next version fit, too. */
+/** Throws a RunStoreError if this version cannot work with the tables. Tables of the next version are allowed. */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
     const which = found === 0 ? "has no tables yet" : `has tables of an older version (${found}, ${wanted} is needed)`;

@@ -6,13 +6,13 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clo
 import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;
-/** So few at a time that nothing has to wait for it; rows that another process removes now are passed over. */
+/** A small number, so that nothing waits for the removal. Rows that another process is removing are skipped. */
 const AT_ONCE = 50;
 const MOST_YES = 1000;
 const CONTENTS_AT_ONCE = 500;
-/** Context IDs that are kept of all projects together, in characters. */
+/** The maximum stored Context IDs of all projects together, in characters. */
 const MOST_CONTENTS = 1_073_741_824;
-/** A caller's runs are counted so long after one of them came to rest, in milliseconds. */
+/** The delay between the end of a run and counting its caller's runs, in milliseconds. */
 const SOON_MS = 1000;
 
 const HELD = "exists (select from targeting_mcp.part p where p.run = r.id and p.name = 'removed')";
@@ -24,8 +24,8 @@ const removing = (which: string): string =>
 /** Runs at rest that are too old. */
 const OLD = removing("not r.open and r.id < $1");
 /**
- * A caller's runs at rest beyond the newest ones; those that hold what was taken away go by age alone. Runs that were
- * made while a clock was ahead do not count as the newest.
+ * A caller's runs at rest beyond the newest ones. Runs that store removed objects are deleted by age alone. Runs
+ * created while a clock was ahead do not count as the newest.
  */
 const BEYOND = removing(
   `not r.open and r.caller = $1 and not ${HELD} and r.id < (
@@ -33,11 +33,11 @@ const BEYOND = removing(
      order by r.id desc offset $2 limit 1
    )`,
 );
-/** How many bytes a run takes: its call, its journal, and what lies beside that. */
+/** The size of a run in bytes: its call, its journal, and its other parts. */
 const BYTES = `octet_length(r.header) + r.bytes + coalesce((
   select sum(octet_length(p.bytes)) from targeting_mcp.piece p where p.run = r.id
 ), 0)`;
-/** A caller's runs at rest beyond the bytes of the newest ones, but for those that were made while a clock was ahead. */
+/** A caller's runs at rest beyond the maximum bytes, newest first. Excludes runs created while a clock was ahead. */
 const BEYOND_BYTES = removing(
   `r.id in (
      select w.id from (
@@ -52,7 +52,7 @@ const PLANNED = removing(
      select from targeting_mcp.lease l where l.name = 'run:' || r.id and not l.released and l.until > clock_timestamp()
    )`,
 );
-/** Leases of runs that are gone. */
+/** Leases of deleted runs. */
 const LEASES = `
   delete from targeting_mcp.lease where name in (
     select l.name from targeting_mcp.lease l
@@ -60,7 +60,7 @@ const LEASES = `
       and not exists (select from targeting_mcp.run r where r.id = split_part(l.name, ':', 2))
     limit ${AT_ONCE}
   ) returning name as id`;
-/** Context IDs that were kept long ago, or beyond what is kept of all projects together; those kept last stay. */
+/** Context IDs that were stored long ago, or that exceed the maximum for all projects. The newest stay. */
 const CONTENTS = `
   delete from targeting_mcp.content where (project, option) in (
     select project, option from (
@@ -69,7 +69,7 @@ const CONTENTS = `
       from targeting_mcp.content
     ) c where c.kept_at < to_timestamp($1 / 1000.0) or c.so_far > $2 limit ${CONTENTS_AT_ONCE}
   ) returning option as id`;
-/** Each caller once, without looking at every run. */
+/** Lists each caller once without reading every run. */
 const CALLERS = `
   with recursive known as (
     (select caller from targeting_mcp.run order by caller limit 1)
@@ -80,14 +80,16 @@ const CALLERS = `
 
 export type Sweeper = ReturnType<typeof sweeper>;
 
-/** What is known of the clock, and the time of the database. */
+/** The name of the setting that stores what is known about the clock. */
 const CLOCK = "clock of retention";
 const READ_CLOCK = "select value from targeting_mcp.setting where name = $1";
 const STORE_CLOCK =
   "insert into targeting_mcp.setting values ($1, $2) on conflict (name) do update set value = excluded.value";
 const DATABASE_TIME = "select (extract(epoch from clock_timestamp()) * 1000)::float8 as time";
 
-/** The clock by which the runs of a database are removed; that of the database has to agree with it. */
+/**
+ * Returns the clock that decides which runs of a database are removed. The clock of the database must agree with it.
+ */
 function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWatch {
   return retentionWatch({
     clock,
@@ -108,8 +110,8 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
 }
 
 /**
- * Removes runs that need not be kept any longer, and what belongs to them; in the background, in small steps. No run is
- * removed while there is a doubt about the clock.
+ * Removes runs that need not be stored any longer, with all their parts. Works in the background in small steps. No run
+ * is removed while the clock is in doubt.
  */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
@@ -150,10 +152,10 @@ export function sweeper(database: Database, keep: Retention, clock: Clock) {
     if (clock.now() - sweptAt >= DAY_MS) await all();
   };
   return {
-    /** Removes superfluous runs of a caller, one of whose runs has come to rest, a little later. */
+    /** Schedules the removal of superfluous runs of a caller whose run has come to rest. */
     rested(caller: string): void {
       waiting.add(caller);
-      // What cannot be removed now is removed after a later run.
+      // A run that cannot be removed now is removed after a later run.
       if (!isClosed) timer ??= setTimeout(() => void sweep().catch(() => undefined), SOON_MS).unref();
     },
     all,

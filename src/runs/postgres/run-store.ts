@@ -34,14 +34,14 @@ import type { Sweeper } from "./retention.ts";
 
 const ENTRIES_AT_ONCE = 50;
 const LISTED_AT_ONCE = 200;
-/** The most that are looked at for unfinished ones. */
+/** The maximum number of runs that a search for unfinished runs reads. */
 const MOST_UNFINISHED = 1000;
-/** Greater than every ID of a run. */
+/** Greater than every run ID. */
 const AFTER_ALL = "~";
-/** A run that is left counts as driven for as long as a process that takes it up was seen within this time. */
+/** An orphaned run counts as executed if a process that claims it was seen within this time. */
 const SEEN_WITHIN = "30 seconds";
 
-/** Keeps runs in a database that several processes share, on whatever machines. */
+/** Stores runs in a database that processes on several machines share. */
 export function storedRuns(
   of: LeasesOf,
   turns: ProjectLock,
@@ -126,7 +126,7 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   return controller.signal;
 }
 
-/** A run is driven where its lease is held, and where a process is there that claims it by itself and may execute it. */
+/** A run is executed if its lease is held, or if a live process claims it by itself and may execute it. */
 const IS_DRIVEN = `
   select exists (
     select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp()
@@ -139,7 +139,7 @@ const IS_DRIVEN = `
 function stopWishes(database: Database): StopStore {
   return {
     async ask(runId) {
-      // An append to the run either sees the request, or was committed before this has resolved.
+      // An append to the run either sees the request, or was committed before this resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -155,7 +155,7 @@ function stopWishes(database: Database): StopStore {
   };
 }
 
-/** By a lease only where that is held. One that is made again after its answer was lost is recognised. */
+/** With a lease, only if the lease is held. Recognises an update that is repeated because its answer was lost. */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (
@@ -182,7 +182,7 @@ async function idsOf(database: Database, query: string, values: readonly unknown
   return (await database.rows<{ id: string }>(query, values)).map(({ id }) => id);
 }
 
-/** Whether the journal of the run `r` holds all that was appended to it. */
+/** Whether the journal of the run `r` contains all that was appended to it. */
 const IS_WHOLE = `(
   select count(*) = r.seq + r.late and coalesce(sum(octet_length(e.body)) filter (where e.late = 0), 0) = r.bytes
   from targeting_mcp.entry e where e.run = r.id
@@ -204,7 +204,7 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
   };
 }
 
-/** The record of a run, which says where the journal of the run does not fit it. */
+/** Reads the record of a run. It notes if the journal of the run does not match it. */
 async function recordOf(database: Database, runId: string): Promise<RunRecord | undefined> {
   const [found] = await database.rows<StoredRecord & { whole: boolean }>(
     `select record, version, status not in ${AT_REST} or ${IS_WHOLE} as whole from targeting_mcp.run r where id = $1`,
@@ -216,18 +216,18 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
   return rest === undefined || found.whole ? record : { ...record, rest: { ...rest, isDamaged: true } };
 }
 
-/** Statuses of which the summary is looked at. */
+/** The statuses in which a run's summary is read. */
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
-/** A record that cannot be read is that of a run which was started: its journal says how it stands. */
+/** An unreadable record counts as that of a started run: the journal shows its status. */
 function recordIn({ record, version }: StoredRecord): RunRecord {
   if (record === null) return CREATED;
   return runRecord.safeParse(parseJson(record)).data ?? { version: Number(version), status: "running" };
 }
 
-/** What was appended, in order; what a former driver added late stands where it was added. */
+/** Reads the appended pieces in order. Late pieces of a previous driver stay at their position. */
 async function* entryBodies(database: Database, runId: string): AsyncGenerator<Uint8Array> {
   let [seq, late] = ["-1", 0];
   for (;;) {
@@ -310,13 +310,13 @@ interface Appended {
   readonly result: "ok" | "run lost" | "turn lost" | "elsewhere";
   readonly turn_asked: string;
   readonly seq_now: string;
-  /** Not known where nothing was appended. */
+  /** Null if nothing was appended. */
   readonly stop_asked: boolean | null;
 }
 
 /**
- * Opens a journal for appending by a lease of this store. While the database is away an append waits for it, for as
- * long as the lease is not known to be lost: an answer of the API that came meanwhile is kept, and never asked for again.
+ * Opens a journal for appending under a lease of this store. While the database is away, an append waits for it until
+ * the lease is known to be lost. API answers that arrive meanwhile are retained and never requested again.
  */
 async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
   const lease = storedLease(given);
@@ -325,7 +325,10 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
 
-  /** One commit: what waits is appended, and the leases are renewed. Gives whether the run was asked to stop before. */
+  /**
+   * One commit: appends the waiting entries and renews the leases. Returns whether a stop of the run was requested
+   * before.
+   */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
     const taken = waiting.length;
@@ -339,7 +342,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
     if (told?.result === "run lost") throw lease.lose();
     if (told?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (told?.result !== "ok") {
-      // What still follows, such as why the run stops, comes after what is there.
+      // Later entries, such as the reason for stopping, follow the ones already there.
       waiting = [];
       seq = BigInt(told?.seq_now ?? seq);
       throw behind(runId);
@@ -359,7 +362,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
   return {
     append: (line) => void waiting.push(Buffer.concat(lineBytes(line))),
-    // The next flush throws what goes wrong here.
+    // The next flush throws errors that occur here.
     write: () => void inTurn().catch(() => undefined),
     flush: async () => void (await inTurn()),
     async intend(turn: Turn): Promise<Intent> {
@@ -371,7 +374,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
         const intent = readClocks(of.clock);
         stopAsked = (await inTurn(other)) ?? stopAsked;
         if (other === undefined && turn !== lease) await turn.renew();
-        // Where the database was away meanwhile, the readings are too old by now.
+        // If the database was away meanwhile, the readings are too old by now.
         if (isFresh(intent, of.clock)) return stopAsked === undefined ? intent : { ...intent, stopAsked };
       }
     },
@@ -389,7 +392,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Pro
   };
 }
 
-/** After a failover that lost entries, the journal no longer holds what was acknowledged. */
+/** After a failover that lost entries, the journal lacks entries that were acknowledged. */
 function behind(runId: string): LostEntriesError {
   const remedy = "look at what was applied before it is resumed";
   return new LostEntriesError(

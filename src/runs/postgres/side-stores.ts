@@ -13,7 +13,10 @@ import {
 import { RunStoreError } from "../store.ts";
 import { type Database, ONCE } from "./database.ts";
 
-/** Longer contents are read anew each time, in characters of JSON: a statement with more of them takes too long. */
+/**
+ * The maximum length of stored contents, in characters of JSON. Longer contents are read from the service each time,
+ * because their statement would take too long.
+ */
 const MOST_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -26,8 +29,7 @@ interface Row {
 }
 
 /**
- * Keeps contents in the database, for all processes of the cluster. What is asked for or kept at the same moment is one
- * statement.
+ * Stores contents in the database, for all processes of the cluster. Requests of the same moment share one statement.
  */
 export function storedContents(
   database: Database,
@@ -39,14 +41,14 @@ export function storedContents(
       .rows<Row & { readonly [column: string]: string }>(
         "select option, record, ids from targeting_mcp.content where project = $1 and option = any($2)",
         [project, options.map(({ optionId }) => optionId)],
-        // Reading again costs less than waiting.
+        // Reading from the service again costs less than waiting.
         ONCE,
       )
       .catch(onProblem);
     return new Map((rows ?? []).map((row) => [row.option, row]));
   });
   const keep = gathered(async (rows: readonly Row[]) => {
-    // A statement may name each option only once.
+    // A statement may contain each option only once.
     const last = [...new Map(rows.map((row) => [row.option, row])).values()];
     await database
       .rows(
@@ -61,7 +63,7 @@ export function storedContents(
       .catch(onProblem);
   });
   return {
-    // Every look asks the database.
+    // Every read queries the database.
     refresh: async () => {},
     async get(option) {
       const row = (await find(option)).get(option.optionId);
@@ -81,7 +83,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Makes what is asked for one by one into work on many: all that comes before the work begins. */
+/** Combines single requests into work on many: all requests that arrive before the work begins. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {
@@ -128,7 +130,7 @@ export function storedNames(database: Database, project: string, now: () => numb
 
 const MOST_SUITES = 100;
 
-/** Keeps suites, and what came of each confirmation, in the database. */
+/** Stores suites, and the result of each confirmation, in the database. */
 export function storedSuites(database: Database): SuiteTexts {
   return {
     async put(caller, id, text) {
@@ -180,14 +182,20 @@ async function textOf(database: Database, query: string, values: readonly unknow
 
 const KEY_BYTES = 32;
 
-/** The key that the processes of a store share; made at the first use. Throws a RunStoreError where they use another one. */
+/**
+ * Returns the key that the processes of a store share. Creates it at the first use. Throws a RunStoreError if they use
+ * another key.
+ */
 export async function keptSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await kept(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
 
-/** Throws a RunStoreError where the processes of a store use another key: they could not read each other's seals. */
+/**
+ * Throws a RunStoreError if the processes of a store use another key, since they could not verify each other's
+ * signatures.
+ */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
   if ((await kept(database, "hash of the seal key", hash)) === hash) return;
@@ -197,7 +205,7 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
   );
 }
 
-/** The value of a setting; the given one where there is none yet. */
+/** Returns the value of a setting. Stores the given value if there is none yet. */
 async function kept(database: Database, name: string, value: string): Promise<string> {
   await database.rows("insert into targeting_mcp.setting values ($1, $2) on conflict do nothing", [name, value]);
   const query = "select value from targeting_mcp.setting where name = $1";

@@ -8,15 +8,15 @@ const AGAIN_MS = 500;
 
 interface StartOptions {
   readonly migrates: boolean;
-  /** How long to wait for a database that does not answer. */
+  /** How long to wait for a database that does not answer, in milliseconds. */
   readonly waitMs: number;
-  /** The key of the settings, in base64. */
+  /** The key from the settings, in base64. */
   readonly sealKey?: string | undefined;
 }
 
 /**
- * Looks whether the database can be worked with. Gives what is weak about it, in words. Throws a RunStoreError where it
- * stays away, is too old or a standby, or its tables do not fit.
+ * Checks whether the database can be used. Returns descriptions of its weaknesses. Throws a RunStoreError if it stays
+ * away, is too old or a standby, or its tables do not match.
  */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
@@ -30,7 +30,7 @@ export async function prepareStore(where: DatabaseOptions, options: StartOptions
   });
 }
 
-/** Brings the tables up to date; gives how they stood before. */
+/** Migrates the tables. Returns their version before. */
 export function migrateStore(where: DatabaseOptions): Promise<Tables> {
   return opened(where, (database) => answered(() => migrate(database), 0));
 }
@@ -51,7 +51,7 @@ function answered<T>(work: () => Promise<T>, waitMs: number): Promise<T> {
 
 interface StoredTables extends Tables {
   readonly runs: number;
-  /** By table, what it takes on the disk with its indexes. */
+  /** The size on disk of each table with its indexes, in bytes. */
   readonly bytes: Readonly<Record<string, number>>;
 }
 
@@ -60,7 +60,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Looks at a store without changing anything, and does not wait for one that is away. */
+/** Inspects a store without changing anything. Does not wait for a store that is away. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };
@@ -91,7 +91,7 @@ async function sizesOf(database: Database): Promise<Pick<StoredTables, "runs" | 
   return told ?? NOTHING;
 }
 
-/** Versions of the server before this one lack what the tables need. */
+/** Earlier versions of the server lack features that the tables need. */
 const OLDEST = 140_000;
 
 interface Probed {
@@ -104,7 +104,7 @@ interface Probed {
   readonly asynchronous: boolean;
 }
 
-/** Which standbys are synchronous only some roles may see; that none is asked for, every role. */
+/** Only some roles may see which standbys are synchronous; every role can see that none is required. */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
     pg_is_in_recovery() as standby, current_setting('fsync') as fsync,
@@ -116,7 +116,7 @@ const PROBE = `
 
 interface ProbedServer {
   readonly server: string;
-  /** What may lose what it acknowledged, in words that name PostgreSQL's setting. */
+  /** Settings that may lose acknowledged data, described with the name of the PostgreSQL setting. */
   readonly weaknesses: readonly string[];
   readonly unfit?: RunStoreError;
 }
@@ -157,11 +157,11 @@ function weaknessesOf(told: Probed): readonly string[] {
 const POOLED =
   "advisory locks do not exclude: a pooler in transaction mode lies between, so that a dead process is noticed only when its leases expire (TARGETING_MCP_STORE_LISTEN names a direct address)";
 
-/** Whether the lock of one session keeps another one out, which it does not where a pooler shares sessions. */
+/** Returns whether the lock of one session excludes another session. It does not if a pooler shares sessions. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const [one, other] = [await database.direct(), await database.direct()];
   try {
-    // Any two processes may probe at once, so that the number is one of this probe.
+    // Two processes may probe at once, so each probe uses a random number.
     const number = Math.floor(Math.random() * 2 ** 31);
     await one.query("select pg_advisory_lock(1953325937, $1)", [number]);
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";
@@ -171,7 +171,7 @@ async function locksExclude(database: Pick<Database, "direct">): Promise<boolean
   }
 }
 
-/** Tables on which the role may not do all that is needed, and a sequence likewise. */
+/** The tables and sequences on which the role lacks rights. */
 const LACKING = `
   select string_agg(distinct c.relname, ', ') as tables
   from pg_class c, unnest(array['select', 'insert', 'update', 'delete']) as needed
@@ -180,7 +180,7 @@ const LACKING = `
     when 'S' then c.relname = 'worker_number' and not has_sequence_privilege(c.oid, 'usage')
     else false end`;
 
-/** Throws a RunStoreError where the role lacks rights on the tables. */
+/** Throws a RunStoreError if the role lacks rights on the tables. */
 async function checkRights(database: Pick<Database, "rows">): Promise<void> {
   const [lacking] = await database.rows<{ tables: string | null }>(LACKING);
   if (typeof lacking?.tables !== "string") return;
