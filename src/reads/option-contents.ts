@@ -9,19 +9,22 @@ import { pagesAhead, sideBySide } from "./side-by-side.ts";
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  /** The service's clock when it answered, in milliseconds since 1970; absent where it does not tell. */
+  /**
+   * The service's clock at the time of its answer, in milliseconds since 1970; absent if the service does not report
+   * it.
+   */
   readonly serverTime?: number;
 }
 
 /**
- * Reads an option with all its Context IDs, page by page (management-api 8.1), and anew where it changed meanwhile. Throws
- * the ApiError of a page, and a ListError where pages repeat or the option changed each time that it was read.
+ * Reads an option with all its Context IDs, page by page (management-api 8.1). Reads it again if it changed meanwhile.
+ * Throws the ApiError of a page, and a ListError if pages repeat or the option changed during each read.
  */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return steadily(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
 
-/** `mayBeShort`: whether a list that ends before the option's own count is taken as it is. */
+/** `mayBeShort`: accept a list that ends before the option's own count. */
 async function readOnce(
   api: ManagementApi,
   optionId: string,
@@ -59,8 +62,8 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
 }
 
 /**
- * Maps a list with a few calls at a time; gives the values in the order of the list, without those that are undefined.
- * Throws the first error.
+ * Maps a list with a few calls at a time. Returns the values in the order of the list, without undefined ones. Throws
+ * the first error.
  */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
@@ -71,7 +74,7 @@ export async function mapConcurrently<From, To>(
   return values;
 }
 
-/** Where contents come from: `store` absent, everything is read; `fresh`, everything is read and kept. */
+/** The source of contents. Without `store`, everything is read. With `fresh`, everything is read and stored. */
 export interface ContentsSource {
   readonly targetingId: string;
   readonly store?: ContentsStore | undefined;
@@ -79,14 +82,15 @@ export interface ContentsSource {
 }
 
 /**
- * A record as old as this when its Context IDs were read cannot have changed within the same tick of `updatedAt` and be
- * taken for unchanged: in milliseconds, against the service's clock.
+ * The minimum age of a record when its Context IDs are read, in milliseconds by the service's clock. A younger record
+ * could change again within the same tick of `updatedAt` and look unchanged.
  */
 const SETTLED_MS = 60_000;
 
 /**
- * Every Context ID of an option whose record was read just now: those that were kept, where its record is the same, or
- * read now; `withoutRead` is called where that was not needed. That `updatedAt` changes with Context IDs is an assumption. Throws what `readOptionContents` throws.
+ * Returns every Context ID of an option whose record was read just now. Uses the stored ones if the record is the same,
+ * and then calls `withoutRead`; otherwise reads them. Assumes that `updatedAt` changes with Context IDs. Throws the
+ * errors of `readOptionContents`.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -113,7 +117,7 @@ function seenOption(targetingId: string, { _id, updatedAt, contextCount }: Optio
   return { targetingId, optionId: _id, updatedAt, contextCount };
 }
 
-/** How many options are looked into one by one where nothing speaks for another writer. */
+/** How many options are compared one by one if there is no sign of another writer. */
 const LOOKED_INTO = 100;
 
 interface Expected {
@@ -127,9 +131,9 @@ interface Compared {
 }
 
 /**
- * Tells which options hold other Context IDs than expected, and which could not be read. Lists tell how many each has,
- * not which: where `isAlone`, so that nothing speaks for another writer, a hundred are looked into, spread over all, and
- * the right number has to do for the others; but once one of them differs, every one is looked into.
+ * Returns which options lack expected Context IDs, and which could not be read. Lists report the number of Context IDs
+ * of an option, but not the IDs. With `isAlone` (no sign of another writer), reads only about a hundred evenly spread
+ * options, and relies on the number for the others. If one of them differs, reads all.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -144,7 +148,7 @@ export async function compareContexts(
       if (contexts.some((each) => !held.has(each))) different.add(_id);
     } catch (thrown) {
       if (!isApiError(thrown) && !signal.aborted) throw thrown;
-      // What is gone by now cannot be looked at later either.
+      // An option that is gone cannot be compared later either.
       if (isApiError(thrown) && thrown.effect === "rejected") different.add(_id);
       else unread.add(_id);
     }
@@ -155,21 +159,21 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** What became of looking for options by their IDs: each is in one of the two. */
+/** The result of looking up options by their IDs. Each ID is in one of the two maps. */
 export interface FoundOptions {
   readonly found: Map<string, OptionRecord>;
-  /** Those of which the service says that there are none. */
+  /** Options that do not exist, with the service's error. */
   readonly missing: Map<string, RejectedError>;
 }
 
-/** How many options are read alone, before lists are tried with what they tell. The first one tells the most. */
+/** How many options are read one by one before their lists are read. The first option reveals the most. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Looks for options by their IDs with few reads. No route gives several options by ID, so that one is read alone and
- * tells its targeting and its group; the others are looked for in their lists, as long as that takes fewer reads than
- * reading each alone. What stands in no list is read alone, since only that proves that it is missing. Without Context
- * IDs. Throws the ApiError of a read that fails for another reason.
+ * Looks up options by their IDs with few reads. No route returns several options by ID. So it reads one option, which
+ * names its targeting and its group, and searches their lists for the others while that takes fewer reads than single
+ * reads. An option in no list is read alone, since only that proves that it is missing. Returns no Context IDs. Throws
+ * the ApiError of a read that fails for another reason.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -184,7 +188,7 @@ export async function findOptions(
   return search;
 }
 
-/** Whether the service said that there is no such thing, rather than no such project or route. */
+/** Returns whether the error says that the object does not exist, rather than its project or the route. */
 export function isMissing(thrown: unknown): thrown is RejectedError {
   const isBusiness = thrown instanceof RejectedError && thrown.kind === "business";
   return isBusiness && thrown.statusCode === 404 && thrown.errorCode !== "PROJECT_NOT_FOUND";
@@ -196,7 +200,7 @@ class Search implements FoundOptions {
   readonly open: Set<string>;
   readonly #api: ManagementApi;
   readonly #signal: AbortSignal;
-  /** Targetings and groups whose lists were looked at. */
+  /** Targetings and groups whose lists were read. */
   readonly #listed = new Set<string>();
 
   constructor(api: ManagementApi, ids: readonly string[], signal: AbortSignal) {
@@ -205,7 +209,7 @@ class Search implements FoundOptions {
     this.open = new Set(ids);
   }
 
-  /** Reads options one by one; gives those that there are. */
+  /** Reads options one by one. Returns those that exist. */
   readAlone(ids: readonly string[]): Promise<readonly OptionRecord[]> {
     return mapConcurrently(ids, async (id) => {
       this.open.delete(id);
@@ -221,7 +225,7 @@ class Search implements FoundOptions {
     });
   }
 
-  /** Looks for the others in the lists that an option tells of: of its group, and of its targeting. */
+  /** Searches the lists of an option's group and targeting for the other options. */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
     if (typeof parent === "string") await this.#list(targeting, parent);
@@ -231,8 +235,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list, once, while fewer pages are left of it than options are looked for; gives what was read. A list that is
-   * gone, or whose pages repeat or shift, is read no further: what it does not tell is read alone.
+   * Reads a list, once, while fewer pages are left than options are missing. Returns what was read. Stops at a list
+   * that is gone, or whose pages repeat or shift; the missing options are then read one by one.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const key = parent ?? targetingId;
@@ -254,7 +258,7 @@ class Search implements FoundOptions {
     return read;
   }
 
-  /** A record that does not say how much it holds is no use: then the option is read alone. */
+  /** Ignores a record without a count of Context IDs: that option is read alone. */
   #take(option: OptionRecord): void {
     if (option.contextCount !== undefined && this.open.delete(option._id)) this.found.set(option._id, option);
   }

@@ -7,9 +7,10 @@ import { sideBySide } from "./side-by-side.ts";
 type ListedOption = ReturnType<typeof listed>;
 
 /**
- * Every option of a targeting: top-level options in the order of the service, each group followed by its sub-options,
- * unless `subOptions` is false. With `parent` only the sub-options of that group. Each list is whole before any of it is
- * given. Throws the ApiError of a page that cannot be read, and a ListError where a list cannot be read as one.
+ * Reads every option of a targeting: top-level options in the order of the service, each group followed by its
+ * sub-options, unless `subOptions` is false. With `parent`, reads only the sub-options of that group. Yields the
+ * options of a list only after the whole list was read. Throws the ApiError of a page, and a ListError if a list cannot
+ * be read consistently.
  */
 export async function* readOptions(
   api: ManagementApi,
@@ -34,7 +35,7 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** What planning and saving go by: a targeting may have 100,000 options. */
+/** Keeps only the fields that planning and exporting need, because a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };
@@ -43,7 +44,7 @@ function listed(option: OptionRecord) {
 
 export type OptionNames = (targetingId: string) => Promise<ReadonlyMap<string, string>>;
 
-/** Reads the options of each targeting once, however many ask for them, and whether or not that succeeds. */
+/** Reads the options of each targeting once, for any number of callers, even if the read fails. */
 export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): OptionNames {
   const known = new Map<string, Promise<ReadonlyMap<string, string>>>();
   return (targetingId) => {
@@ -53,7 +54,7 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/** The IDs of all options of a targeting, sub-options included, or of the sub-options of `parent`, by name. */
+/** Returns the IDs of all options of a targeting, including sub-options, or of the sub-options of `parent`, by name. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,

@@ -5,19 +5,19 @@ import { contextIdsOf } from "./option-contents.ts";
 import { type Step, type Walk, type WalkPosition, walkOptions } from "./option-walk.ts";
 import { MANY_UNREAD, sideBySide, type Told } from "./side-by-side.ts";
 
-/** What is looked for: options to which all of it applies. */
+/** The conditions of a search. An option must match all of them. */
 export interface Wanted {
-  /** A part of the name, whatever its case. */
+  /** A part of the name. Upper and lower case are equal. */
   readonly search?: string | undefined;
-  /** Context IDs of which the option holds any. */
+  /** Context IDs, any of which the option has. */
   readonly contextIds?: readonly string[] | undefined;
-  /** Those without Context IDs; of groups those without sub-options, too. */
+  /** Options without Context IDs; groups must also have no sub-options. */
   readonly empty?: boolean | undefined;
 }
 
 export interface Hit {
   readonly step: Step;
-  /** Those of the wanted Context IDs that it holds. */
+  /** The wanted Context IDs that the option has. */
   readonly matched?: readonly string[];
 }
 
@@ -33,12 +33,12 @@ interface ScanJob {
   readonly contents: Contents;
 }
 
-/** What was looked at last, and whether it was looked for. Those before it that were not are not told one by one. */
+/** The option that was checked last, and its hit, if any. Options before it without a hit may be omitted. */
 export type Scanned = Told<Step, Hit>;
 
 /**
- * Looks at options from a position on, in the order of the walk; where it needs their Context IDs, those of several side
- * by side. Throws what `walkOptions` and `contextIdsOf` throw.
+ * Checks options from a position on, in the order of the walk. If Context IDs are needed, reads those of several
+ * options concurrently. Throws the errors of `walkOptions` and `contextIdsOf`.
  */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
   const { walk, from, wanted } = job;
@@ -75,7 +75,7 @@ function nameTest(search: string | undefined): (option: OptionRecord) => boolean
   return ({ name }) => folded(name).includes(part);
 }
 
-/** Whether an option is without Context IDs, and a group without sub-options, too. */
+/** Returns whether an option has no Context IDs, and, for a group, no sub-options either. */
 export function isEmpty({ type, contextCount, childCount, children = [] }: OptionRecord): boolean {
   if (contextCount !== 0) return false;
   return type !== "collection" || (childCount ?? children.length) === 0;

@@ -5,15 +5,15 @@ import { isMissing } from "./option-contents.ts";
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { sideBySide } from "./side-by-side.ts";
 
-/** Where a walk goes on: at a top-level option, or inside it, behind so many of its sub-options. */
+/** The position where a walk continues: at a top-level option, or inside it, after a number of its sub-options. */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
 }
 
-/** What is walked: the options of a targeting with their sub-options, or the sub-options of one group. */
+/** The list to walk: the options of a targeting with their sub-options, or the sub-options of one group. */
 export interface Walk extends OptionList {
-  /** Whether totals may change meanwhile (`listPages`). */
+  /** Whether totals may change during the walk (`listPages`). */
   readonly totalMayChange?: boolean | undefined;
 }
 
@@ -22,27 +22,27 @@ export interface Walked {
   readonly subOptions: number;
 }
 
-/** One option, and where the walk goes on behind it. */
+/** One option, and the position where the walk continues after it. */
 export interface Step {
   readonly option: OptionRecord;
   readonly next: WalkPosition;
-  /** Since this walk began, this option included. */
+  /** Counts since the start of this walk, including this option. */
   readonly walked: Walked;
-  /** Of a sub-option: the name of its group. */
+  /** For a sub-option, the name of its group. */
   readonly groupName?: string | undefined;
-  /** Of a group: its own Context IDs and those of its sub-options, each counted once for each that holds it. */
+  /** For a group, its own Context IDs plus those of its sub-options. An ID counts once for each option that has it. */
   readonly countWithChildren?: number | undefined;
 }
 
-/** Options one behind the other of which only the last one may be a group. */
+/** Consecutive options. Only the last one may be a group. */
 interface Stretch<Option> {
   readonly options: readonly Option[];
   readonly group: Option | undefined;
 }
 
 /**
- * Goes through options in the service's order, each group followed by its sub-options, each option once; lists are read
- * side by side. Throws ApiErrors, and a ListError where a list shifts meanwhile: `steadily` begins anew then.
+ * Walks options in the service's order, each group followed by its sub-options, and each option once. Reads lists
+ * concurrently. Throws ApiErrors, and a ListError if a list shifts meanwhile; `steadily` then starts again.
  */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
@@ -81,11 +81,11 @@ export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPos
   }
 }
 
-/** A stretch of top-level options, the first of which stands at `at`, with the sub-options of its group. */
+/** Consecutive top-level options, the first at position `at`, with the sub-options of the group at their end. */
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
-  /** How many sub-options stand before these. */
+  /** How many sub-options of the group come before these. */
   readonly inside: number;
 }
 
@@ -111,7 +111,7 @@ function sum(options: readonly OptionRecord[]): number | undefined {
   return count;
 }
 
-/** The top-level options from a place on; those of a group have no groups among them. */
+/** Reads the top-level options from a position on. Sub-options of a group contain no groups. */
 async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   const { parent, totalMayChange = false } = walk;
   for await (const { at: first, options } of listPages(api, walk, { from, totalMayChange })) {
@@ -123,7 +123,7 @@ async function* stretchesFrom(api: ManagementApi, walk: Walk, from: number) {
   }
 }
 
-/** Cuts options behind each group. */
+/** Splits options after each group. */
 export function* stretches<Option>(
   options: readonly Option[],
   isGroup: (option: Option) => boolean,
@@ -137,7 +137,9 @@ export function* stretches<Option>(
   if (from < options.length) yield { options: options.slice(from), group: undefined };
 }
 
-/** The sub-options of a group. Where the group is gone by now, they stand elsewhere: the list that named it shifted. */
+/**
+ * Reads the sub-options of a group. If the group is gone, they are elsewhere, so the list with the group has shifted.
+ */
 async function subOptions(api: ManagementApi, list: OptionList, from: number): Promise<readonly OptionRecord[]> {
   try {
     return await readList(api, list, (option) => option, from);

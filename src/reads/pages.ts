@@ -11,34 +11,35 @@ export interface OptionList {
   readonly signal?: AbortSignal;
 }
 
-/** One page of a walk: options that no page before it had, the first of which stands at `at` in the list. */
+/** One page of a walk: options that were on no earlier page, the first at position `at` of the list. */
 interface WalkedPage {
   readonly at: number;
   readonly options: readonly OptionRecord[];
-  /** How many pages are left, as far as the service tells. */
+  /** How many pages are left, according to the service. */
   readonly pagesLeft: number;
 }
 
-/** How a walk is done. */
+/** The options of a walk. */
 interface WalkOptions {
-  /** Where in the list it begins. */
+  /** The position in the list where the walk starts. */
   readonly from?: number;
-  /** Whether the total that the service gives may change meanwhile. */
+  /** Whether the total that the service reports may change during the walk. */
   readonly totalMayChange?: boolean;
-  /** Whether the list may shift, since nothing is concluded from what is not found: then pages need not overlap. */
+  /**
+   * Whether the list may shift, because the caller concludes nothing from missing options. Pages then need not overlap.
+   */
   readonly mayShift?: boolean;
 }
 
 const LIMIT = LIMITS.listLimit.value;
-/** How often what shifts is walked, at the most. */
+/** How often a list that shifts is walked at most. */
 const MOST_WALKS = 4;
 
 /**
- * Walks through a list, page by page (management-api 8.1 for the page size). Each page begins with the last option of the
- * one before, so that an option that another writer takes away or puts in front is noticed, in whatever order the pages
- * were read, and whether or not the service gives a total; unless the list may shift. Where it gives a total, the pages
- * behind the first are read side by side. Throws the ApiError of a page, and a ListError where pages repeat or the list
- * shifted.
+ * Walks a list page by page (management-api 8.1 for the page size). Each page begins with the last option of the page
+ * before, unless the list may shift. This detects options that another writer removes or inserts, whatever the order of
+ * the reads, and even without a total. If the service reports a total, the pages after the first are read concurrently.
+ * Throws the ApiError of a page, and a ListError if pages repeat or the list shifted.
  */
 export async function* listPages(
   api: ManagementApi,
@@ -79,15 +80,17 @@ export async function* listPages(
   }
 }
 
-/** Whether a page that ends at `end` is the last: by the total, or else because it is shorter than asked for. */
+/**
+ * Returns whether a page that ends at `end` is the last: by the total, or, without one, because the page is not full.
+ */
 export function isLastPage({ items, total }: OptionPage, end: number, limit: number): boolean {
   return items.length === 0 || (total === undefined ? items.length < limit : end >= total);
 }
 
 /**
- * Does work that walks lists, and does it anew where one shifted meanwhile, so that nothing is concluded from what a
- * shift left out. The last time a total may change: then the order alone, which was looked at, says that nothing was
- * left out. Throws what the work throws: a ListError where it shifted each time.
+ * Does work that walks lists, and repeats it if a list shifted meanwhile, so that no conclusion rests on a missed
+ * option. In the last try the total may change, and only the order of the options is checked. Throws the errors of the
+ * work: a ListError if a list shifted each time.
  */
 export async function steadily<T>(work: (walk: Pick<WalkOptions, "totalMayChange">) => Promise<T>): Promise<T> {
   for (let walks = 1; ; walks += 1) {
@@ -101,8 +104,8 @@ export async function steadily<T>(work: (walk: Pick<WalkOptions, "totalMayChange
 }
 
 /**
- * Reads one list from a place on, in the service's order; `pick` says what is kept of each option.
- * Throws the ApiError of a page, and a ListError where pages repeat or the list shifted each time that it was walked.
+ * Reads one list from a position on, in the service's order. `pick` selects what is retained of each option. Throws the
+ * ApiError of a page, and a ListError if pages repeat or the list shifted in each walk.
  */
 export function readList<T>(
   api: ManagementApi,

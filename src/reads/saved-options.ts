@@ -11,15 +11,15 @@ import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from
 import { readOptions } from "./option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** An option, and where it is a sub-option the name of its group. */
+/** An option, and the name of its group if it is a sub-option. */
 export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
-  /** Its Context IDs, where they were just read. */
+  /** Its Context IDs, if they were just read. */
   readonly contexts?: readonly string[] | undefined;
 }
 
-/** An option as a row of a file that `bulk_add_options` reads. */
+/** An option as a row of a file for `bulk_add_options`. */
 interface SavedOption {
   readonly name: string;
   readonly type?: OptionType;
@@ -29,7 +29,7 @@ interface SavedOption {
   readonly parentName?: string;
 }
 
-/** Every option of a targeting, each group followed by its sub-options. Throws ApiErrors. */
+/** Reads every option of a targeting, each group followed by its sub-options. Throws ApiErrors. */
 export async function* placedOptions(
   api: ManagementApi,
   targetingId: string,
@@ -49,9 +49,8 @@ export interface ReadOption extends PlacedOption {
 }
 
 /**
- * Options with their Context IDs. Takes one Get an Option for each option that
- * has Context IDs, unless `kept` says where they may be already; one that is gone meanwhile is left out. `onRead` is
- * called with each, in any order. Throws ApiErrors.
+ * Adds Context IDs to options. Needs one Get an Option request for each option with Context IDs, unless `kept` contains
+ * them. Omits options that are gone meanwhile. Calls `onRead` with each option, in any order. Throws ApiErrors.
  */
 export async function* withContexts(
   api: ManagementApi,
@@ -100,8 +99,8 @@ export async function* withContexts(
 }
 
 /**
- * An option as a row of a file; `contexts` undefined leaves its Context IDs out. A sub-option names its group, or, where
- * no name is given, points to it.
+ * Converts an option to a row of a file. Without `contexts`, the row has no Context IDs. A sub-option names its group,
+ * or refers to it if the name is not known.
  */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
   const { name, type, exposeChildren, parent } = option;
@@ -117,7 +116,7 @@ export function savedOption({ option, groupName }: PlacedOption, contexts: reado
   };
 }
 
-/** Options as a file that every tool reads which takes options. */
+/** Writes options as a file that every tool with option input can read. */
 export function optionLines(options: AsyncIterable<ReadOption>, form: SavedForm): AsyncIterable<string | Uint8Array> {
   if (form.format === "ndjson") return inPieces(jsonLines(options));
   return inPieces(writtenSheet({ name: "Options", above: 0, rows: optionRows(options, form) }, form));
@@ -137,7 +136,7 @@ async function* optionRows(options: AsyncIterable<ReadOption>, form: SheetFormat
 function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
   const { _id, name, type, parent, exposeChildren } = option;
   const isGroup = type === "collection";
-  // A sub-option whose group was not read stays where it is.
+  // A sub-option whose group was not read stays in its group.
   const group = groupName ?? (typeof parent === "string" ? "" : undefined);
   return {
     ...{ _id, name, groupName: group, isGroup, contexts: contexts.toSorted() },
@@ -146,8 +145,8 @@ function sheetOption({ option, groupName, contexts }: ReadOption): SheetOption {
 }
 
 /**
- * The Context IDs of one option as a file that every tool reads which takes options: what it holds, as a `set`. In a
- * sheet each has its own row.
+ * Writes the Context IDs of one option, as a `set`, to a file that every tool with option input can read. In a sheet
+ * each ID has its own row.
  */
 export function contextLines(
   option: Pick<OptionRecord, "_id" | "name">,
@@ -166,7 +165,7 @@ export function contextLines(
   return inPieces(writtenSheet({ name: "Context IDs", above: 0, rows: rows() }, form));
 }
 
-/** Whether each Context ID can have a row: one that says what means none, or whose Hangul is taken apart, cannot. */
+/** Returns whether each Context ID can have its own row. IDs that read as "none", or with decomposed Hangul, cannot. */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));
 }

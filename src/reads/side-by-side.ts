@@ -1,30 +1,36 @@
 import { setMaxListeners } from "node:events";
 
-/** How many reads run at the same time where the API does not say it. */
+/** The number of concurrent reads if the API sets none. */
 const READS_AT_A_TIME = 16;
 
-/** How many results wait for one before them, for each read that may run: so memory does not grow with the source. */
+/**
+ * How many results may wait for an earlier one, per concurrent read. This limits memory, whatever the size of the
+ * source.
+ */
 const RESULTS_AHEAD = 2;
 
-/** Enough for all reads to run although only one option in some hundreds needs one. */
+/** Enough for all reads to run even if only one option in some hundreds needs one. */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
-  /** What is read of; `signal` is aborted when nobody wants more. */
+  /** The items to read. `signal` is aborted when no more items are needed. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
   /**
-   * Reads one; gives undefined where there is nothing to tell about it. What needs no read is given at once, or
-   * `withoutRead` is called.
+   * Reads one item. Returns undefined if it has no result. For an item that needs no read, returns the value directly
+   * or calls `withoutRead`.
    */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
-  /** How many results that needed no read may wait for one before them, beside those that did; none where absent. */
+  /** How many more results without a read may wait for an earlier one; none if absent. */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** How many reads may run at the same time by now. */
+  /** The current limit of concurrent reads. */
   readonly pace?: { readonly width: number } | undefined;
 }
 
-/** A value, and what it was read of. Of several in a row that have no value only the last one need be told. */
+/**
+ * A value, and the item that it was read for. Of several consecutive items without a value, only the last may be
+ * returned.
+ */
 export interface Told<From, To> {
   readonly from: From;
   readonly value: To | undefined;
@@ -38,14 +44,13 @@ interface Slot<From, To> extends Told<From, To> {
 }
 
 /**
- * Reads with a few reads at the same time, and gives the results in the order of the source. It reads only as far ahead
- * as the next result makes it wait. When the caller takes no more, or gives up, what is under way is aborted. Throws the
- * error of a read after the results before it.
+ * Reads items concurrently, and yields the results in the order of the source. Reads only a limited number of items
+ * ahead. Aborts the reads in progress when the caller stops. Throws the error of a read after the results before it.
  */
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Told<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
-  // As many reads as run at the same time listen to it: that is no leak.
+  // Many concurrent reads listen to this signal; that is no leak.
   setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {
@@ -88,7 +93,7 @@ class Reading<From, To> {
     this.#source = Symbol.asyncIterator in source ? source[Symbol.asyncIterator]() : source[Symbol.iterator]();
   }
 
-  /** Takes the next of the source where there is room. */
+  /** Takes the next item of the source if there is room. */
   pull(): void {
     const width = this.#job.pace?.width ?? READS_AT_A_TIME;
     const most = width * RESULTS_AHEAD;
@@ -107,13 +112,13 @@ class Reading<From, To> {
     return this.#isPulling || this.slots.length > 0;
   }
 
-  /** Resolves when a read has ended, or the source has given something, since this was asked last. */
+  /** Resolves once a read has ended or the source has yielded an item since the last call. */
   async changed(): Promise<void> {
     await this.#change;
     this.#renew();
   }
 
-  /** Tells the source that nothing more is taken; what it throws by then concerns nobody. */
+  /** Ends the source. Ignores its later errors. */
   end(): void {
     if (this.#isOver) return;
     Promise.resolve(this.#source.return?.()).catch(() => undefined);
@@ -178,14 +183,14 @@ class Reading<From, To> {
   }
 }
 
-/** Pages that are probably wanted next, read before they are asked for. */
+/** Reads pages ahead that are probably needed next. */
 export function pagesAhead<Page>(
   read: (offset: number, signal: AbortSignal) => Promise<Page>,
   about: Pick<SideBySide<number, Page>, "signal" | "pace">,
 ) {
   const { signal = new AbortController().signal } = about;
   let ahead: AsyncGenerator<Told<number, Page>, void> | undefined;
-  /** Aborts what is on its way. */
+  /** Aborts the reads in progress. */
   const stop = async (): Promise<void> => {
     const before = ahead;
     ahead = undefined;
@@ -193,7 +198,10 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** The page that begins at `offset`: one that is on its way already, or read now. Throws what reading it throws. */
+    /**
+     * Returns the page that begins at `offset`: one that is already being read, or a new read. Throws the errors of the
+     * read.
+     */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -201,7 +209,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Says that pages from `offset` on, each `step` behind the one before, up to `end`, are wanted one after the other. */
+    /** Announces that pages from `offset` to `end`, `step` apart, will be needed one after another. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {
