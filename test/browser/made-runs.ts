@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { dataAnswer, pageAsset, pageDocument, refusalAnswer, refusedPost } from "../../src/web/answers.ts";
+import { dataAnswer, pageAsset, pageDocument, refusalAnswer, rejectForeignPost } from "../../src/web/answers.ts";
 import { eventStream } from "../../src/web/event-stream.ts";
 import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
 import { served } from "../support/stub-server.ts";
@@ -47,7 +47,7 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
   const answer = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
     if (request.method === "POST") {
-      const refused = refusedPost(request);
+      const refused = rejectForeignPost(request);
       if (refused !== undefined) return refused;
       asked.push(`${pathname} ${await request.text()}`);
       return dataAnswer(pathname === "/login" ? { session: SESSION } : {});

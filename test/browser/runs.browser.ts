@@ -170,7 +170,7 @@ test("a large change is approved by its targeting's name alone, and by keys only
     expect(made.asked).toEqual([]);
     await page.keyboard.press("Escape");
     await page.keyboard.press("a");
-    await dialog.getByText("Delete 25 options").waitFor();
+    await dialog.locator("[data-confirms=approve]").waitFor();
     await page.keyboard.press("Enter");
     await expect.poll(() => made.asked).toEqual(['/page/runs/01WAITING/approve {"digest":"d","typed":"Spring"}']);
   });

@@ -189,7 +189,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
     // What was chosen before the search is not shown beside what it found.
     await pane.getByText("Choose a targeting, a group or an option").waitFor();
     await found.getByRole("button").click();
-    expect(await pane.locator("mark").allTextContents()).toEqual(["brand-contoso-kids"]);
+    await expect.poll(() => pane.locator("mark").allTextContents()).toEqual(["brand-contoso-kids"]);
     await pane.getByRole("button", { name: "Close" }).click();
     await pane.getByText("Choose a targeting, a group or an option").waitFor();
   });
