@@ -13,7 +13,7 @@ const baseLine = z.strictObject({
   parent: ulid.nullable(),
   type: z.enum(["atomic", "collection"]),
   exposeChildren: z.boolean().optional(),
-  /** How many Context IDs, and `digestOfContexts` of them. */
+  /** The number of Context IDs, and their `digestOfContexts`. */
   contexts: z.int().min(0),
   digest: z.string(),
 });
@@ -30,34 +30,34 @@ const baseHead = z.strictObject({
 /** The state of a targeting when its file was exported: the third side of a plan. */
 export interface Base {
   readonly targeting: { readonly _id: string; readonly name: string };
-  /** ISO 8601. */
+  /** A time in ISO 8601. */
   readonly exportedAt: string;
   readonly options: ReadonlyMap<string, BaseOption>;
 }
 
-/** The path of the base of a file: `spring.yaml` has `spring.base.ndjson` beside it. */
+/** Returns the path of the base of a file: `spring.yaml` has `spring.base.ndjson` next to it. */
 export function basePathOf(path: string): string {
   return `${path.replace(/\.[^./\\]+$/, "")}.base.ndjson`;
 }
 
-/** The base of a targeting as it is now. */
+/** Returns the base of a targeting in its current state. */
 export function baseOf({ targeting, options }: ServiceTargeting, exportedAt: string): Base {
   const { _id, name } = targeting;
   return { targeting: { _id, name }, exportedAt, options: new Map(options.map((one) => [one._id, baseOptionOf(one)])) };
 }
 
-/** An option as a base has it. */
+/** Converts an option to its form in a base. */
 export function baseOptionOf({ _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption): BaseOption {
   return { _id, name, parent, type, exposeChildren, contexts: contexts.length, digest };
 }
 
-/** The text of a base, piece by piece: a line about the targeting, then one for each option. */
+/** Writes the text of a base, piece by piece: a line about the targeting, then one per option. */
 export function* baseText({ targeting, exportedAt, options }: Base): Generator<string> {
   yield `${JSON.stringify({ version: 1, targeting, exportedAt })}\n`;
   for (const option of options.values()) yield `${JSON.stringify(option)}\n`;
 }
 
-/** Reads a base. `path` is for messages. Throws a FileError that names the first line which is none of a base. */
+/** Reads a base. `path` is for messages. Throws a FileError that names the first invalid line. */
 export function readBase(text: string, path: string): Base {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -80,19 +80,19 @@ function noBase(path: string, line: number): FileError {
   );
 }
 
-/** What an apply wrote: fields of options, or options as a whole that it created or deleted. */
+/** What an apply wrote to an option: some of its fields, or the whole option if it was created or deleted. */
 export interface Wrote {
   readonly _id: string;
   readonly fields: readonly BaseField[] | "created" | "deleted";
 }
 
-/** The fields of a base that change by themselves. */
+/** The fields of a base that can change independently. */
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * The base after an apply: the present value of each field that was written; whole lines only for options that were
- * created or deleted. Everything else stays, also what others changed in another field of the same option: the next
- * plan would otherwise take that away.
+ * Returns the base after an apply. Replaces each written field by its current value, and adds or removes whole lines
+ * only for created or deleted options. Everything else stays, including other fields that others changed;
+ * otherwise the next plan would revert them.
  */
 export function renewedBase(
   base: Base,
@@ -125,30 +125,30 @@ function renewed(before: BaseOption, now: BaseOption, fields: readonly BaseField
   return next;
 }
 
-/** An option as the service holds it. */
+/** An option in the service. */
 export interface ServiceOption {
   readonly _id: string;
   readonly name: string;
   readonly type: OptionType;
   /** Null at the top level. */
   readonly parent: string | null;
-  /** Of groups alone. */
+  /** Only for groups. */
   readonly exposeChildren?: boolean | undefined;
-  /** Its own Context IDs, in no order that means anything. */
+  /** Its own Context IDs. Their order has no meaning. */
   readonly contexts: readonly string[];
-  /** How many Context IDs it holds, where they were not read. */
+  /** The number of its Context IDs, if they were not read. */
   readonly contextCount?: number | undefined;
-  /** `digestOfContexts` of them. */
+  /** The `digestOfContexts` of its Context IDs. */
   readonly digest: string;
 }
 
-/** A targeting as the service holds it: each group stands before its sub-options, in the service's order otherwise. */
+/** A targeting in the service. Each group comes before its sub-options; otherwise the order is the service's. */
 export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: readonly ServiceOption[];
 }
 
-/** A digest that is the same for options with the same Context IDs in any order: SHA-256 in base64url. */
+/** Returns a SHA-256 digest in base64url of Context IDs, independent of their order. */
 export function digestOfContexts(contexts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(contexts.toSorted())).digest("base64url");
 }

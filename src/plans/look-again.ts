@@ -7,9 +7,9 @@ import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolve
 import { type HowToRead, readTargeting } from "./read-targeting.ts";
 
 /**
- * Reads a plan that was kept, reads its targeting afresh, and looks whether the plan still fits. Where it undoes a run
- * with unanswered requests, `resolve` first finds out what became of these. Throws a FileError where the plan cannot be
- * read, or others changed what it would undo, and the ApiError of a read.
+ * Reads a stored plan and the current state of its targeting, and checks whether the plan still fits. If the plan
+ * undoes a run with unanswered requests, `resolve` first determines their outcomes. Throws a FileError if the plan
+ * cannot be read or others changed what it would undo, and the ApiError of a read.
  */
 export async function lookAgainAt(
   bytes: ByteSource,
@@ -38,8 +38,8 @@ export async function lookAgainAt(
 }
 
 /**
- * The options whose Context IDs decide whether a plan still fits, or how it is carried out: those that it deletes or whose
- * Context IDs it changes, the groups that something leaves or goes into, and those that have a name which it takes.
+ * Returns which options need their Context IDs read to check or execute a plan: options that it deletes or whose
+ * Context IDs it changes, groups that lose or get an option, and options with a name that it assigns.
  */
 function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   const ids = new Set<string>();
@@ -54,12 +54,12 @@ function wantsOf({ items }: StatePlan): HowToRead["wants"] {
   return ({ _id, name }) => ids.has(_id) || names.has(name);
 }
 
-/** A plan that was kept. Throws a FileError where it cannot be read. */
+/** Reads a stored plan. Throws a FileError if it cannot be read. */
 export async function readKeptPlan(bytes: ByteSource): Promise<PlanDocument> {
   return readPlan(await textOf(bytes), "the kept plan");
 }
 
-/** The whole text of some bytes. */
+/** Returns the whole text of a byte source. */
 export async function textOf(bytes: ByteSource): Promise<string> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   let text = "";

@@ -3,26 +3,26 @@ import type { Change } from "../model/work.ts";
 import type { ServiceOption } from "./base.ts";
 import type { ParentRef, PlanItem } from "./diff/plan.ts";
 
-/** What the names of options begin with that are not made yet; the position of their item follows. */
+/** The prefix of references to options that do not exist yet. The position of their item follows. */
 const NEW = "new:";
 
-/** The name in the model of the option that an item creates. */
+/** Returns the reference in the model for the option that an item creates. */
 function newRef(item: number): Ref {
   return `${NEW}${item}`;
 }
 
-/** The position of the item that creates an option; undefined for an option that exists. */
+/** Returns the position of the item that creates an option; undefined for an existing option. */
 export function positionOf(ref: Ref): number | undefined {
   return ref.startsWith(NEW) ? Number(ref.slice(NEW.length)) : undefined;
 }
 
-/** The group at a place, by the name that it has in the model; null for the top level. */
+/** Returns the reference in the model for a parent group; null for the top level. */
 export function groupAt(place: ParentRef): Ref | null {
   if (place === null) return null;
   return "_id" in place ? place._id : newRef(place.item);
 }
 
-/** What an item of a plan wants of its option. */
+/** Converts an item of a plan to a change in the model. */
 export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change {
   if (item.kind === "delete") return { kind: "delete", ref: item._id };
   const { name, exposeChildren: expose } = item;
@@ -40,10 +40,10 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
   };
 }
 
-/** No Context IDs: of most options the model needs their number alone. */
+/** An empty set: for most options the model needs only the number of Context IDs. */
 export const NO_CONTEXTS: ReadonlySet<string> = new Set();
 
-/** An option as the model has it, with its Context IDs where these matter. */
+/** Converts an option for the model, with its Context IDs if they matter. */
 export function knownOption(
   { name, type, parent, exposeChildren = false, contexts = [], contextCount = contexts.length }: KnownFields,
   needsContexts = type === "collection",
@@ -58,7 +58,7 @@ interface KnownFields extends Pick<ServiceOption, "name" | "type" | "parent" | "
   readonly contextCount?: number | undefined;
 }
 
-/** Values by what they have in common, in their order. */
+/** Groups values by a common key, in their order. */
 export function groupedBy<Value, Key>(
   values: Iterable<Value>,
   keyOf: (value: Value) => Key,

@@ -22,15 +22,15 @@ import {
 import { whichTargeting } from "./read-targeting.ts";
 import { UNDO_LABELS, undoRow } from "./way-back.ts";
 
-/** The way back from a run, in a plan. */
+/** The undo of a run, as part of a plan. */
 const wayBack = z.strictObject({
   /** The run that is undone. */
   undoes: ulid,
-  /** What becomes of each object. */
+  /** What happens to each object. */
   rows: z.array(undoRow),
-  /** The plans of further targetings, where the run changed several. */
+  /** The plans of further targetings, if the run changed several. */
   further: z.array(statePlan),
-  /** Which created option stands for which deleted one: the position of its targeting and of its item. */
+  /** Which created option replaces which deleted one: the positions of its targeting and of its item. */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
@@ -38,9 +38,9 @@ const document = z.strictObject({
   kind: z.literal("targeting-mcp-plan"),
   version: z.literal(1),
   environment: z.enum(["live", "sandbox"]),
-  /** Base address of the management API. */
+  /** The base address of the management API. */
   apiUrl: z.string(),
-  /** SHA-256 of the file, in hexadecimal digits. */
+  /** The SHA-256 digest of the file, in hexadecimal digits. */
   fileDigest: z.string(),
   prune: z.boolean(),
   byName: z.boolean(),
@@ -49,26 +49,29 @@ const document = z.strictObject({
   groups: z.record(ulid, z.string()),
   wayBack: wayBack.optional(),
   /**
-   * Of a plan in a file: the path from there to the planned file whose base is renewed. No part of the digest, since what
-   * is applied is the same wherever the files lie.
+   * For a plan in a file: the path from there to the planned file whose base is updated. Not part of the digest,
+   * because the location of the files does not change what is applied.
    */
   file: z.string().optional(),
-  /** SHA-256 over everything else, in hexadecimal digits: what was reviewed is what is applied. */
+  /**
+   * The SHA-256 digest of everything else, in hexadecimal digits. It ensures that the reviewed plan is the one that is
+   * applied.
+   */
   digest: z.string(),
 });
 
-/** A plan as it travels from the one who made it to the one who applies it. */
+/** A plan as a document, as it is passed between planning and applying. */
 export type PlanDocument = Fixed<z.infer<typeof document>>;
 
-/** The service, targeting and file of a plan; all of it is compared when it is applied. */
+/** The service, file and options of a plan. All of them are compared when it is applied. */
 export type PlanOrigin = Pick<PlanDocument, "environment" | "apiUrl" | "fileDigest" | "prune" | "byName">;
 
-/** The plans of all targetings of a document. */
+/** Returns the plans of all targetings of a document. */
 export function plansOf({ plan, wayBack }: PlanDocument): readonly StatePlan[] {
   return [plan, ...(wayBack?.further ?? [])];
 }
 
-/** Puts a plan and its origin together, with the digest of both. */
+/** Combines a plan and its origin, with the digest of both. */
 export function planDocument(
   plan: StatePlan,
   origin: PlanOrigin,
@@ -80,14 +83,14 @@ export function planDocument(
   return { ...content, digest: digestOfPlan(content) };
 }
 
-/** The digest of everything in a plan's document besides it. */
+/** Returns the digest of a plan's document without the digest itself. */
 function digestOfPlan(content: object): string {
   const hash = createHash("sha256");
   for (const piece of jsonPieces(content)) hash.update(piece);
   return hash.digest("hex");
 }
 
-/** A plan as it is kept, in pieces: in ASCII alone, which takes half the memory where it is read again. */
+/** Writes a plan in pieces for storage, in ASCII only: that takes half the memory when it is read again. */
 export function planBytes(document: PlanDocument): ByteSource {
   return async function* () {
     for (const piece of jsonPieces(document)) yield Buffer.from(inAscii(piece), "latin1");
@@ -98,14 +101,14 @@ function inAscii(json: string): string {
   return json.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** What is looked at first: the rest keeps the order in which it was written. */
+/** The fields that are read first. The rest retains its written order for the digest. */
 const digested = z.looseObject({ digest: z.string(), file: z.string().optional() });
 
-/** Reads a plan that `plan --out` wrote. Throws a FileError where it is none, or was changed since. */
+/** Reads a plan that `plan --out` wrote. Throws a FileError if it is invalid or was changed since. */
 export function readPlan(text: string, path: string): PlanDocument {
   const value = parseJson(text);
   const { digest, file, ...content } = digested.safeParse(value).data ?? {};
-  // Before the plan is made of the value, so that they take memory one after the other.
+  // Computed before the value is parsed as a plan, so that the two do not need memory at the same time.
   const isUnchanged = digestOfPlan(content) === digest;
   const read = document.safeParse(value).data;
   if (read === undefined) {
@@ -115,10 +118,10 @@ export function readPlan(text: string, path: string): PlanDocument {
   throw new FileError(`${JSON.stringify(path)} was changed after it was planned`, "Plan the file again.");
 }
 
-/** How a command ends. */
+/** The exit code of a command. */
 export type PlanExitCode = 0 | 1 | 2;
 
-/** What `plan --json` prints: all of a plan that a program may look at. */
+/** The output of `plan --json`: all parts of a plan that a program may use. */
 export const planJsonSchema = z.object({
   version: z.literal(1),
   targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
@@ -128,7 +131,7 @@ export const planJsonSchema = z.object({
   onlyThere: z.array(z.object({ _id: z.string(), name: z.string() })).optional(),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** Of a way back: what becomes of each object of the undone run. */
+  /** For an undo plan: what happens to each object of the undone run. */
   wayBack: z.array(z.looseObject({ name: z.string(), undo: z.enum(UNDO_LABELS) })).optional(),
   requests: z.array(z.object({ operation: z.string(), items: z.int(), contextIds: z.int(), bytes: z.int() })),
   digest: z.string().optional(),
@@ -136,18 +139,20 @@ export const planJsonSchema = z.object({
 });
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
-/** The exit code of the command that shows a plan: 0 nothing to do, 2 changes, 1 where it cannot be applied. */
+/**
+ * Returns the exit code of the command that shows a plan: 0 for no changes, 2 for changes, 1 if it cannot be applied.
+ */
 export function exitCodeOf(plan: StatePlan): PlanExitCode {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }
 
-/** The name of a group of a plan's targeting, or its ID where the plan does not know it. */
+/** Returns a function from the ID of a group to its name, or to the ID itself if the plan does not know the group. */
 export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
-/** A plan as `--json` prints it; `requests` are those that would go out. */
+/** Converts a plan to its `--json` output. `requests` are the requests that would be sent. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
@@ -169,32 +174,32 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
   };
 }
 
-/** What a plan is asked for. */
+/** The input of a plan. */
 export interface PlanRequest extends Pick<DiffInput, "desired" | "prune" | "byName"> {
-  /** SHA-256 of the file, in hexadecimal digits. */
+  /** The SHA-256 digest of the file, in hexadecimal digits. */
   readonly fileDigest: string;
   readonly base: Base | undefined;
-  /** The targeting that the caller names, by ID or name. */
+  /** The targeting named by the caller, by ID or name. */
   readonly targeting: string | undefined;
 }
 
-/** The service that a plan is made for, and what may be changed there. */
+/** The service that a plan is made for, and the limits for changes. */
 export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly memory: Pick<TargetingMemory, "resolve">;
   readonly thresholds: Thresholds;
-  /** Reads a targeting as a whole. */
+  /** Reads a whole targeting. */
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/** A plan, and the targeting as it was when it was made; undefined where the plan creates it. */
+/** A plan, and the state of the targeting at planning time; undefined if the plan creates it. */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;
 }
 
 /**
- * Plans a desired state. Throws a FileError where the targeting is not said or unknown, and where `prune` has no base;
- * and what `read` throws.
+ * Plans a desired state. Throws a FileError if the targeting is missing or unknown, or `prune` has no base. Also throws
+ * the errors of `read`.
  */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
@@ -211,7 +216,7 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
   return { document: planDocument(plan, { environment, apiUrl, fileDigest, prune, byName }, groupsIn(there)), there };
 }
 
-/** The names of the groups of a targeting, by ID. */
+/** Returns the names of the groups of a targeting, by ID. */
 function groupsIn(there: ServiceTargeting | undefined): Readonly<Record<string, string>> {
   const groups = there?.options.filter(({ type }) => type === "collection") ?? [];
   return Object.fromEntries(groups.map(({ _id, name }) => [_id, name]));

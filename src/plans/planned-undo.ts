@@ -16,17 +16,17 @@ import type { Present, PresentOption, UndoRow } from "./way-back.ts";
 
 type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
-/** A plan that takes back what a run did. */
+/** A plan that undoes a run. */
 export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
-  /** Whether nothing goes back, and nothing has to be found out. */
+  /** Whether nothing is undone and no outcome must be resolved. */
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
   readonly text: ByteSource;
   readonly changes: PlannedChanges;
 }
 
-/** Plans how to take back what a run did, from what is there now. Throws the ApiError of a read. */
+/** Plans the undo of a run, from the current state. Throws the ApiError of a read. */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -47,20 +47,20 @@ export async function planUndo(
   };
 }
 
-/** Whether an undo plan has objects of which it has to be found out first what became of them. */
+/** Returns whether an undo plan has objects whose outcomes must be resolved first. */
 export function isUnresolved({ wayBack: undo }: PlanDocument): boolean {
   return undo?.rows.some((row) => row.undo === "unresolved") ?? false;
 }
 
-/** What a run did, as far as its answers tell, and with what was found out about the requests that were not answered. */
+/** What a run did: `known` from its answers, and `done` with the resolved outcomes of unanswered requests. */
 export interface ResolvedRun {
   readonly known: Done;
   readonly done: Done;
 }
 
 /**
- * The changes of an undo plan once it was found out what became of its unresolved objects. Throws a FileError where
- * others changed since what the rest of it would do, and the ApiError of a read.
+ * Returns the changes of an undo plan after its unresolved outcomes were resolved. Throws a FileError if others changed
+ * the remaining objects since, and the ApiError of a read.
  */
 export async function resolvedUndo(
   { wayBack: shown }: PlanDocument,
@@ -77,7 +77,7 @@ export async function resolvedUndo(
     );
   }
   const plans = undoPlan(done, present).targetings.map(({ plan }) => plan);
-  // What was unresolved is in a targeting, though it may have turned out that the run made nothing there.
+  // The targeting of unresolved objects is known, even if the run turns out to have changed nothing in it.
   const [first = nothingOf(targetingsIn(known)[0], present), ...further] = plans;
   const unknown = new Set(known.unknown.map((object) => JSON.stringify(object)));
   const unclear = done.unknown.flatMap(({ _id, name, ...rest }) =>
@@ -88,7 +88,7 @@ export async function resolvedUndo(
   return { ...changesOf(first, further, present), ...(unclear.length > 0 && { unclear }) };
 }
 
-/** What a row says, however its plan is ordered. */
+/** Returns a key for the content of a row, independent of the order of its plan. */
 function keyOf({ at: _, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -105,28 +105,27 @@ function changesOf(
   return { ...changesIn(first), further: others.map(changesIn) };
 }
 
-/** The plan of a targeting in which nothing goes back. */
+/** Returns the plan of a targeting in which nothing is undone. */
 function nothingOf(_id: string | undefined, present: ReadonlyMap<string, Present>): StatePlan {
   const name = present.get(_id ?? "")?.targeting.name ?? "";
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/** Options as plans have them; Context IDs that were not read are left out, since nothing depends on them. */
+/** Converts options to the form of plans. Omits Context IDs that were not read, since nothing depends on them. */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));
 }
 
-/** The names of groups, by ID. */
+/** Returns the names of groups, by ID. */
 function groupsIn(present: ReadonlyMap<string, Present>): Readonly<Record<string, string>> {
   const all = [...present.values()].flatMap(({ options }) => [...options.values()]);
   return Object.fromEntries(all.flatMap(({ _id, name, type }) => (type === "collection" ? [[_id, name]] : [])));
 }
 
 /**
- * Reads the targetings that a run changed as they are now: all options, and the Context IDs of those whose way back
- * depends on them. A targeting that is gone is left out. Throws the ApiError of a read, and a ListError where lists
- * change each time that they are read.
+ * Reads the current state of the targetings that a run changed: all options, and the Context IDs that the undo depends
+ * on. Omits targetings that are gone. Throws the ApiError of a read, and a ListError if lists change during each read.
  */
 export async function readPresent(
   api: ManagementApi,
@@ -171,26 +170,26 @@ async function readTargetingNow(
   return present;
 }
 
-/** What matters of an option that is there now. */
+/** The fields of an existing option that matter for an undo. */
 type OptionThere = Pick<
   ServiceTargeting["options"][number],
   "_id" | "name" | "type" | "parent" | "exposeChildren" | "contexts" | "contextCount"
 >;
 
-/** A plan, and what is there now, as those who carry it out need it. */
+/** A plan with the current state, as its execution needs them. */
 export interface PlannedChanges {
   readonly targeting: StatePlan["targeting"];
   readonly items: readonly PlanItem[];
   readonly alreadyDone: ReadonlySet<number>;
   readonly stale: ReturnType<typeof lookAgain>["stale"];
   readonly there: ReadonlyMap<string, OptionThere>;
-  /** Options of which it cannot be told whether the undone run made them: they are left alone, and reported. */
+  /** Options that the undone run may or may not have created. They stay unchanged and are reported. */
   readonly unclear?: readonly { readonly _id: string; readonly name: string }[];
-  /** Those of further targetings, where a way back has several. */
+  /** The changes of further targetings, if an undo has several. */
   readonly further: readonly PlannedChanges[];
 }
 
-/** A plan beside the state that it was made from. */
+/** Combines a plan with the state that it was made from. */
 export function asPlanned({ targeting, items }: StatePlan, there: ServiceTargeting | undefined): PlannedChanges {
   const options = new Map(there?.options.map((option) => [option._id, option]));
   return { targeting, items, alreadyDone: new Set(), stale: [], there: options, further: [] };

@@ -9,16 +9,19 @@ import { isUlid } from "../spec/ulid.ts";
 import { type Base, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import type { DesiredTargeting } from "./file/desired.ts";
 
-/** How a targeting is read. */
+/** How to read a targeting. */
 export interface HowToRead {
   readonly signal: AbortSignal;
-  /** Context IDs that were read before; absent: all are read. */
+  /** The store of Context IDs that were read before. If absent, all are read. */
   readonly store?: ContentsStore | undefined;
-  /** Everything is read again, and stored. */
+  /** Whether everything is read again and stored. */
   readonly fresh?: boolean | undefined;
-  /** Whether the Context IDs of an option are wanted; absent: those of all. Of the others none are told. */
+  /**
+   * Returns whether the Context IDs of an option are needed. If absent, all are. Other options are returned without
+   * Context IDs.
+   */
   readonly wants?: ((option: Pick<OptionRecord, "_id" | "name" | "type">) => boolean) | undefined;
-  /** Called with how many options have been read, and how many there are. */
+  /** Called with the number of options that have been read, and their total. */
   readonly onProgress?: ((read: number, of: number) => void) | undefined;
 }
 
@@ -29,8 +32,8 @@ interface Placed {
 }
 
 /**
- * Reads a targeting as a whole: all options with all Context IDs, each once, side by side. An option that is deleted
- * meanwhile is left out. Throws the ApiError of a read, and a ListError where lists change each time that they are read.
+ * Reads a whole targeting: all options with all Context IDs, each once, concurrently. Omits options that are deleted
+ * meanwhile. Throws the ApiError of a read, and a ListError if lists change during each read.
  */
 export async function readTargeting(
   api: ManagementApi,
@@ -54,7 +57,7 @@ export async function readTargeting(
       onProgress?.(read, count);
       if (contexts === undefined) return undefined;
       const option = serviceOption(record, parent, contexts);
-      // Groups whose Context IDs were not read are not empty for that.
+      // A group whose Context IDs were not read is not necessarily empty.
       return wants(record) ? option : { ...option, contextCount: record.contextCount };
     },
     unreadAhead: MANY_UNREAD,
@@ -65,13 +68,16 @@ export async function readTargeting(
   return { targeting: { _id, name }, options };
 }
 
-/** Gives a list from its beginning and lets go of what it gave, so that records and options do not take memory together. */
+/**
+ * Yields a list from its beginning and releases the yielded items, so that records and options do not need memory at
+ * the same time.
+ */
 function* takenFrom<Item>(list: Item[]): Generator<Item> {
   list.reverse();
   for (let next = list.pop(); next !== undefined; next = list.pop()) yield next;
 }
 
-/** Every option of a targeting, each group before its sub-options. */
+/** Lists every option of a targeting, each group before its sub-options. */
 async function listedIn(api: ManagementApi, targetingId: string, signal: AbortSignal): Promise<Placed[]> {
   const placed: Placed[] = [];
   const reading = sideBySide({
@@ -100,7 +106,7 @@ async function childrenOf(
   return children;
 }
 
-/** What is read; undefined where the service says that there is no such thing. */
+/** Returns the result of a read; undefined if the service says that the object does not exist. */
 export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
     return await reading;
@@ -110,7 +116,7 @@ export async function unlessMissing<Value>(reading: Promise<Value>): Promise<Val
   }
 }
 
-/** An option that was listed, in its group or at the top level (null), with the Context IDs that were read of it. */
+/** Converts a listed option, its group (null at the top level) and its Context IDs to a service option. */
 export function serviceOption(record: OptionRecord, parent: string | null, contexts: readonly string[]): ServiceOption {
   const { _id, name, type = record.childCount === undefined ? "atomic" : "collection", exposeChildren } = record;
   const isGroup = type === "collection";
@@ -127,7 +133,7 @@ export function serviceOption(record: OptionRecord, parent: string | null, conte
 
 /** The sources that may name the targeting. */
 export interface TargetingHints {
-  /** What the caller gave: an ID or a name. */
+  /** The caller's input: an ID or a name. */
   readonly given?: string | undefined;
   readonly file?: DesiredTargeting | undefined;
   readonly base?: Base | undefined;
@@ -136,9 +142,9 @@ export interface TargetingHints {
 }
 
 /**
- * The ID of the targeting that a file is planned onto: as the caller says, as the file does, as the base does.
- * Undefined where the file names one that was never seen, which the plan then creates. Throws a FileError where they
- * contradict each other, where a name is unknown or ambiguous, and where none of them says anything.
+ * Returns the ID of the targeting that a file is planned for, from the caller, the file, or the base. Returns undefined
+ * if the file names an unknown targeting, which the plan then creates. Throws a FileError if the sources contradict
+ * each other, a name is unknown or ambiguous, or no source names a targeting.
  */
 export async function whichTargeting({
   given,
@@ -147,7 +153,7 @@ export async function whichTargeting({
   byName,
   memory,
 }: TargetingHints): Promise<string | undefined> {
-  // By names, the file's own ID is that of another targeting.
+  // When planning by names, the ID in the file may be that of another targeting.
   const ofFile = byName ? undefined : file?._id;
   const asked = given === undefined ? undefined : await givenTargeting(given, memory);
   if (asked !== undefined && ofFile !== undefined && asked !== ofFile) {
@@ -177,7 +183,7 @@ export async function whichTargeting({
   throw ambiguous(file.name, found.candidates);
 }
 
-/** The ID that a caller means by an ID or a name. Throws a FileError where a name is unknown or ambiguous. */
+/** Returns the ID for a caller's ID or name of a targeting. Throws a FileError if a name is unknown or ambiguous. */
 export async function givenTargeting(given: string, memory: Pick<TargetingMemory, "resolve">): Promise<string> {
   const id = given.trim().toUpperCase();
   if (isUlid(id)) return id;

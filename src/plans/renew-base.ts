@@ -10,8 +10,8 @@ import { readKeptPlan, textOf } from "./look-again.ts";
 import { serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
- * Renews the base of a file after its plan was applied: of what was written only the written fields are replaced, by
- * what is there now. Throws a FileError where the base cannot be read or written, and the ApiError of a read.
+ * Updates the base of a file after its plan was applied: replaces only the written fields by their current values.
+ * Throws a FileError if the base cannot be read or written, and the ApiError of a read.
  */
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
@@ -25,13 +25,13 @@ export async function renewBaseAt(
   if (targetingId === undefined || (wrote.length === 0 && !isRenamed)) return;
   const place = { root, steps, path: join(root, ...steps) };
   const base = readBase(await textOf(bytesAt(place)), place.path);
-  // A base of another targeting took its place meanwhile.
+  // Meanwhile the base was replaced by that of another targeting.
   if (base.targeting._id !== targetingId) return;
   const there = await written(targetingId, wrote, api, signal);
   await replaceFile(place, inOnePiece([...baseText(renewedBase(base, there, wrote, isRenamed))].join("")));
 }
 
-/** A targeting with those of its options that were written, as they are now. */
+/** Reads a targeting with the current state of the options that were written. */
 async function written(
   targetingId: string,
   wrote: readonly Wrote[],
@@ -47,19 +47,19 @@ async function written(
   return { targeting: { _id, name }, options };
 }
 
-/** How the objects of an applied plan ended: the position of each in the run, and its ID. */
+/** The results of an applied plan's objects, by their position in the run, and their IDs. */
 export interface AppliedObjects {
-  /** Whether the object is as the plan wants it. */
+  /** Returns whether the object is as planned. */
   isDone(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
-/** An applied plan by its items; the targeting comes before them where the plan creates or renames it. */
+/** Returns the position of a plan's first item in its run. A targeting that is created or renamed comes before it. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
 
-/** What an applied plan wrote, for the base: only what is as the plan wants it. */
+/** Returns what an applied plan wrote, for the base. Includes only objects that are as planned. */
 export function wroteBy(plan: StatePlan, objects: AppliedObjects): readonly Wrote[] {
   const first = firstObject(plan);
   return plan.items.flatMap((item, index): Wrote[] => {
@@ -75,12 +75,15 @@ function fieldsOf(item: PlanItem): Wrote["fields"] {
   return (["name", "parent", "exposeChildren", "contexts"] as const).filter((field) => item[field] !== undefined);
 }
 
-/** Whether an applied plan gave its targeting another name. */
+/** Returns whether an applied plan renamed its targeting. */
 export function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
 }
 
-/** The IDs of rows that have none in the file, by the position of the row: of adopted options, and of created ones. */
+/**
+ * Returns the IDs of rows without an ID in the file, by the position of the row: for options matched by name and for
+ * created ones.
+ */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

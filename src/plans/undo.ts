@@ -12,15 +12,15 @@ import { groupedBy } from "./modelled.ts";
 import { type Intended, intended, leaveOutUnfit } from "./unfit.ts";
 import type { Intent, Present, PresentOption, TargetingBack, UndoRow, WayBack } from "./way-back.ts";
 
-/** The targetings that a run changed, or changed something in, or may have. */
+/** Returns the targetings that a run changed or may have changed, including changes of their options. */
 export function targetingsIn({ targetings, options, unresolved }: Done): readonly string[] {
   const within = [...options, ...unresolved].flatMap(({ targeting }) => targeting ?? []);
   return [...new Set([...targetings.map(({ _id }) => _id), ...within])];
 }
 
 /**
- * The options whose Context IDs the way back depends on: those that the run created, or whose Context IDs it changed.
- * Where a group gets Context IDs back, all groups.
+ * Returns the options whose Context IDs the undo depends on: options that the run created, or whose Context IDs it
+ * changed. If a group gets Context IDs back, adds all groups.
  */
 export function contentsNeeded(done: Done, { targeting, options }: Present): readonly string[] {
   const needed = new Set<string>();
@@ -28,7 +28,7 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
   for (const one of done.options) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // Another number says already that it is not as the run left it.
+    // A different number already shows that the option changed since the run.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
     const { added = [], removed = [] } = one.did === "changed" ? (one.contexts ?? {}) : {};
     if (added.length + removed.length > 0) needed.add(one._id);
@@ -40,9 +40,9 @@ export function contentsNeeded(done: Done, { targeting, options }: Present): rea
 }
 
 /**
- * Plans the way back from what a run did. `present` has each of its targetings that is still there. By field: what the
- * run wrote and is still so goes back; what others changed since is left alone, with both values. Nothing is read or
- * sent.
+ * Plans the undo of a run, without reads or requests. `present` contains the run's targetings that still exist. A field
+ * that still has the value the run wrote is restored. A field that others changed since stays, and its row has both
+ * values.
  */
 export function undoPlan(done: Done, present: ReadonlyMap<string, Present>): WayBack {
   const rows: UndoRow[] = [
@@ -69,7 +69,7 @@ function doubted({ _id, name, targeting }: DoubtedObject): Pick<UndoRow, "target
   return targeting === undefined ? about : { ...about, targeting };
 }
 
-/** An option of which nothing was read before the run changed it. */
+/** Returns the row for an option that was not read before the run changed it. */
 function unplaced(option: DoneOption): UndoRow {
   const { _id } = option;
   const unsure = option.did === "changed" ? (option.contexts?.unsure ?? 0) : 0;
@@ -142,7 +142,7 @@ function targetingThere(
   return [...rows, ...assembled(all, there, planned, targetings)];
 }
 
-/** Makes the plan of a targeting out of what goes back, where anything does; gives the rows. */
+/** Adds the plan of a targeting if anything is undone in it. Returns the rows. */
 function assembled(
   { intents, rows }: Intended,
   present: Present,
@@ -179,7 +179,7 @@ function assembled(
 
 const nothingElse = { adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [] } as const;
 
-/** What is created, groups first; then what changes; then what is deleted, sub-options first. */
+/** Orders changes: creations with groups first, then changes, then deletions with sub-options first. */
 function inOrder(intents: readonly Intent[]): readonly Intent[] {
   const rank = ({ kind, type, there }: Intent): number => {
     if (kind === "create") return type === "collection" ? 0 : 1;

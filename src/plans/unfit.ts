@@ -6,9 +6,9 @@ import { knownOption } from "./modelled.ts";
 import type { Intent, Present, PresentOption, UndoReason, UndoRow } from "./way-back.ts";
 
 /**
- * Takes out what cannot go back besides the rest: into a group that is gone, under a name that another option has, so
- * that two groups would hold a Context ID, or that a group would be left with nothing. What is taken out may be needed
- * by something else, so that all is looked at again until nothing is taken out any more.
+ * Removes changes that the rest of an undo makes impossible: a move into a group that is gone, a name that another
+ * option has, a Context ID that two groups would have, or a group that would be empty. A removed change may be needed
+ * by another one, so this repeats until nothing more is removed.
  */
 export function leaveOutUnfit(all: Intended, present: Present): void {
   const options = new Map([...present.options].map(([id, there]) => [id, knownOption(there)]));
@@ -40,7 +40,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   };
 }
 
-/** Takes out what a conflict is about; gives whether it was there still. */
+/** Resolves a conflict by removing its change. Returns false if the change was already removed. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: Intended, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: LeftOut): true => {
@@ -78,7 +78,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: Intended, p
   }
 }
 
-/** A group keeps the Context IDs that it would lose, or else the last sub-option that would leave it. */
+/** Lets a group retain the Context IDs that it would lose, or else the last sub-option that would leave it. */
 function settleEmpty(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents }: Intended,
@@ -97,10 +97,10 @@ function settleEmpty(
   return takeOut(last, { ...impossible("emptyGroup"), field: last.kind === "change" ? "parent" : undefined });
 }
 
-/** What a row says of something that is taken out. */
+/** The part of a row that describes a removed change. */
 type LeftOut = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now" | "contextIds">;
 
-/** Takes an option out, or the one field of it that does not fit, and says why. */
+/** Removes the change of an option, or only its conflicting field, and adds a row with the reason. */
 function leave({ intents, rows }: Intended, present: Present, intent: Intent, row: LeftOut): void {
   const { key, there, kind, name = "" } = intent;
   rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
@@ -111,13 +111,13 @@ function impossible(reason: UndoReason): { readonly undo: "impossible"; readonly
   return { undo: "impossible", reasons: [reason] };
 }
 
-/** What is to go back in a targeting, by key, and what is left alone. */
+/** The planned changes of an undo in one targeting, by key, and rows for what stays unchanged. */
 export interface Intended {
   readonly intents: Map<string, Intent>;
   readonly rows: UndoRow[];
 }
 
-/** Compares field by field what a run left in a targeting with what is there now. */
+/** Compares what a run left in a targeting with its current state, field by field. */
 export function intended(options: readonly DoneOption[], present: Present): Intended {
   const all: Intended = { intents: new Map(), rows: [] };
   for (const option of options) {
@@ -129,12 +129,12 @@ export function intended(options: readonly DoneOption[], present: Present): Inte
   return all;
 }
 
-/** The value of a place as it is shown. */
+/** Returns the shown value of a parent: the name of the group. */
 function shownGroup(parent: string | null, { options }: Present): ShownValue {
   return parent === null ? null : (options.get(parent)?.name ?? parent);
 }
 
-/** What the run created is deleted while it is as the run left it. */
+/** Plans to delete an option that the run created, if it is still as the run left it. */
 function created(
   _id: string,
   left: OptionState,
@@ -165,7 +165,7 @@ function about({ targeting }: Present): { readonly targeting: string } {
   return { targeting: targeting._id };
 }
 
-/** What a field of an option becomes; undefined where it stays. */
+/** The restored value of a field. Undefined if the field stays. */
 interface Back<Value> {
   readonly value: Value;
 }
@@ -216,12 +216,12 @@ function changed(
   if (!isEmptyChange(intent)) intents.set(_id, intent);
 }
 
-/** Whether nothing of an option goes back any more. */
+/** Returns whether no change of an option remains. */
 function isEmptyChange({ name, parent, exposeChildren, add, remove }: Intent): boolean {
   return name === undefined && parent === undefined && exposeChildren === undefined && add.length + remove.length === 0;
 }
 
-/** What the run deleted is created again. */
+/** Plans to create an option again that the run deleted. */
 function deleted(
   { _id, before }: Extract<DoneOption, { readonly did: "deleted" }>,
   present: Present,

@@ -4,74 +4,74 @@ import type { OptionType } from "../spec/records.ts";
 import { difference, type StatePlan, shownValue, ulid } from "./diff/plan.ts";
 
 /**
- * How an object goes back: as it was, with a caveat, not at all since others changed it, or not at all; `unresolved`:
- * its request was not answered, and what became of it is found out before anything goes back.
+ * How an object is undone: `exact`; `caveat`, with differences; `notOurs`, not undone because others changed it since;
+ * or `impossible`. `unresolved`: its request was not answered, and its outcome must be resolved first.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
 
-/** Why an object goes back with a caveat, or not at all. */
+/** Why an object is restored with differences, or not at all. */
 const UNDO_REASONS = [
-  /** It comes back under a new ID: what referred to the old one does not. */
+  /** It gets a new ID, and references to the old one stay broken. */
   "newId",
-  /** It comes back at the top level, since its group is gone. */
+  /** It is restored at the top level, because its group is gone. */
   "groupGone",
-  /** Context IDs that were added stay, since it was not read whether they were there before. */
+  /** Added Context IDs stay, because it is unknown whether they were there before. */
   "notRead",
-  /** Its former value was not kept. */
+  /** Its previous value was not stored. */
   "notKept",
-  /** It cannot be told whether the run changed it. */
+  /** It is unknown whether the run changed it. */
   "unknownOutcome",
-  /** Another option has its former name now. */
+  /** Another option now has its previous name. */
   "nameTaken",
-  /** A group would be left without sub-options and own Context IDs. */
+  /** A group would have no sub-options and no own Context IDs. */
   "emptyGroup",
-  /** Another group holds the Context IDs now. */
+  /** Another group now has the Context IDs. */
   "heldByGroup",
   /** Its targeting is gone. */
   "targetingGone",
 ] as const;
 export type UndoReason = (typeof UNDO_REASONS)[number];
 
-/** One object of the undone run, or one field of it that does not go back, and what becomes of it: as it is written. */
+/** An object of the undone run, or a field of it that is not restored, with the planned result, as stored. */
 export const undoRow = z.strictObject({
   targeting: ulid.optional(),
   _id: ulid.optional(),
   name: z.string(),
   undo: z.enum(UNDO_LABELS),
   reasons: z.array(z.enum(UNDO_REASONS)).optional(),
-  /** What is left alone: the value that the run left, and the one that is there now. */
+  /** The field that stays, with the value that the run left and the current one. */
   field: difference.shape.field.optional(),
   left: shownValue.optional(),
   now: shownValue.optional(),
-  /** How many Context IDs it is about. */
+  /** The number of Context IDs concerned. */
   contextIds: z.int().optional(),
-  /** Where its item is: the position of the plan of its targeting, and the one in that plan. */
+  /** The position of its item: of the targeting's plan, and within that plan. */
   at: z.strictObject({ targeting: z.int(), item: z.int() }).optional(),
 });
 export type UndoRow = Fixed<z.infer<typeof undoRow>>;
 
-/** What goes back in one targeting. */
+/** The undo in one targeting. */
 export interface TargetingBack {
   readonly plan: StatePlan;
-  /** By the position of the item that creates an option: the deleted option that it stands for. */
+  /** For each item that creates an option again: its position, and the ID of the deleted option. */
   readonly standsFor: readonly { readonly item: number; readonly _id: string }[];
 }
 
-/** The way back from a run. */
+/** The undo plan of a run. */
 export interface WayBack {
   readonly targetings: readonly TargetingBack[];
   readonly rows: readonly UndoRow[];
 }
 
-/** How many rows have which label. */
+/** Returns the number of rows per label. */
 export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel, number>> {
   const counts = { unresolved: 0, exact: 0, caveat: 0, notOurs: 0, impossible: 0 };
   for (const { undo } of rows) counts[undo] += 1;
   return counts;
 }
 
-/** An option as it is now. Its Context IDs are known only where the way back depends on them. */
+/** An option in its current state. Its Context IDs are known only if the undo depends on them. */
 export interface PresentOption {
   readonly _id: string;
   readonly name: string;
@@ -82,13 +82,13 @@ export interface PresentOption {
   readonly contexts?: readonly string[] | undefined;
 }
 
-/** A targeting as it is now. */
+/** A targeting in its current state. */
 export interface Present {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: ReadonlyMap<string, PresentOption>;
 }
 
-/** An option that goes back, while it is looked at whether that fits; `key` is its ID, of a deleted one the old ID. */
+/** The planned undo of one option. `key` is its ID; for a deleted option, the old ID. */
 export interface Intent {
   readonly key: string;
   readonly kind: "create" | "change" | "delete";

@@ -27,16 +27,16 @@ import {
 } from "./plan.ts";
 import { checkResult } from "./result.ts";
 
-/** What a plan is made of. */
+/** The input of a plan. */
 export interface DiffInput extends Pick<Sides, "desired" | "base" | "prune" | "byName"> {
-  /** What is there; undefined where the targeting is to be created. */
+  /** The current state; undefined if the targeting is to be created. */
   readonly there?: ServiceTargeting | undefined;
   readonly thresholds: Thresholds;
 }
 
 /**
- * Compares what a file means with what is there and what it was exported from, field by field (desired state,
- * "Settled", Base). Gives the plan; nothing is read or sent.
+ * Compares a file with the current state and its base, field by field (desired state, "Settled", Base). Returns the
+ * plan. Reads and sends nothing.
  */
 export function planOf({ there, thresholds, ...given }: DiffInput): StatePlan {
   const { desired, base } = given;
@@ -106,7 +106,7 @@ function itemsOf(
   return { items, rowOf };
 }
 
-/** New options in the order of the file, but a group before its sub-options. */
+/** Returns new options in the order of the file, but groups first. */
 function createdRows(rows: readonly DesiredRow[], wanted: WantedPlaces): readonly DesiredRow[] {
   const created = rows.filter(({ how }) => how === "create");
   return [...created.filter((row) => wanted.isGroup(row)), ...created.filter((row) => !wanted.isGroup(row))];
@@ -125,7 +125,7 @@ function creation(row: DesiredRow, parent: ParentRef, wanted: WantedPlaces): Cre
   return { kind: "create", line, name, type, parent, exposeChildren, contexts: contexts?.ids ?? [] };
 }
 
-/** What a plan notes down of an option. */
+/** Returns the state of an option that a plan records. */
 function seenOf(
   { _id, name, parent, type, exposeChildren, contexts, digest }: ServiceOption,
   service: Service,
@@ -134,7 +134,7 @@ function seenOf(
   return { name, parent, type, exposeChildren, contexts: contexts.length, digest, subOptions };
 }
 
-/** Texts that look damaged are problems, unless the service or the base holds exactly them. */
+/** Reports texts that look damaged as problems, unless the service or the base contains exactly the same text. */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -144,7 +144,7 @@ function checkSuspects({ desired, service, base, problems }: Sides): void {
   }
 }
 
-/** The targeting's own name goes three ways, too. */
+/** Compares the targeting's own name between file, base and service, too. */
 function targetingOf(
   { desired: { targeting: given }, base, byName, drift, conflicts }: Sides,
   there: ServiceTargeting | undefined,
@@ -152,7 +152,7 @@ function targetingOf(
   if (there === undefined) return { name: given?.name ?? "" };
   const { _id, name } = there.targeting;
   const wanted = given?.name;
-  // By names, a file of another targeting says what options are to be, and not what the targeting is called.
+  // When planning by names, a file of another targeting defines the options, but not the name of the targeting.
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };
@@ -161,7 +161,7 @@ function targetingOf(
   return { _id, name };
 }
 
-/** The fields of an option that are to change. */
+/** The fields of an option to change. */
 interface FieldChanges {
   name?: string;
   place?: WantedPlace;
@@ -169,7 +169,7 @@ interface FieldChanges {
   contexts?: ContextsChange;
 }
 
-/** Compares a row with its option and its base, field by field. Gives what is to change. */
+/** Compares a row with its option and its base, field by field. Returns the changes. */
 function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces, sides: Sides): FieldChanges {
   const { service, conflicts, groupName } = sides;
   const { option, base } = row;
@@ -191,7 +191,7 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
     base: base && parentSide(base.parent),
     service: parentSide(there.parent),
   });
-  // A group that is gone cannot take anything in.
+  // A group that is gone cannot receive options.
   const isLost = place.kind === "there" && !service.byId.has(place._id);
   if (isMoved && isLost) {
     const file = groupName(place._id);
@@ -210,10 +210,10 @@ function compareRow(row: DesiredRow, there: ServiceOption, wanted: WantedPlaces,
   return changes;
 }
 
-/** Whether the file wants another value of a field, and may have it. */
+/** Returns whether the file wants a different value of a field and may set it. */
 type Teller = (field: DifferingField, values: Sided) => boolean;
 
-/** Three-way: looks at what the file says against what it was and what it is, and notes drift and conflicts. */
+/** Compares a field of the file with the base and the service, and records drift and conflicts. */
 function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, { drift, conflicts }: Sides): Teller {
   return (field, { file, base, service }) => {
     if (file?.key === service.key) return false;
@@ -225,14 +225,14 @@ function tellerOf({ option }: DesiredRow, { _id, name }: ServiceOption, { drift,
   };
 }
 
-/** The value of a field on one side: the key by which it is compared, and the value that is shown. */
+/** The value of a field on one side: a key for comparison, and the shown value. */
 interface Side {
   readonly key: ShownValue | object;
   readonly told: ShownValue;
 }
 
 interface Sided {
-  /** Absent: not managed. */
+  /** Undefined if the file does not manage the field. */
   readonly file: Side | undefined;
   readonly base: Side | undefined;
   readonly service: Side;
@@ -246,11 +246,11 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   if (place.kind === "unsaid" || place.kind === "lost") return undefined;
   if (place.kind === "top") return { key: null, told: null };
   if (place.kind === "there") return { key: place._id, told: groupName(place._id) };
-  // A group that is yet to be created is no parent on any other side.
+  // A group that is not created yet cannot be the parent on another side.
   return { key: place.row, told: place.row.option.name ?? "" };
 }
 
-/** A wish of which the Context IDs stay whole that the option holds with a separator in them. */
+/** Corrects the wanted Context IDs of a row: an ID of the option that contains a separator is not split. */
 function wishBeside(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));

@@ -3,7 +3,7 @@ import { type Desired, type DesiredOption, type Problem, type Problems, quoted }
 import { groupedBy } from "../modelled.ts";
 import type { Difference, DifferingField, SeenOption, ShownValue, StatePlan } from "./plan.ts";
 
-/** The options of an existing targeting, by ID, by name, and by group: null for the top level. */
+/** The options of an existing targeting, by ID, by name, and by group (null for the top level). */
 export interface Service {
   readonly options: readonly ServiceOption[];
   readonly byId: ReadonlyMap<string, ServiceOption>;
@@ -11,36 +11,37 @@ export interface Service {
   readonly byParent: ReadonlyMap<string | null, readonly ServiceOption[]>;
 }
 
-/** A row of the file, and the option that it means on the other two sides. */
+/** A row of the file, and its option in the service and in the base. */
 export interface DesiredRow {
   readonly index: number;
   readonly option: DesiredOption;
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
   /**
-   * `match`: it is there; `adopt`: it is there, found by name; `create`; `gone`: deleted by others; `lost`: a problem.
+   * How the option was found. `match`: it exists; `adopt`: it exists, matched by name; `create`: it is new; `gone`:
+   * others deleted it; `lost`: a problem.
    */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
 
-/** What a file is planned against, and what is found on the way. */
+/** The three sides of a plan, and the results of the comparison. */
 export interface Sides {
   readonly desired: Desired;
-  /** The state that the file was exported from; undefined where none is known. */
+  /** The state that the file was exported from; undefined if unknown. */
   readonly base?: Base | undefined;
   readonly service: Service;
-  /** Whether options that stood in the base and are gone from the file are deleted; needs a base. */
+  /** Whether options in the base that are missing from the file are deleted. Needs a base. */
   readonly prune: boolean;
-  /** Whether names alone are identity. */
+  /** Whether options are identified by name alone. */
   readonly byName: boolean;
   readonly problems: Problems;
   readonly drift: Difference[];
   readonly conflicts: Difference[];
-  /** The name of a group by its ID. */
+  /** Returns the name of a group by its ID. */
   readonly groupName: (id: string) => string;
 }
 
-/** Indexes the options of a targeting; empty where it is to be created. */
+/** Indexes the options of a targeting; empty if it is to be created. */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {
@@ -51,7 +52,7 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
   };
 }
 
-/** Finds the option of each row: by `_id` where it has one, else by its name. */
+/** Finds the option of each row: by `_id` if the row has one, otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {
@@ -93,7 +94,7 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
   return { index, option, there, base: sides.base?.options.get(there._id), how };
 }
 
-/** What others changed in a targeting since its base was written, object by object. */
+/** Returns what others changed in a targeting since its base was written, per object. */
 export function driftSince(base: Base, there: ServiceTargeting): readonly Difference[] {
   const now = new Map(there.options.map((option) => [option._id, option]));
   const names = (id: string): string => now.get(id)?.name ?? base.options.get(id)?.name ?? id;
@@ -112,7 +113,10 @@ export function driftSince(base: Base, there: ServiceTargeting): readonly Differ
   return drift;
 }
 
-/** What others changed on an option since the base, field by field. `groupName` gives the name of a group by its ID. */
+/**
+ * Returns what others changed in an option since the base, per field. `groupName` returns the name of a group by its
+ * ID.
+ */
 export function changedSince(
   base: BaseOption,
   there: ServiceOption,
@@ -125,7 +129,10 @@ export function changedSince(
   });
 }
 
-/** The fields in which an option differs from what it was, with both values: of its group the ID. */
+/**
+ * Returns the fields in which an option differs from its previous state, with both values. For the parent the values
+ * are IDs.
+ */
 export function differingFields(
   was: BaseOption | SeenOption,
   there: ServiceOption,
@@ -142,8 +149,8 @@ export function differingFields(
 }
 
 /**
- * Where no base is known: in what the service differs from the file, taken from a plan of it. An `_id` that is not
- * there is no problem then, but a difference; the other problems are given back.
+ * Returns how the service differs from a file without a base, derived from the file's plan. An unknown `_id` is a
+ * difference here, not a problem. Returns the other problems, too.
  */
 export function driftFromFile(
   plan: StatePlan,

@@ -3,7 +3,10 @@ import { quoted } from "../file/desired.ts";
 import type { DesiredRow, Sides } from "./match.ts";
 import { changedSince } from "./match.ts";
 
-/** A row whose option others deleted: left out, unless the file changed it, which is a conflict. */
+/**
+ * Compares a row whose option others deleted. The row is skipped as drift; if the file changed the option, it is a
+ * conflict.
+ */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -19,15 +22,15 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
   (isChanged ? conflicts : drift).push({ _id: base._id, name: base.name, field: "deleted", line: option.line });
 }
 
-/** Options without a row: those to be deleted, and those that only one side has. */
+/** Options without a row: options to delete, and options that only the targeting has. */
 interface Unnamed {
   readonly deleted: readonly ServiceOption[];
   readonly onlyThere: readonly ServiceOption[];
 }
 
 /**
- * Looks at options that no row speaks of. With `prune` those that stood in the base are deleted, unless others changed
- * them since, or gave them sub-options, which is a conflict. What others added is listed, and stays.
+ * Handles options without a row. With `prune`, deletes options that are in the base. If others changed such an option
+ * or added sub-options to it, it is a conflict. Options that others added are listed and stay.
  */
 export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, conflicts, groupName } = sides;
@@ -53,7 +56,7 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
     }
   }
   if (prune) return { deleted, onlyThere: [] };
-  // What is in neither file nor service: unless the file removes it as well, others did.
+  // Options in neither the file nor the service: others deleted them, unless the file removes them, too.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -62,8 +65,8 @@ export function compareOthers(rows: readonly DesiredRow[], sides: Sides): Unname
 }
 
 /**
- * The options that rows ask to be deleted. One that others changed since the base, or gave sub-options, is a conflict;
- * without a base a row needs the ID, so that no option is deleted that only has the name.
+ * Returns the options that rows request to delete. An option that others changed since the base, or added sub-options
+ * to, is a conflict. Without a base a row needs the ID, so that no option is deleted by its name alone.
  */
 export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readonly ServiceOption[] {
   const { base, prune, problems, conflicts, groupName, desired } = sides;
@@ -103,7 +106,7 @@ export function removedByRows(rows: readonly DesiredRow[], sides: Sides): readon
   return deleted;
 }
 
-/** How many sub-options each group was given since the base. */
+/** Returns how many sub-options each group received since the base. */
 function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
   const given = new Map<string, number>();
   for (const { _id, parent } of service.options) {
@@ -112,7 +115,7 @@ function givenSince({ base, service }: Sides): ReadonlyMap<string, number> {
   return given;
 }
 
-/** Rows that keep their place in a group that is deleted. */
+/** Reports rows whose options would stay in a group that is deleted. */
 export function checkOrphans(
   rows: readonly DesiredRow[],
   deleted: readonly ServiceOption[],
@@ -133,7 +136,10 @@ export function checkOrphans(
   }
 }
 
-/** Where a row wants its option: not said, the top level, a group that is there, or one that another row creates. */
+/**
+ * The wanted parent of a row's option: unspecified, the top level, an existing group, or a group that another row
+ * creates. `lost`: a problem.
+ */
 export type WantedPlace =
   | { readonly kind: "unsaid" }
   | { readonly kind: "top" }
@@ -141,15 +147,16 @@ export type WantedPlace =
   | { readonly kind: "there"; readonly _id: string }
   | { readonly kind: "row"; readonly row: DesiredRow };
 
-/** What the rows want besides their own fields: where each goes, and which are groups since others go into them. */
+/** The wanted parent of each row, and which rows are groups, including rows that are the parent of others. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;
 }
 
 /**
- * Resolves where each row's option is to be. A name means a row of the file, by the name that it will have, and else an
- * option that is there. A parent that is none, a group below a group and another type than an option has are problems.
+ * Resolves the wanted parent of each row. A name refers first to a row of the file, by its new name, and otherwise to
+ * an existing option. Reports problems: an invalid parent, a group below a group, and a type that differs from the
+ * option's.
  */
 export function placesOf(rows: readonly DesiredRow[], sides: Sides): WantedPlaces {
   const named = new Map<string, DesiredRow>();
@@ -203,7 +210,7 @@ function placeOf(
 function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
-  // A group that others deleted is still where its options were, as far as the base knows.
+  // In the base, a group that others deleted is still the parent of its options.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }
@@ -248,7 +255,7 @@ function checkTypes(row: DesiredRow, wanted: WantedPlaces, { service, problems }
   }
 }
 
-/** A row in words. */
+/** Returns the name of a row for messages. */
 function nameOf({ option, there, base }: DesiredRow): string {
   return quoted(option.name ?? there?.name ?? base?.name ?? option._id ?? "");
 }

@@ -3,31 +3,31 @@ import type { Fixed } from "../../platform/json.ts";
 import { isUlid } from "../../spec/ulid.ts";
 
 export const ulid = z.string().refine(isUlid);
-/** The value of a field as it is shown: of parents the name (null: top level), of Context IDs their number. */
+/** The shown value of a field: for parents the name (null at the top level), for Context IDs their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/** Where an option will be: null for the top level, a group that is there, or one that the plan creates (its item). */
+/** The planned parent of an option: null for the top level, an existing group, or the item that creates the group. */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
-/** An option as the plan saw it, so that a later look shows whether it has changed. */
+/** The state of an option at planning time. A later check detects changes with it. */
 const seen = z.strictObject({
   name: z.string(),
   parent: ulid.nullable(),
   type,
   exposeChildren: z.boolean().optional(),
-  /** How many Context IDs, and the digest of them. */
+  /** The number of Context IDs, and their digest. */
   contexts: z.int().min(0),
   digest: z.string(),
-  /** Of groups: how many sub-options. */
+  /** For groups: the number of sub-options. */
   subOptions: z.int().min(0).optional(),
 });
 
-/** How well an item of a way back brings back what was. Absent in the plan of a desired state. */
+/** How exactly an item of an undo plan restores the previous state. Absent in the plan of a desired state. */
 const undo = z.enum(["exact", "caveat"]).optional();
 
 const item = z.discriminatedUnion("kind", [
-  /** An option that is created. A group stands before the options that go into it. */
+  /** An option to create. A group comes before its sub-options. */
   z.strictObject({
     kind: z.literal("create"),
     undo,
@@ -39,7 +39,7 @@ const item = z.discriminatedUnion("kind", [
     exposeChildren: z.boolean().optional(),
     contexts: texts,
   }),
-  /** An option that changes; fields that stay are absent. */
+  /** An option to change. Unchanged fields are absent. */
   z.strictObject({
     kind: z.literal("change"),
     undo,
@@ -49,39 +49,39 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /** `after` is the digest of the result; absent where the added ones are only to be there. */
+    /** `after` is the digest of the result. It is absent if only the listed IDs matter. */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
-  /** An option that is deleted, since it stood in the base and is gone from the file. */
+  /** An option to delete. */
   z.strictObject({ kind: z.literal("delete"), undo, _id: ulid, seen }),
 ]);
 
-/** What differs between the sides of a plan: what others changed, what both changed, or what no longer fits. */
+/** A difference between the sides of a plan: drift, a conflict, or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
-  /** `deleted` and `added` are about the option as a whole. */
+  /** `deleted` and `added` refer to the whole option. */
   field: z.enum(["name", "parent", "type", "exposeChildren", "contexts", "deleted", "added", "subOptions"]),
   base: shownValue.optional(),
   file: shownValue.optional(),
   service: shownValue.optional(),
   planned: shownValue.optional(),
-  /** The line of the file that speaks of it. */
+  /** The line of the file that mentions it. */
   line: z.int().optional(),
 });
 
-/** A limit that the plan would exceed: of the service (management-api 8.1), or a setting. */
+/** A limit that the plan would exceed: of the service (management-api 8.1), or of a setting. */
 export const exceededLimit = z.object({
   limit: z.string(),
-  /** What the limit is about: an option, a targeting, the project. */
+  /** The object of the limit: an option, a targeting, or the project. */
   of: z.string(),
-  /** How much is there, how much it would be, and how much fits. */
+  /** The current number, the number after the plan, and the maximum. */
   there: z.number(),
   wanted: z.number(),
   fits: z.number(),
 });
 
-/** A problem of a file, as it is written. */
+/** A problem of a file, as stored. */
 export const fileProblem = z.object({
   line: z.int(),
   column: z.int(),
@@ -92,28 +92,28 @@ export const fileProblem = z.object({
 
 const named = { _id: ulid, name: z.string() };
 
-/** What applying a file would do, as it is written. */
+/** What applying a file would do, as stored. */
 export const statePlan = z.strictObject({
   targeting: z.strictObject({
-    /** Absent where the plan creates it. */
+    /** Absent if the plan creates it. */
     _id: ulid.optional(),
-    /** Its name now, or the one that it gets when it is created. */
+    /** Its current name, or its name after creation. */
     name: z.string(),
-    /** Another name that it gets. */
+    /** Its new name. */
     rename: z.string().optional(),
-    /** It is deleted with all its options, which are the items then: the undone run created it. */
+    /** The targeting is deleted with all its options, which are the items: the undone run created it. */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
-  /** Options that are there under the name of a row without `_id`. */
+  /** Existing options that were matched to rows without `_id` by name. */
   adopted: z.array(z.strictObject({ ...named, line: z.int() })),
   drift: z.array(difference),
   conflicts: z.array(difference),
-  /** By name, without a base: what only the targeting has. */
+  /** When planning by name without a base: options that only the targeting has. */
   onlyThere: z.array(z.strictObject(named)),
   limits: z.array(exceededLimit),
   problems: z.array(fileProblem),
-  /** How many options the targeting had at planning time. */
+  /** The number of options of the targeting at planning time. */
   optionsThere: z.int().min(0),
 });
 
@@ -123,34 +123,34 @@ export type StatePlan = Fixed<z.infer<typeof statePlan>>;
 /** The targeting of a plan. */
 export type PlannedTargeting = StatePlan["targeting"];
 
-/** One object that would be created, changed or deleted. */
+/** An object to create, change or delete. */
 export type PlanItem = StatePlan["items"][number];
 export type CreateItem = Extract<PlanItem, { readonly kind: "create" }>;
 export type ChangeItem = Extract<PlanItem, { readonly kind: "change" }>;
 export type DeleteItem = Extract<PlanItem, { readonly kind: "delete" }>;
 
-/** Where an option will be. */
+/** The planned parent of an option. */
 export type ParentRef = CreateItem["parent"];
 
-/** An option as the plan saw it. */
+/** The state of an option at planning time. */
 export type SeenOption = DeleteItem["seen"];
 
-/** How an option's Context IDs change. */
+/** The change of an option's Context IDs. */
 export type ContextsChange = NonNullable<ChangeItem["contexts"]>;
 
-/** What differs between the sides of a plan. */
+/** A difference between the sides of a plan. */
 export type Difference = Fixed<z.infer<typeof difference>>;
 
 /** A field in which the sides differ. */
 export type DifferingField = Difference["field"];
 
-/** The value of a field as it is shown. */
+/** The shown value of a field. */
 export type ShownValue = z.infer<typeof shownValue>;
 
 /** A limit that the plan would exceed. */
 export type ExceededLimit = Fixed<z.infer<typeof exceededLimit>>;
 
-/** How many objects a plan changes; the targeting itself counts where it is created or renamed. */
+/** Returns how many objects a plan changes. A targeting that is created or renamed counts, too. */
 export function itemCount({ items, targeting }: StatePlan): number {
   return items.length + (isChanged(targeting) ? 1 : 0);
 }
@@ -159,38 +159,38 @@ function isChanged({ _id, rename, delete: isDeleted }: PlannedTargeting): boolea
   return _id === undefined || rename !== undefined || isDeleted === true;
 }
 
-/** Whether a plan may be applied as far as it can tell itself. */
+/** Returns whether the plan itself contains nothing that prevents applying it. */
 export function isApplicable({ conflicts, limits, problems }: StatePlan): boolean {
   return conflicts.length + limits.length + problems.length === 0;
 }
 
-/** A plan without anything in it, but for its targeting. */
+/** A plan without changes, except for its targeting. */
 export const NOTHING_PLANNED: Omit<StatePlan, "targeting"> = {
   ...{ items: [], adopted: [], drift: [], conflicts: [], onlyThere: [], limits: [], problems: [], optionsThere: 0 },
 };
 
-/** The kinds of changes, in the order in which they are listed. */
+/** The kinds of changes, in the order of the list. */
 export const CHANGE_KINDS = ["created", "renamed", "moved", "contexts", "settings", "deleted", "adopted"] as const;
 export type ListedChangeKind = (typeof CHANGE_KINDS)[number];
 
-/** One change of one object, as it is listed. */
+/** One listed change of one object. */
 export const listedChange = z.object({
   _id: z.string().optional(),
-  /** The name that it has, or gets where it is created. */
+  /** The current name, or the name after creation. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /** Of renames the names, of moves the names of groups (null: top level), of settings the values. */
+  /** For renames the names, for moves the names of groups (null: top level), for settings the values. */
   from: shownValue.optional(),
   to: shownValue.optional(),
-  /** How many Context IDs come and go. */
+  /** How many Context IDs are added and removed. */
   added: z.int().optional(),
   removed: z.int().optional(),
-  /** The targeting itself is meant. */
+  /** Whether the change is one of the targeting itself. */
   isTargeting: z.literal(true).optional(),
 });
 export type ListedChange = Fixed<z.infer<typeof listedChange>>;
 
-/** Every change of a plan, kind by kind. `groupName` gives the name of a group that is there. */
+/** Returns every change of a plan by kind. `groupName` returns the name of an existing group. */
 export function changesOf(plan: StatePlan, groupName: (id: string) => string): readonly ListedChange[] {
   const changes = [...ofTargeting(plan), ...plan.items.flatMap((item) => itemChanges(plan, item, groupName))];
   for (const { _id, name } of plan.adopted) changes.push({ kind: "adopted", _id, name });
@@ -204,13 +204,13 @@ function ofTargeting({ targeting: { _id, name, rename, delete: isDeleted } }: St
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
-/** The name that a group gets by the same plan. */
+/** Returns the new name of a group if the same plan renames it. */
 function renamedIn({ items }: StatePlan, id: string): string | undefined {
   const group = items.find((item) => item.kind === "change" && item._id === id);
   return group?.kind === "change" ? group.name : undefined;
 }
 
-/** The changes of one item of a plan. */
+/** Returns the changes of one item of a plan. */
 export function itemChanges(
   plan: StatePlan,
   item: StatePlan["items"][number],
@@ -247,15 +247,15 @@ export function itemChanges(
 
 /** Settings that limit what a plan may change. */
 export interface Thresholds {
-  /** Of a targeting's options that a plan may change, and that it may delete: percent, from 10 options up. */
+  /** The maximum percentages of changed and of deleted options, checked for targetings of 10 or more options. */
   readonly maxChangePercent: number;
   readonly maxDeletes: number;
 }
 
-/** Percentages are checked from this number of options. */
+/** The minimum number of options at which percentages are checked. */
 const LEAST_OPTIONS = 10;
 
-/** The settings that a plan exceeds. Creations do not count; deletions and changes each by themselves. */
+/** Returns the settings that a plan exceeds. Deletions and changes count separately; creations do not count. */
 export function exceededThresholds(
   items: readonly PlanItem[],
   options: number,

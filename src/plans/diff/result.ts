@@ -7,18 +7,18 @@ import { changeOf, knownOption, positionOf } from "../modelled.ts";
 import type { DesiredRow } from "./match.ts";
 import type { ChangeItem, CreateItem, ExceededLimit, PlanItem } from "./plan.ts";
 
-/** What is looked at once all changes are known. */
+/** The input of the check after all changes are known. */
 export interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
   /** The row of each item. */
   readonly rows: ReadonlyMap<PlanItem, DesiredRow>;
-  /** The row of each option that is there and stands in the file. */
+  /** The row of each existing option that the file contains. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
-/** Looks at what the targeting would be: names, groups and limits. Gives the limits that would be exceeded. */
+/** Checks the resulting targeting: names, groups and limits. Returns the limits that would be exceeded. */
 export function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));
@@ -38,7 +38,7 @@ export function checkResult(result: Result): readonly ExceededLimit[] {
   return limitsOf(items, options);
 }
 
-/** What is said of a conflict: where the file stands for it, and by which name. */
+/** What messages about conflicts need: the row of an option, and its name. */
 interface Saying extends Pick<Result, "problems"> {
   readonly rowOf: (ref: Ref) => DesiredRow | undefined;
   readonly nameOf: (ref: Ref) => string;
@@ -78,7 +78,10 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: Saying): vo
 
 const FIRST: Spot = { line: 1, column: 1 };
 
-/** Limits on what is stored, looked at only where the plan increases it (management-api 8.2 rule 1). */
+/**
+ * Returns the exceeded limits on stored data. Checks a limit only if the plan increases the value (management-api 8.2
+ * rule 1).
+ */
 function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[]): readonly ExceededLimit[] {
   const exceeded: ExceededLimit[] = [];
   const check = (limit: string, most: number, of: string, there: number, wanted: number): void => {
@@ -103,7 +106,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     if (item.kind === "delete") continue;
     const name = item.name ?? there?.name ?? "";
     check("Context IDs of an option", optionContextIds.value, name, held.length, after.length);
-    // A Context ID has 256 bytes at most, so that few of them need not be weighed.
+    // A Context ID has at most 256 bytes, so a small number of IDs need not be measured.
     if (after.length * contextIdBytes.value <= optionContextBytes.value) continue;
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }

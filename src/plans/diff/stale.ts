@@ -14,16 +14,16 @@ import type {
 
 /** What has changed since a plan was made. */
 export interface Looked {
-  /** Differences that matter; with any of them nothing is sent. */
+  /** The differences that matter. If there is any, nothing is sent. */
   readonly stale: readonly Difference[];
-  /** Positions of items whose wish the service fulfils already. */
+  /** The positions of items that the service already fulfils. */
   readonly alreadyDone: ReadonlySet<number>;
 }
 
 /**
- * Checks whether a plan still fits the service. What concerns a field that the plan writes matters, for a deletion
- * every field and the number of sub-options, a group that something goes into, and a name that something takes. Other
- * differences pass.
+ * Checks whether a plan still fits the service. These differences matter: in a field that the plan writes, in any field
+ * or the number of sub-options of an option to delete, in a group that receives options, and in a name that the plan
+ * assigns. Other differences are ignored.
  */
 export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): Looked {
   const look = new Look(items, serviceOf(there));
@@ -41,7 +41,7 @@ class Look {
   readonly stale: Difference[] = [];
   readonly #items: StatePlan["items"];
   readonly #service: Service;
-  /** What the plan itself changes may free its name. */
+  /** The options that the plan changes or deletes. It may free their names. */
   readonly #own: ReadonlySet<string>;
 
   constructor(items: StatePlan["items"], service: Service) {
@@ -50,7 +50,10 @@ class Look {
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
-  /** Its name, where the plan changes that or deletes it; with a targeting goes only what was planned for. */
+  /**
+   * Checks the targeting's name if the plan renames or deletes the targeting. Deleting also requires that it has no
+   * additional options.
+   */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;
     const isKnown = targeting.name === name || targeting.name === rename;
@@ -60,7 +63,7 @@ class Look {
   }
 
   creation(item: CreateItem): boolean {
-    // What the plan itself changes frees its name, and is not what is to be created, however much it looks like it.
+    // An option that the plan changes frees its name. It never counts as the option to create, however similar it is.
     const holder = this.#service.byName.get(item.name)?.find(({ _id }) => !this.#own.has(_id));
     if (holder !== undefined && this.#isMade(item, holder)) return true;
     if (holder !== undefined) this.#tell({ _id: holder._id, name: item.name }, "name", undefined, item.name);
@@ -68,14 +71,14 @@ class Look {
     return false;
   }
 
-  /** Whether an option is what is to be created. */
+  /** Returns whether an existing option equals the one to create. */
   #isMade({ type, parent, contexts, exposeChildren }: CreateItem, there: ServiceOption): boolean {
     const isThere = this.#isIn(parent, there);
     const isExposed = exposeChildren === undefined || (there.exposeChildren ?? false) === exposeChildren;
     return isThere && isExposed && there.type === type && there.digest === digestOfContexts(contexts);
   }
 
-  /** Whether an option is where it is to be; a group that the plan creates is found by its name. */
+  /** Returns whether an option has the planned parent. A group that the plan creates is identified by its name. */
   #isIn(parent: ParentRef, there: ServiceOption): boolean {
     if (parent === null || there.parent === null) return parent === there.parent;
     if ("_id" in parent) return parent._id === there.parent;
@@ -122,7 +125,7 @@ class Look {
       const held = new Set(there.contexts);
       const { after, add } = contexts;
       const isDone = after === undefined ? add.every((id) => held.has(id)) : there.digest === after;
-      // What is only to be there besides the rest fits whatever the rest is.
+      // Without `after` only the listed IDs matter, so other changes of the Context IDs are fine.
       const isSeen = after === undefined || there.digest === seen.digest;
       field("contexts", isDone, isSeen, seen.contexts, there.contexts.length);
     }

@@ -11,7 +11,7 @@ import { unlessMissing } from "./run-folder.ts";
 
 /**
  * Opens a journal for appending under a lease. Removes an incomplete last line: a crash cut it off, and it never took
- * effect. `isStopAsked` returns whether someone requested that the run stops.
+ * effect. `isStopAsked` returns whether a stop of the run was requested.
  */
 export async function openJournal(
   file: string,

@@ -18,7 +18,7 @@ export function driverOf(runId: string): string {
   return `run:${runId}`;
 }
 
-/** Tries to take a lease. Returns undefined if someone else holds it. */
+/** Tries to take a lease. Returns undefined if another holder has it. */
 export async function takeLease(of: LeasesOf, name: string): Promise<StoredLease | undefined> {
   const token = randomUUID();
   const number = await of.member.number();
